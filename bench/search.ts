@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Meaning } from "../src/app/meaning.ts";
+import { Meaning } from "../src/search/meaning.ts";
 import { Log } from "../src/audit/log.ts";
 import { Redactor } from "../src/audit/redact.ts";
 import { readEnvironment } from "../src/config/env.ts";

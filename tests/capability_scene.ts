@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ToolId } from "../src/core/tool_id.ts";
-import type { Capability } from "../src/workflow/capability.ts";
+import type { Capability } from "../src/servers/capability/capability.ts";
 import { CapabilityStore } from "../src/workflow/capability_store.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { picked, read, READING_MS } from "./attacks/questions.ts";

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { REFRESH_CODE } from "../src/app/refresh_child.ts";
+import { REFRESH_CODE } from "../src/oauth/refresh_child.ts";
 import { GuardedFetch } from "../src/transport/http/client/guarded_fetch.ts";
 import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
 import { browse } from "./kit/browser.ts";

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exportedIn } from "../src/app/saved_capability.ts";
+import { exportedIn } from "../src/workflow/saved_capability.ts";
 import { sha256 } from "../src/core/hash.ts";
 import { parseModuleMeta } from "../src/protocol/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import type { Fetch } from "../src/core/fetch.ts";
 import { parseModuleMeta } from "../src/protocol/tool.ts";
-import { exportedIn } from "../src/app/saved_capability.ts";
+import { exportedIn } from "../src/workflow/saved_capability.ts";
 import { contractSource } from "../src/registry/_contract.ts";
 import { Official } from "../src/registry/_official.ts";
 import { Cache } from "../src/registry/cache.ts";

@@ -19,15 +19,15 @@ import type { ListItem } from "../protocol/lists.ts";
 import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
-import { Schemas } from "../gateway/schemas.ts";
-import { Servers } from "../gateway/servers.ts";
+import { Schemas } from "../calls/schemas.ts";
+import { Servers } from "../servers/lists/servers.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
 import { type Pins, pinsOf } from "../policy/pins.ts";
 import { Policy, type PolicyOptions } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";
 import { CallPath } from "./call_path.ts";
-import { Directory } from "./directory.ts";
-import type { RegistryServers } from "./registry_servers.ts";
+import { Directory } from "../servers/directory.ts";
+import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 
 /** Ignores the events of servers. */
 const NO_EVENTS = {

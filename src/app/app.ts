@@ -21,13 +21,13 @@ import type { ServerIdentity } from "../policy/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { helloOf } from "../gateway/hello.ts";
 import type { Hello } from "../protocol/connection.ts";
-import type { Schemas } from "../gateway/schemas.ts";
-import { Servers } from "../gateway/servers.ts";
+import type { Schemas } from "../calls/schemas.ts";
+import { Servers } from "../servers/lists/servers.ts";
 import { Backlog } from "../io/backlog.ts";
 import { stampAt } from "../io/place.ts";
 import { privateFolder } from "../io/private_files.ts";
-import { ClientQuestions } from "./client_questions.ts";
-import { ClientRoots } from "./client_roots.ts";
+import { ClientQuestions } from "../gateway/client_questions.ts";
+import { ClientRoots } from "../servers/client_roots.ts";
 import { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
 import { sweepApprovals } from "../policy/sweep_approvals.ts";
@@ -40,11 +40,11 @@ import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
-import { Directory } from "./directory.ts";
-import type { Finder } from "./finder.ts";
+import { Directory } from "../servers/directory.ts";
+import type { Finder } from "../gateway/finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
-import type { RegistryServers } from "./registry_servers.ts";
+import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
 import type { OpenCapabilities } from "./app_capabilities.ts";
 
@@ -104,10 +104,12 @@ export async function openApp(options: AppOptions): Promise<App> {
   };
   const { identity } = options;
   keys = new Keys(
-    identity === undefined ? own : (await import("./_identity_keys.ts")).keysFor(policy, own),
+    identity === undefined
+      ? own
+      : (await import("../policy/identity_keys.ts")).keysFor(policy, own),
   );
   const app = new App({ ...options, policy, log, redactor, files, keys });
-  keys.useOutside(async () => await (await import("./looked_up_keys.ts")).lookUpKeys(app));
+  keys.useOutside(async () => await (await import("../oauth/looked_up_keys.ts")).lookUpKeys(app));
   // What the person approved of registries before is there from the start; a client may choose
   // another folder than PML's own.
   const { workspace: { root, found } } = policy.now.loaded;
@@ -125,7 +127,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 /** Makes a new home on Windows, with an access list where it does not inherit one. */
 async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
   if (config.problem !== undefined) return; // the home may be refused
-  const { accessListOptions, restrict } = await import("./access_list.ts");
+  const { accessListOptions, restrict } = await import("../policy/access_list.ts");
   privateFolder(config.home);
   await restrict(config.home, accessListOptions(loaded.environment));
 }
@@ -315,7 +317,7 @@ export class App implements AsyncDisposable {
   /** What finds tools; loaded when it is first needed. */
   finder(): Promise<Finder> {
     if (this.closing.aborted) return Promise.reject(ending("begin"));
-    return this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
+    return this.#finder ??= import("./app_search.ts").then(({ finderOf }) => finderOf(this));
   }
 
   /** Takes the level from which on clients want log messages; servers that start later are told then. */
@@ -411,11 +413,11 @@ export class App implements AsyncDisposable {
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */
   schemas(): Promise<Schemas> {
-    return this.#schemas ??= import("../gateway/schemas.ts").then(({ Schemas }) => new Schemas());
+    return this.#schemas ??= import("../calls/schemas.ts").then(({ Schemas }) => new Schemas());
   }
 
   async #openRegistries(): Promise<RegistryServers> {
-    const { RegistryServers } = await import("./registry_servers.ts");
+    const { RegistryServers } = await import("../servers/registries/registry_servers.ts");
     const pins = await this.pins();
     const servers = new RegistryServers({ ...this.parts, pins, builtins: this.builtins });
     // What it takes up is told at once.

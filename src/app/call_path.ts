@@ -38,7 +38,7 @@ import type { Maybe } from "../core/maybe.ts";
 import { methodDefinition, type ResolvedCall, type Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Schemas } from "../gateway/schemas.ts";
+import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
@@ -49,16 +49,17 @@ import type { Subject } from "../policy/subject.ts";
 import { type Always, alwaysIn } from "../policy/always_rule.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
-import { errorForIdentity } from "./_hidden_tools.ts";
-import { Ahead } from "./ahead.ts";
-import { ServerResolver } from "./call_resolver.ts";
-import { ServerRunner } from "./call_runner.ts";
+import { errorForIdentity } from "../gateway/hidden_tools.ts";
+import { Ahead } from "../gateway/preflight.ts";
+import { ServerResolver } from "../calls/call_resolver.ts";
+import { ServerRunner } from "../calls/call_runner.ts";
 import { kindNamed } from "../servers/kinds.ts";
-import { ServerOpener, type ServerOpenerOptions } from "./server_opener.ts";
-import type { Logins } from "./logins.ts";
-import type { Machine } from "./machine.ts";
-import type { Sampler } from "./sampler.ts";
-import { factsOf, samplingClient } from "./server_asks.ts";
+import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
+import type { Logins } from "../oauth/logins.ts";
+import type { Machine } from "../servers/machine.ts";
+import type { Sampler } from "../sampling/sampler.ts";
+import { samplingClient } from "../sampling/sampling_client.ts";
+import { factsOf } from "../calls/server_requests.ts";
 
 /** What the call path stands in. */
 export interface CallPathOptions extends ServerOpenerOptions {
@@ -207,7 +208,7 @@ export class CallPath implements AsyncDisposable {
   }
 
   readonly #sampler = (): Promise<Sampler> => {
-    this.#sampling ??= import("./sampler.ts").then(({ Sampler }) =>
+    this.#sampling ??= import("../sampling/sampler.ts").then(({ Sampler }) =>
       new Sampler({ ...this.#options, path: this, note: (record) => this.#records.note(record) })
     );
     return this.#sampling;

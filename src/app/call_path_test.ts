@@ -8,7 +8,7 @@ import { ModuleFiles } from "../servers/module/module_files.ts";
 import { integrityOf } from "../policy/integrity.ts";
 import { Search } from "../search/search.ts";
 import { CallPathStage, type CallPathStageOptions, OracleServer } from "./_call_path_stage_test.ts";
-import { ownApproval } from "./approval_sources.ts";
+import { ownApproval } from "../servers/approval_sources.ts";
 
 const MODULE = `export const __meta__ = { name: "late", tools: { run: {} } };
 export const run = () => "ran";`;

@@ -53,17 +53,17 @@ export function whyRefused(
 /** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
 export async function savedCapability(name: string): Promise<SavedCapability> {
   const { CapabilityStore } = await import("../workflow/capability_store.ts");
-  const { capabilityId } = await import("../workflow/capability.ts");
+  const { capabilityId } = await import("../servers/capability/capability.ts");
   const { readEnvironment } = await import("../config/env.ts");
-  const { savedIn } = await import("./saved_capability.ts");
+  const { savedIn } = await import("../workflow/saved_capability.ts");
   const store = new CapabilityStore(readEnvironment().home);
   return savedIn(store.load(capabilityId(name)));
 }
 
 /** Reads the content of a capability. Throws a TypeError that says what is wrong. */
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
-  const { savedIn } = await import("./saved_capability.ts");
-  const { parseCapability } = await import("../workflow/capability.ts");
+  const { savedIn } = await import("../workflow/saved_capability.ts");
+  const { parseCapability } = await import("../servers/capability/capability.ts");
   const said: unknown = parseJsonBytes(code, parseExact);
   const saved = savedIn(parseCapability(said));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
@@ -114,7 +114,7 @@ export async function readFolder(
   const { Folder } = await import("../registry/folder.ts");
   const { describeModule } = await import("../servers/module/describing.ts");
   const { limitsOf } = await import("../config/limits.ts");
-  const { exportedIn: capability } = await import("./saved_capability.ts");
+  const { exportedIn: capability } = await import("../workflow/saved_capability.ts");
   const limits = limitsOf({});
   const home = await Deno.makeTempDir({ prefix: "pml-folder-" });
   try {

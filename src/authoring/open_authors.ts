@@ -6,7 +6,7 @@
 
 import { Authors } from "./authors.ts";
 import type { App } from "../app/app.ts";
-import { exportedIn } from "../app/saved_capability.ts";
+import { exportedIn } from "../workflow/saved_capability.ts";
 
 /** Returns what looks at modules, and serves a folder of them. */
 export async function authorsOf(app: App): Promise<Authors> {

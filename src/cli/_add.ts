@@ -4,9 +4,9 @@
  * @module
  */
 
-import { serverToSignInAt } from "../app/logins.ts";
-import { prune } from "../app/prune.ts";
-import { unreadTools } from "../app/unread_tools.ts";
+import { serverToSignInAt } from "../oauth/logins.ts";
+import { prune } from "./prune.ts";
+import { unreadTools } from "./unread_tools.ts";
 import { shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
 import { counted } from "../core/amounts.ts";

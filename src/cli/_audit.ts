@@ -4,7 +4,7 @@
  * @module
  */
 
-import { checkJournal, checkpointOf, JournalReader } from "../app/app_journal.ts";
+import { checkJournal, checkpointOf, JournalReader } from "./journal_reader.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";

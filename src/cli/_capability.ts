@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/capability_words.ts";
+import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";

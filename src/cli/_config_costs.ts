@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { type AnswerCost, Costs } from "../app/costs.ts";
+import { type AnswerCost, Costs } from "./costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
 import { defined } from "../core/json.ts";

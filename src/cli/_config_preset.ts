@@ -6,7 +6,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app/app.ts";
-import { Costs } from "../app/costs.ts";
+import { Costs } from "./costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { Costs } from "../app/costs.ts";
+import { Costs } from "./costs.ts";
 import type { Config } from "../config/config.ts";
 
 /**

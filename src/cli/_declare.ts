@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { declarations, observedBy, toolsOf, typesOf } from "../app/code_types.ts";
+import { declarations, observedBy, toolsOf, typesOf } from "../app/app_workflow.ts";
 import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { Authors } from "../authoring/authors.ts";
-import { takeDraft } from "../app/draft.ts";
+import { takeDraft } from "../authoring/draft.ts";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { asPmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
-import { Costs } from "../app/costs.ts";
+import { Costs } from "./costs.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { REPLACES } from "../config/shown.ts";
@@ -144,7 +144,7 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
 
 /** Warns about a home on Windows whose access list lets other people in, or cannot be read. */
 async function sharedHome(app: App): Promise<readonly Check[]> {
-  const { accessListOptions, whyShared } = await import("../app/access_list.ts");
+  const { accessListOptions, whyShared } = await import("../policy/access_list.ts");
   const { home } = app.config();
   const why = await whyShared(home, accessListOptions(app.loaded().environment));
   if (why === undefined) return [];

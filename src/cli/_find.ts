@@ -5,10 +5,10 @@
  * @module
  */
 
-import { ownerOf } from "../app/capability_words.ts";
-import { forgetLists } from "../app/fresh_lists.ts";
+import { ownerOf } from "../app/app_capabilities.ts";
+import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
-import type { Finder } from "../app/finder.ts";
+import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/call.ts";
 import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";

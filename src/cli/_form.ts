@@ -4,7 +4,7 @@
  * @module
  */
 
-import { terminalWays } from "../app/terminal_ways.ts";
+import { terminalWays } from "./terminal_client.ts";
 import {
   isObject,
   type JsonObject,

@@ -12,7 +12,7 @@ import {
   programOf,
   removeFromKeyring,
   systemKeyring,
-} from "../app/outside_keys.ts";
+} from "../oauth/outside_keys.ts";
 import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { forgetLists } from "../app/fresh_lists.ts";
+import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { memberOf, quoted, visible } from "../core/json.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { openInBrowser } from "../app/browser.ts";
-import { receiversText } from "../app/logins.ts";
+import { openInBrowser } from "./browser.ts";
+import { receiversText } from "../oauth/logins.ts";
 import { asPmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { serverLog } from "../app/server_log.ts";
+import { serverLog } from "./server_log.ts";
 import { visibleLines } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { misnamed } from "./_failure.ts";

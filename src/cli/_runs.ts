@@ -49,7 +49,7 @@ export const RUNS: Readonly<Record<string, Run>> = {
   audit: async (typed) => (await import("./_audit.ts")).audit(typed),
   completions: async (typed) =>
     (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),
-  publish: async ({ words }) => await (await import("../app/publish.ts")).publish(words),
+  publish: async ({ words }) => await (await import("./publish.ts")).publish(words),
   registry: async (typed) => (await import("./_registry.ts")).registry(typed),
   serve: async (typed) => (await import("./_serve.ts")).serve(typed),
   stdio: async () => (await import("./_stdio.ts")).stdio(),

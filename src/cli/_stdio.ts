@@ -9,7 +9,7 @@ import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
 import { aborted, soon, turn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
-import type { Lists } from "../gateway/lists.ts";
+import type { Lists } from "../servers/lists/lists.ts";
 import type { StdioOptions } from "../transport/stdio/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";

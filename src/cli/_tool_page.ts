@@ -79,7 +79,7 @@ export async function callToTry(tool: ToolDefinition, id: string): Promise<strin
 }
 
 async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
-  const { typesOf } = await import("../app/code_types.ts");
+  const { typesOf } = await import("../app/app_workflow.ts");
   const { properties, required, $defs, definitions } = inputSchema;
   const needed = listOf(required);
   const all = Object.entries(objectOf(properties)).map(([name, said]): Argument => {
@@ -104,7 +104,7 @@ async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Ar
 
 /** Returns what a tool returns, by its own schema or as it was observed. */
 async function outputLines(app: App, tool: ToolDefinition, id: string): Promise<readonly string[]> {
-  const { observedBy, typesOf } = await import("../app/code_types.ts");
+  const { observedBy, typesOf } = await import("../app/app_workflow.ts");
   const [server = ""] = id.split(":");
   const { output } = typesOf(tool, { server, observed: await observedBy(app) });
   const text = bare(output);

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { namesInKeyring, removeFromKeyring } from "../app/outside_keys.ts";
+import { namesInKeyring, removeFromKeyring } from "../oauth/outside_keys.ts";
 import { fileSize } from "../core/amounts.ts";
 import { memberOf, visible } from "../core/json.ts";
 import { infoAt, isGone } from "../io/place.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { Machine } from "../app/machine.ts";
+import type { Machine } from "../servers/machine.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { ProgramDefinition } from "../servers/kind.ts";

@@ -18,7 +18,7 @@ import { exposed, type ExposureSettings } from "./exposure.ts";
 import type { GatewayOptions } from "./options.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { RenderedLists } from "./rendered_lists.ts";
-import { Servers } from "./servers.ts";
+import { Servers } from "../servers/lists/servers.ts";
 
 /** The tools of each server. */
 export type Shelves = Readonly<Record<string, readonly ToolDefinition[]>>;

@@ -14,7 +14,7 @@ import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core
 import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
 import { isCovered } from "./_uri_templates.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
-import type { Servers } from "./servers.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 
 /** What the offers need of the house. */
 export interface OffersOptions {

@@ -4,7 +4,7 @@ import type { ListItem, ListName } from "../protocol/lists.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
 import { RenderedLists } from "./rendered_lists.ts";
-import { Servers } from "./servers.ts";
+import { Servers } from "../servers/lists/servers.ts";
 
 const ALLOWED = () => ({ kind: "allow", rule: "", source: "" }) as const;
 

@@ -7,7 +7,7 @@
 import type { Metrics } from "../audit/metrics.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Workflow } from "../workflow/workflow.ts";
-import type { Servers } from "./servers.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 
 /** What PML's own resources are read from. */
 export interface OwnOptions {

@@ -19,7 +19,7 @@ import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
 import { failed } from "../protocol/failures.ts";
-import { unknownTool } from "./unknown_tool.ts";
+import { unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
 export class ToolCalls {

@@ -8,7 +8,7 @@ import { isExtensionOf, TASKS_EXTENSION } from "../protocol/extension_methods.ts
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Offers } from "./_offers.ts";
-import type { Servers } from "./servers.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 import type { Tasks } from "./_tasks.ts";
 
 /** The extensions whose methods PML knows. */

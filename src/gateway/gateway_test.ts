@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Catalog } from "../search/catalog.ts";
 import { Gateway } from "./gateway.ts";
 import type { GatewayOptions } from "./options.ts";
-import { Servers } from "./servers.ts";
+import { Servers } from "../servers/lists/servers.ts";
 
 Deno.test("a question of a server is a call of the actor of its gateway", async () => {
   const catalog = new Catalog();

@@ -9,7 +9,7 @@ import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
-import type { ServerState } from "./servers.ts";
+import type { ServerState } from "../servers/lists/servers.ts";
 
 /** All that MCP has: which servers have what is not known before they are started. */
 const CAPABILITIES = {

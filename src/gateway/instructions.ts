@@ -6,7 +6,7 @@
 
 import { META_TOOLS, type MetaTool } from "../config/exposure.ts";
 import { inset, visible } from "../core/json.ts";
-import type { ServerState } from "./servers.ts";
+import type { ServerState } from "../servers/lists/servers.ts";
 
 const MAX_BYTES = 2_000;
 const LINE_MAX = 120;

@@ -38,9 +38,9 @@ import { instructionLine, instructionLines } from "./instructions.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
-import { badArguments } from "./schemas.ts";
+import { badArguments } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
-import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";
+import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** What a request carries beside the name of its tool. */
 export interface MetaCall {

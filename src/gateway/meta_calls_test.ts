@@ -12,8 +12,8 @@ import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
 import type { GatewayOptions } from "./options.ts";
 import { MetaCalls } from "./meta_calls.ts";
-import { Schemas } from "./schemas.ts";
-import { Servers } from "./servers.ts";
+import { Schemas } from "../calls/schemas.ts";
+import { Servers } from "../servers/lists/servers.ts";
 
 const TOOL: ToolDefinition = { name: "go", inputSchema: { type: "object" } };
 const OFFERED = { tool: TOOL, server: { name: "far", origin: "registry", asksFirst: true } };

@@ -3,7 +3,7 @@ import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import { instructions, serverLine } from "./instructions.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { metaTools } from "./meta_tools.ts";
-import type { ServerState } from "./servers.ts";
+import type { ServerState } from "../servers/lists/servers.ts";
 
 const MOST_TOKENS = 700;
 

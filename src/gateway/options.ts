@@ -15,8 +15,8 @@ import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { ExposureSettings } from "./exposure.ts";
-import type { Schemas } from "./schemas.ts";
-import type { Servers } from "./servers.ts";
+import type { Schemas } from "../calls/schemas.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 
 /** What the configuration says of the face. */
 export interface FaceSettings extends ExposureSettings {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { CERTIFICATE, CERTIFICATE_KEY } from "../../tests/kit/certificate.ts";
-import { REFRESH_CODE } from "../app/refresh_child.ts";
+import { REFRESH_CODE } from "./refresh_child.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
 import { refreshBeside } from "./refreshing.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../protocol/tool.ts";
-import { exportedIn } from "../app/saved_capability.ts";
+import { exportedIn } from "../workflow/saved_capability.ts";
 import { Folder } from "./folder.ts";
 import { integrityOf } from "../policy/integrity.ts";
 

@@ -17,7 +17,7 @@ import type {
   CapabilityRunner,
   RegistryCapability,
 } from "../servers/capability/capability_server.ts";
-import { type Capability, capabilityTool } from "./capability.ts";
+import { type Capability, capabilityTool } from "../servers/capability/capability.ts";
 import type { CapabilityCall } from "./capability_run.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
 

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { isExactNumber } from "../core/exact_number.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
-import type { Capability } from "./capability.ts";
+import type { Capability } from "../servers/capability/capability.ts";
 
 /** What is made of code or a plan. */
 export interface Parametrized {

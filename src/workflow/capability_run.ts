@@ -8,7 +8,7 @@ import { type CallTool, textResult, type ToolResult } from "../protocol/call.ts"
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { CheckedCall } from "../servers/server.ts";
-import { type Capability, capabilityHash } from "./capability.ts";
+import { type Capability, capabilityHash } from "../servers/capability/capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
 import { textOf } from "./code_tool.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";

@@ -18,7 +18,7 @@ import {
   fileForm,
   TEXT_MAX,
   textLines,
-} from "./capability.ts";
+} from "../servers/capability/capability.ts";
 import { namedTools, parametrized } from "./capability_parameters.ts";
 
 /** What is to be saved: checked, and not run yet. What came from a file has its tools. */

@@ -26,7 +26,7 @@ import {
   fileForm,
   HASH,
   parseCapability,
-} from "./capability.ts";
+} from "../servers/capability/capability.ts";
 import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
 
 /** The approved hashes, by name. */

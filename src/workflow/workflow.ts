@@ -17,7 +17,7 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
-import type { Capability } from "./capability.ts";
+import type { Capability } from "../servers/capability/capability.ts";
 import { type CapabilityCall, runCapability } from "./capability_run.ts";
 import { runCode } from "./code.ts";
 import { type CodeToolHouse, executeCode, UNSAVED, withSaved } from "./code_tool.ts";

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import type { ToolId } from "../../src/core/tool_id.ts";
-import type { Capability } from "../../src/workflow/capability.ts";
+import type { Capability } from "../../src/servers/capability/capability.ts";
 import { exportForm } from "../../src/workflow/capability_saving.ts";
 import { approve, called, capabilityScene, savedCode } from "../capability_scene.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";

@@ -16,12 +16,13 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["protocol"],
   ["kinds"],
   ["audit", "config", "sandbox", "transport"],
-  ["oauth", "policy"],
-  ["registry"],
+  ["policy"],
+  ["oauth", "registry"],
   ["search"],
   ["servers"],
   ["calls"],
-  ["sampling", "workflow"],
+  ["workflow"],
+  ["sampling"],
   ["gateway"],
   ["app"],
   ["authoring"],
@@ -187,7 +188,7 @@ function sourceOffence(from: Place, to: Place, edge: Edge): string | undefined {
 
 /** Returns whether a file belongs to the runtime of one server kind. */
 function isKindFolder({ module, folder }: Place): boolean {
-  return module === "servers" && /^servers\/(?!client$|sources$)/.test(folder);
+  return module === "servers" && /^servers\/(?!client$|lists$|registries$|sources$)/.test(folder);
 }
 
 /** Returns the number of a module's layer. Files outside of the modules are above all layers. */

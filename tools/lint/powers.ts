@@ -77,7 +77,7 @@ const POWERS: readonly Power[] = [
       "src/cli/command_process.ts",
       "hub/src/cli/out.ts",
       // The refresh answers the PML that started it.
-      "src/app/refresh_child.ts",
+      "src/oauth/refresh_child.ts",
       // It prints the version, for which nothing else is loaded.
       "src/cli/_version.ts",
     ],

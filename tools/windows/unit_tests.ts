@@ -9,7 +9,7 @@ import type { Part } from "./part.ts";
 
 const FILES = [
   "src/cli/_shell_word_test.ts",
-  "src/app/access_list_test.ts",
+  "src/policy/access_list_test.ts",
   "src/config/client_servers_test.ts",
   "src/core/batch_files_test.ts",
   "src/core/glob_test.ts",

@@ -50,6 +50,11 @@ export interface CapabilityRunner {
   run(call: CheckedCall, outside?: RegistryCapability): Promise<Outcome>;
 }
 
+/** The capabilities that the user saved, by namespace. */
+export interface SavedNamespaces {
+  readonly namespaces: ReadonlyMap<string, CapabilityNamespace>;
+}
+
 /** The options of a namespace's server. */
 export interface CapabilityServerOptions extends KnownServerOptions {
   readonly capabilities: CapabilityRunner;

@@ -1,0 +1,49 @@
+/**
+ * Makes a server of a module that its author is writing and that no configuration names.
+ *
+ * @module
+ */
+
+import type { FindTool } from "../servers/known_server.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import { unknownTool } from "../servers/lists/unknown_tool.ts";
+import type { ModuleUse } from "../servers/module/loader.ts";
+import type { ModuleCode } from "../servers/module/module_files.ts";
+import { ModuleServer } from "../servers/module/module_server.ts";
+import { MODULE } from "../servers/module/kind.ts";
+import type { App } from "../app/app.ts";
+import { NOTHING_TO_APPROVE } from "../servers/approval_sources.ts";
+
+/** A module that is being written: what its file held when it was looked at. */
+export interface Draft {
+  readonly name: string;
+  readonly path: string;
+  readonly code: ModuleCode;
+}
+
+/**
+ * Has calls of this name go to a draft, through the same gates as all calls. It runs exactly these
+ * bytes, with nothing granted: that is why nobody has to approve them. Without one, none do.
+ */
+export async function takeDraft(app: App, draft: Draft | undefined): Promise<void> {
+  const callPath = await app.callPath();
+  callPath.draft = undefined;
+  if (draft === undefined) return;
+  const { name, path, code } = draft;
+  const modules = await callPath.machine.modules();
+  const use: ModuleUse = {
+    source: { kind: "file", name, path, draft: code },
+    approved: undefined,
+    grants: undefined,
+  };
+  const find: FindTool = async (id) => {
+    const { definitions } = await modules.load(use);
+    const found = definitions.find((one) => one.name === splitToolId(id).tool);
+    if (found === undefined) throw unknownTool(id, app.servers);
+    return found;
+  };
+  // As the directory has a name behind which there is nothing, but what runs it is known.
+  const listing = { ...app.directory.at(name), kind: MODULE.name, checksArguments: false };
+  const approval = { ...NOTHING_TO_APPROVE, text: () => "a module that you write, with no grant" };
+  callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });
+}

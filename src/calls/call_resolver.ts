@@ -1,0 +1,113 @@
+/**
+ * Finds the server of a call, the arguments that the user fixed for its tool, and the decision of
+ * the rules.
+ *
+ * @module
+ */
+
+import type { CallContext } from "./context.ts";
+import type { CallResolver } from "./pipeline.ts";
+import type { Verdict } from "../protocol/call.ts";
+import { asPmlError } from "../core/errors.ts";
+import { pageOf } from "../protocol/lists.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { toolId } from "../core/tool_id.ts";
+import { settingOf } from "../core/tool_settings.ts";
+import type { Servers } from "../servers/lists/servers.ts";
+import { judged, unasked } from "./gate.ts";
+import { isOfOffer, offerVerdict } from "./offer_access.ts";
+import type { Judge } from "../policy/rules.ts";
+import type { Pins } from "../policy/pins.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { Directory } from "../servers/directory.ts";
+
+/** The collaborators of `ServerResolver`. */
+export interface ResolverOptions {
+  readonly policy: Policy;
+  readonly directory: Directory;
+  readonly servers: Servers;
+  readonly pins: Pins;
+  /** Returns the module that its author is writing, if there is one. Nothing is granted to it. */
+  readonly draft: () => Server | undefined;
+}
+
+/** Resolves calls with the current configuration. */
+export class ServerResolver implements CallResolver {
+  readonly #options: ResolverOptions;
+
+  /** Takes the collaborators. */
+  constructor(options: ResolverOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves a call. Returns a promise only if it has to wait for something. */
+  resolve(call: CallContext): Promise<void> | undefined {
+    const { policy } = this.#options;
+    if (!policy.isCurrent()) return policy.refresh().then(() => this.#found(call));
+    return this.#found(call);
+  }
+
+  #found(call: CallContext): Promise<void> | undefined {
+    const { policy: { now: { version, judge } }, directory } = this.#options;
+    const { server: name, tool } = call.names;
+    const draft = this.#options.draft();
+    const server = draft?.name === name ? draft : directory.at(name);
+    const own = server === draft ? unasked(judge) : judge;
+    const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
+    call.resolve({ server, version, isBlocked });
+    const settings = settingsOf(server, isBlocked);
+    const hasSettings = call.method === undefined && settingOf(settings, tool) !== undefined;
+    if (hasSettings) return this.#withSettings(call, own);
+    if (isOfOffer(call)) return this.#decideOffer(call, own);
+    call.verdict = judged(own, call, call.toolset);
+    return undefined;
+  }
+
+  async #withSettings(call: CallContext, judge: Judge): Promise<void> {
+    const { servers } = this.#options;
+    const { id, server: source } = call;
+    try {
+      const given = { id, arguments: call.arguments, fixed: call.fixed };
+      const own = await servers.withSettings(given, source);
+      call.arguments = own.arguments;
+      call.fixed = own.fixed;
+    } catch (error) {
+      call.settingsError = asPmlError(error);
+    }
+    call.verdict = judged(judge, call, call.toolset);
+  }
+
+  async #decideOffer(call: CallContext, judge: Judge): Promise<void> {
+    const ruled = judged(judge, call, call.toolset);
+    const tools = await this.#pageVerdicts(call, judge);
+    call.verdict = offerVerdict(call, { ruled, tools });
+  }
+
+  /** Returns the decisions about the pinned tools that name the address of a request as their page. */
+  async #pageVerdicts(call: CallContext, judge: Judge): Promise<readonly Verdict[]> {
+    const { arguments: { uri }, toolset, server } = call;
+    if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
+    const { servers, pins } = this.#options;
+    const identity = await server.identity();
+    const { items = [] } =
+      servers.lists.listed("tools").find((one) => one.server === server.name) ?? {};
+    // The tools were validated when they were loaded.
+    const tools = items as readonly ToolDefinition[];
+    const named = tools.filter((tool) => pageOf(tool) === uri);
+    const pinned = await Promise.all(named.map(async (tool) => ({
+      tool,
+      isPinned: identity === undefined || await pins.isPinned(identity, tool),
+    })));
+    return pinned.filter(({ isPinned }) => isPinned).map(({ tool }) =>
+      judged(judge, { id: toolId(server.name, tool.name), arguments: {} }, toolset)
+    );
+  }
+}
+
+/** Returns the settings for the tools of a server, as far as the user trusts the file that has them. */
+function settingsOf({ settings }: Server, isBlocked: boolean): Server["settings"] {
+  // guard: fixed-untrusted
+  if (isBlocked) return undefined;
+  return settings;
+}

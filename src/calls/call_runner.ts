@@ -1,0 +1,59 @@
+/**
+ * Passes checked calls to their servers, and requests of servers to the client.
+ *
+ * @module
+ */
+
+import type { CallContext } from "./context.ts";
+import type { CallRunner, CallUse } from "./pipeline.ts";
+import type { Outcome } from "../protocol/call.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import type { Schemas } from "./schemas.ts";
+import type { Logins } from "../oauth/logins.ts";
+import { askedOfClient } from "./server_requests.ts";
+
+/** Runs calls at their servers. */
+export class ServerRunner implements CallRunner {
+  readonly onUse: ((use: CallUse) => void) | undefined;
+  readonly #logins: Logins;
+  readonly #schemas: Schemas;
+
+  /** Takes the collaborators. `onUse` is called for each call of a tool that its server got. */
+  constructor(logins: Logins, schemas: Schemas, onUse?: (use: CallUse) => void) {
+    this.#logins = logins;
+    this.#schemas = schemas;
+    this.onUse = onUse;
+  }
+
+  /** Passes a call on. */
+  run(call: CallContext): Promise<Outcome> {
+    // guard: asked-by-server
+    if (call.via === "server") return askedOfClient(call);
+    if (call.method === "tools/list") return listTools(call);
+    const definition = call.method === undefined ? call.definition() : undefined;
+    // The server compares the definition that was checked.
+    if (definition instanceof Promise) return definition.then(() => this.#send(call));
+    return this.#send(call);
+  }
+
+  /** Signs the user in after an error that asks for it. Returns whether the call can be repeated. */
+  signIn(call: CallContext, error: unknown): Promise<boolean> {
+    return this.#logins.signedIn(call, { error, since: call.sentAt });
+  }
+
+  /** Returns a result as clients can use it. */
+  fit({ id, server }: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome> {
+    return this.#schemas.fitting(outcome, id, { definition, server });
+  }
+
+  #send(call: CallContext): Promise<Outcome> {
+    call.sentAt = performance.now();
+    return call.server.call(call);
+  }
+}
+
+async function listTools({ server }: CallContext): Promise<Outcome> {
+  await server.list("tools");
+  return { kind: "result", result: { content: [] } };
+}

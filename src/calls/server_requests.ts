@@ -1,0 +1,46 @@
+/**
+ * Sends the requests of servers to the client of a call.
+ *
+ * @module
+ */
+
+import type { Call, Outcome, ToolResult } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { splitToolId } from "../core/tool_id.ts";
+
+/** The method by which a server asks a model. */
+export const SAMPLING = "sampling/createMessage";
+
+/** The facts for the approval of a request that sends text of a server to the client's model. */
+const GIVES = [
+  "It gives this text to the model of your client, and gets the answer",
+  "The client may count or charge it as a request of yours",
+];
+
+/** Returns the facts for the approval of a call, besides those of its server. */
+export function factsOf({ facts, method, via }: Call): readonly string[] {
+  if (facts !== undefined) return facts;
+  if (method === SAMPLING) return GIVES;
+  return via === "server" && method !== "elicitation/create" ? PASSES : [];
+}
+
+/** The fact for the approval of a request with a method that PML does not know. */
+const PASSES = ["The server sends this request to your client, and gets its answer"];
+
+/** Sends a request or notification of a server to the client, and returns its answer unchanged. */
+export async function askedOfClient(call: Call): Promise<Outcome> {
+  const { id, method, isNotification, arguments: params, cancellation: { signal } } = call;
+  const { client: { onAsk, onNotify } } = call;
+  if (isNotification === true && method !== undefined) {
+    if (onNotify?.({ method, params }) !== true) {
+      throw new PmlError("CANCELLED", `Cannot notify the client: it waits no longer`);
+    }
+    return { kind: "result", result: { content: [] } };
+  }
+  if (onAsk === undefined || method === undefined) {
+    throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
+  }
+  const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
+  return { kind: "result", result: result as unknown as ToolResult };
+}

@@ -1,0 +1,42 @@
+/**
+ * Removes installed packages that no definition and no approval of any workspace names.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { exists } from "../config/workspace.ts";
+import { objectOf } from "../core/json.ts";
+import { namesIn, readPrivate } from "../io/private_files.ts";
+import { programsOf } from "../servers/kinds.ts";
+import { prunePackages } from "../servers/stdio/install/pruning.ts";
+import type { App } from "../app/app.ts";
+
+/** Removes what nothing names. Returns the packages as they were named. */
+export async function prune(app: App): Promise<readonly string[]> {
+  const { home, servers } = app.config();
+  const { root } = app.loaded().workspace;
+  const own = programsOf(servers);
+  const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
+    // What this workspace defined once, and defines no more, is not named by its approval.
+    folder !== root || source !== "private" || own.some((one) => one.name === name)
+  );
+  return await prunePackages(home, [...own, ...pinned]);
+}
+
+/** Returns the commands that were approved in all workspaces that are still there. */
+async function approvedCommands(home: string) {
+  const folder = join(home, "pins");
+  const files = await namesIn(folder);
+  return files.filter((name) => name.endsWith(".json")).flatMap((name) => {
+    const pins = readPrivate(join(folder, name), { parse: objectOf, warn: () => {} });
+    const { path, servers } = pins ?? {};
+    if (typeof path !== "string" || !exists(path)) return [];
+    return Object.entries(objectOf(servers)).flatMap(([name, said]) => {
+      const { command: all, source } = objectOf(said);
+      if (!Array.isArray(all)) return [];
+      const [command = "", ...args] = all.map(String);
+      return [{ name, command, args, source, folder: path }];
+    });
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * Questions of servers while no call is under way. Only a client that has its PML for itself is
+ * asked.
+ *
+ * @module
+ */
+
+import type { ServerRequest } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import type { Gateway } from "./gateway.ts";
+
+/** The options of `ClientQuestions`. */
+export interface ClientQuestionsOptions {
+  /** Returns the gateway, which has the rules judge questions of servers. */
+  readonly gateway: () => Promise<Pick<Gateway, "inputFrom">>;
+  /** Returns the capabilities of the client. */
+  readonly capabilities: () => JsonObject;
+  /** Returns how long the user has to answer, in milliseconds. */
+  readonly approvalMs: () => number;
+}
+
+/** Sends a request to the client. Returns undefined if the client refuses, or cannot be asked so. */
+export type AskOutside = (
+  method: string,
+  options: { readonly params: JsonObject; readonly ms: number; readonly signal: AbortSignal },
+) => Promise<JsonObject | undefined>;
+
+/** How many questions of one server reach the client in a minute. */
+const PER_MINUTE = 5;
+const MINUTE_MS = 60_000;
+
+/** Asks the only client. */
+export class ClientQuestions {
+  readonly #options: ClientQuestionsOptions;
+  readonly #times = new Map<string, number[]>();
+  #ask: AskOutside | undefined;
+
+  /** Takes the options; asks nothing yet. */
+  constructor(options: ClientQuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes the function that asks the client. */
+  connect(ask: AskOutside): void {
+    this.#ask = ask;
+  }
+
+  /** Passes a question of a server to the client; undefined if there is no such client. */
+  get asked(): ((asked: ServerRequest) => Promise<JsonObject>) | undefined {
+    const ask = this.#ask;
+    return ask && ((asked) => this.#pass(asked, ask));
+  }
+
+  async #pass(asked: ServerRequest, ask: AskOutside): Promise<JsonObject> {
+    const { gateway, capabilities, approvalMs } = this.#options;
+    this.#count(asked.server);
+    const { onAsk } = (await gateway()).inputFrom({
+      capabilities: capabilities(),
+      requestInput: async ({ method, params, signal }) => {
+        const answer = await ask(method, { params, signal, ms: approvalMs() });
+        if (answer !== undefined) return answer;
+        signal.throwIfAborted();
+        throw refused(asked.server, "the client did not answer");
+      },
+    });
+    return await onAsk(asked);
+  }
+
+  #count(server: string): void {
+    const since = performance.now() - MINUTE_MS;
+    const times = (this.#times.get(server) ?? []).filter((time) => time > since);
+    if (times.length >= PER_MINUTE) {
+      throw refused(server, `it asked ${PER_MINUTE} times in a minute, outside of calls`);
+    }
+    this.#times.set(server, [...times, performance.now()]);
+  }
+}
+
+function refused(server: string, why: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot ask the user for ${quoted(server)}: ${why}`, {
+    hint: "Ask within a call",
+  });
+}

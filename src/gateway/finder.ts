@@ -1,0 +1,164 @@
+/**
+ * Finds tools: those that there are and those that registries offer, by their words, and by their
+ * meaning where the person named a model for that. It is loaded by the first search.
+ *
+ * @module
+ */
+
+import type { Config } from "../config/config.ts";
+import type { Check } from "../core/check.ts";
+import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
+import type { Catalog, CatalogEntry } from "../search/catalog.ts";
+import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
+import type { Servers } from "../servers/lists/servers.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
+import type { Machine } from "../servers/machine.ts";
+import type { Meaning, MeaningOptions } from "../search/meaning.ts";
+import type { RegistryServers } from "../servers/registries/registry_servers.ts";
+
+/** What finding needs from outside. */
+export interface FinderOptions
+  extends Pick<MeaningOptions, "environment" | "log" | "stays" | "proxyVariables"> {
+  readonly catalog: Catalog;
+  readonly servers: Pick<Servers, "has">;
+  readonly policy: Pick<Policy, "now">;
+  /** The servers of registries. */
+  readonly registries: () => Promise<RegistryServers>;
+  /** Returns the tools of the cloud, if it can be used. */
+  readonly cloudTools: () => Catalog | undefined;
+  /** Told when lists by the intent may be others, because all tools are understood now. */
+  readonly onRanked: () => void;
+  /** What is remembered of the use of tools. */
+  readonly memory: () => Promise<UseMemory>;
+  /** What runs servers; it has the way out to the network. */
+  readonly machine: () => Promise<Pick<Machine, "groups" | "fetch">>;
+}
+
+/** Finds tools. */
+export class Finder implements AsyncDisposable {
+  readonly #options: FinderOptions;
+  readonly #search: Search;
+  #registries: RegistryServers | undefined;
+  #meaning: Meaning | undefined;
+
+  /** Reads nothing before the first search. */
+  constructor(options: FinderOptions) {
+    this.#options = options;
+    this.#search = new Search(options.catalog, {
+      catalogs: () =>
+        [this.#registries?.offers.catalog, options.cloudTools()].filter((one) => one !== undefined),
+      isTaken: (server) => options.servers.has(server),
+      semantics: () => this.#meaning,
+    });
+  }
+
+  /** Finds the tools that fit. */
+  async search(
+    query: string | readonly string[],
+    options: SearchOptions = {},
+  ): Promise<SearchAnswer> {
+    await Promise.all([options.offers === false || this.#offers(), this.#follow()]);
+    const { actor } = options;
+    if (actor === undefined || options.fit !== undefined || !this.#config().memory) {
+      return await this.#search.search(query, options);
+    }
+    const memory = await this.#options.memory();
+    const fit = (text: string) => memory.fit(text);
+    const answer = await this.#search.search(query, { ...options, fit });
+    memory.searched(actor, {
+      query: [query].flat().join(" "),
+      found: answer.hits.map(({ id }) => id),
+    });
+    return answer;
+  }
+
+  /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
+  async offered(server: string): Promise<readonly CatalogEntry[]> {
+    // A server that is there waits for no registry.
+    if (this.#options.servers.has(server)) return [];
+    await this.#offers();
+    return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
+  }
+
+  /** Tells whether search is lexical or hybrid, and why. */
+  async check(): Promise<Check> {
+    await this.#follow();
+    if (this.#meaning !== undefined) {
+      return await this.#meaning.check(this.entries());
+    }
+    const said = "lexical; `pml search install-model` has it understand meanings, too";
+    return { name: "search", ok: true, said };
+  }
+
+  /** Says what search lacks to be hybrid as it is configured, and how that is got. */
+  async lacking(): Promise<string | undefined> {
+    await this.#follow();
+    return this.#meaning?.lacking();
+  }
+
+  /**
+   * Installs the library of the configured model if it is missing. Returns its name, or undefined
+   * if no model is configured.
+   */
+  async installLibrary(): Promise<string | undefined> {
+    await this.#follow();
+    return await this.#meaning?.installLibrary();
+  }
+
+  /** Opens a model that is not configured yet; whoever asked closes it. */
+  async model(folder: string): Promise<Meaning> {
+    const { onRanked, machine, ...rest } = this.#options;
+    const { Meaning } = await import("../search/meaning.ts");
+    const onReady = () => {
+      const { gateway: { exposure }, intent } = this.#config();
+      const isByIntent = exposure === "semantic" || exposure === "hybrid";
+      if (isByIntent && intent !== undefined) onRanked();
+    };
+    const groups = async () => (await machine()).groups;
+    return new Meaning({ ...rest, folder, groups, limits: () => this.#config().limits, onReady });
+  }
+
+  /** Opens the way to a hub of models. */
+  async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
+    const { ModelHub } = await import("../search/embedding/model_hub.ts");
+    return new ModelHub({ ...options, fetch: (await this.#options.machine()).fetch });
+  }
+
+  /** Gives the tools that are understood: what registries offer goes by words alone. */
+  entries(): readonly CatalogEntry[] {
+    return this.#options.catalog.list();
+  }
+
+  /** Ends what was started. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#meaning?.[Symbol.asyncDispose]();
+  }
+
+  /** Has the model at hand that the configuration names now. */
+  async #follow(): Promise<void> {
+    const { model } = this.#config();
+    if (model === this.#meaning?.folder) return;
+    const opened = model === undefined ? undefined : await this.model(model);
+    // Another search may have been faster.
+    if (opened?.folder === this.#meaning?.folder) return;
+    const before = this.#meaning;
+    this.#meaning = opened;
+    await before?.[Symbol.asyncDispose]();
+  }
+
+  /** Has a look at what registries offer. */
+  async #offers(): Promise<void> {
+    const { registries, log } = this.#options;
+    if (this.#config().registries.length === 0) return;
+    const look = async () => {
+      this.#registries = await registries();
+      await this.#registries.offers.look();
+    };
+    await look().catch((error) => log.warn(`Cannot search what registries offer: ${error}`));
+  }
+
+  #config(): Config {
+    return this.#options.policy.now.config;
+  }
+}

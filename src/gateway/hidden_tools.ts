@@ -1,0 +1,25 @@
+/**
+ * Hides tools that are denied to an identity: they answer like unknown ones.
+ *
+ * @module
+ */
+
+import type { Call } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Servers } from "../servers/lists/servers.ts";
+import { unknownTool } from "../servers/lists/unknown_tool.ts";
+import { judged } from "../calls/gate.ts";
+import type { Policy } from "../policy/policy.ts";
+
+/** Returns the error that the caller of a failed call gets. */
+export function errorForIdentity(
+  { policy, servers }: { readonly policy: Policy; readonly servers: Servers },
+  call: Call,
+  error: unknown,
+): unknown {
+  const { config, judge } = policy.now;
+  const isHidden = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&
+    config.narrowing?.identity !== undefined &&
+    judged(judge, call, call.client.toolset?.()).kind === "deny";
+  return isHidden ? unknownTool(call.id, servers) : error;
+}

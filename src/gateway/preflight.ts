@@ -1,0 +1,130 @@
+/**
+ * Looks at calls before they run: what is wrong with them, and what the person must be asked about
+ * all of them. Nothing that is looked at here is let pass: each call goes through all gates later.
+ *
+ * @module
+ */
+
+import { type Answer, type Call, changedCall, type Question } from "../protocol/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { CallContext } from "../calls/context.ts";
+import { wrongNames } from "../core/argument_names.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { badArguments, type Schemas } from "../calls/schemas.ts";
+import { type AskAllOptions, askForAll } from "../calls/ask_all.ts";
+
+/** The options of `Ahead`. */
+export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {
+  /** Resolves a call. Throws if a rule denies it. */
+  readonly look: (call: Call) => Promise<CallContext>;
+  readonly schemas: Schemas;
+  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** Looks at calls before they run. */
+export class Ahead {
+  readonly #options: AheadOptions;
+
+  /** Takes the options; looks at nothing yet. */
+  constructor(options: AheadOptions) {
+    this.#options = options;
+  }
+
+  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>> {
+    const { leave } = this.#options;
+    return await askForAll(calls, {
+      ...this.#options,
+      assertFits: (call) => this.#assertFits(call),
+      ask: async (question) => {
+        const { client: { onQuestion } = {}, cancellation } = calls[0] ?? {};
+        if (onQuestion === undefined || cancellation === undefined) throw await leave(question);
+        return await onQuestion(question, cancellation.signal);
+      },
+    });
+  }
+
+  /**
+   * Throws what is wrong with a call. `open` names the arguments whose values are not known yet.
+   * Returns whether the tool could be looked at: that of a server that nobody approved cannot.
+   */
+  async check(call: Call, open: ReadonlySet<string> = new Set()): Promise<boolean> {
+    const { look } = this.#options;
+    if (open.size > 0) return await this.#checkOpen(call, open);
+    const looked = await look(call);
+    if (await looked.server.unapproved(looked) !== undefined) return false;
+    // What is new by looking is looked at again before it is asked about, and when it runs.
+    if (!looked.isCurrent()) return false;
+    await this.#assertFits(looked);
+    return true;
+  }
+
+  /**
+   * Checks a call with open arguments: it is refused where the rules deny it whatever they are. One
+   * value has a slash, which no `*` of a rule crosses.
+   */
+  async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
+    const { look, schemas } = this.#options;
+    const withValues = (value: string): JsonObject => ({
+      ...call.arguments,
+      ...Object.fromEntries([...open].map((name) => [name, value])),
+    });
+    const name = crypto.randomUUID();
+    const denied = await Promise.allSettled(
+      [name, `${name}/${name}/${name}`].map((value) =>
+        look(changedCall(call, { arguments: withValues(value) }))
+      ),
+    );
+    const [first] = denied.filter(({ status }) => status === "fulfilled");
+    if (first?.status !== "fulfilled") {
+      throw denied.find((one) => one.status === "rejected")?.reason;
+    }
+    const { value: looked } = first;
+    // No rule can allow a first use by values that are not the real ones.
+    looked.verdict = undefined;
+    const { server } = looked;
+    const unapproved = await server.unapproved(looked);
+    if (unapproved !== undefined || !looked.isCurrent()) return false;
+    const { inputSchema, ...definition } = await looked.definition();
+    assertNames(looked, { ...definition, inputSchema });
+    const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
+    await schemas.arguments(looked, { definition: known, server });
+    return true;
+  }
+
+  async #assertFits(call: ResolvedCall): Promise<void> {
+    const { server } = call;
+    const definition = await call.definition();
+    assertNames(call, definition);
+    await this.#options.schemas.arguments(call, { definition, server });
+  }
+}
+
+/**
+ * Throws BAD_ARGUMENTS for a missing or an unknown argument, so that no other call of a plan or a
+ * batch runs before the server refuses this one.
+ */
+function assertNames(
+  { id, arguments: args }: Pick<Call, "id" | "arguments">,
+  definition: ToolDefinition,
+): void {
+  const why = wrongNames(definition.inputSchema, args);
+  if (why !== undefined) throw badArguments(id, definition, why);
+}
+
+/** Returns what a schema says of an object some members of which may be anything. */
+function openSchema(schema: JsonObject, open: ReadonlySet<string>): JsonObject {
+  const { $schema, $defs, definitions, type, properties, required } = schema;
+  // Other keywords may say something of the members that are not known.
+  const isClosed = schema.additionalProperties === false && schema.patternProperties === undefined;
+  return {
+    ...defined({ $schema, $defs, definitions, type, required }),
+    properties: Object.fromEntries(
+      Object.entries(objectOf(properties)).map(([name, one]) => [name, open.has(name) ? {} : one]),
+    ),
+    ...(isClosed && { additionalProperties: false }),
+  };
+}

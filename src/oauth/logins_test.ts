@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import type { Call, CallClient, Page } from "../protocol/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
+import { PmlError } from "../core/errors.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { SignIn, SignIns } from "./sign_ins.ts";
+import { until } from "../../tests/kit/wait.ts";
+import { Logins } from "./logins.ts";
+
+const PAGE = "https://accounts.example/authorize?state=1";
+
+/** Sign-ins that end when a test says so. */
+class Stage implements AsyncDisposable {
+  readonly begun: PromiseWithResolvers<void>[] = [];
+  readonly changed: string[] = [];
+  readonly ended = new Set<unknown>();
+  waitMs = 60_000;
+  readonly closing = new AbortController();
+  readonly home = Deno.makeTempDirSync();
+  readonly logins: Logins = this.open((server) => this.changed.push(server));
+
+  open(onChange: (server: string) => void): Logins {
+    return new Logins({
+      home: this.home,
+      signIns: () => Promise.resolve(this.#signIns()),
+      serverOf: (name) =>
+        Promise.resolve({ name, url: "https://mcp.example/mcp", named: new Set() }),
+      onChange,
+      waitMs: () => this.waitMs,
+      closing: this.closing.signal,
+    });
+  }
+
+  begin() {
+    return this.logins.begin("far", { scopes: undefined, signal: this.closing.signal });
+  }
+
+  #signIns(): SignIns {
+    const begin = (): Promise<SignIn> => {
+      const done = Promise.withResolvers<void>();
+      done.promise.catch(() => {});
+      this.begun.push(done);
+      return Promise.resolve({
+        url: PAGE,
+        issuer: "https://accounts.example",
+        codeHost: "token.accounts.example",
+        sharedClient: undefined,
+        done: done.promise,
+        paste: () => {},
+        [Symbol.asyncDispose]: () => {
+          this.ended.add(done);
+          done.reject(new PmlError("CANCELLED", "it was given up"));
+          return Promise.resolve();
+        },
+      });
+    };
+    return { begin } as unknown as SignIns;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.closing.abort();
+    await Deno.remove(this.home, { recursive: true });
+  }
+}
+
+function wants(scopes?: readonly string[]): PmlError {
+  return new PmlError("LOGIN_REQUIRED", 'Cannot use "far": it wants you to sign in', {
+    hint: "Run: pml login far",
+    detail: { server: "far", ...scopes && { scopes } },
+  });
+}
+
+type Open = CallClient["onOpen"];
+
+function callWith(onOpen?: Open, cancellation = new Cancellation()): Call {
+  const id = toolId("far", "look");
+  const client: CallClient = { onOpen };
+  return { id, arguments: {}, via: "test", actor: "local", callId: "1", cancellation, client };
+}
+
+/** Work that wants a sign-in the first time. */
+function onceSignedIn(error = wants()) {
+  let runs = 0;
+  const work = () => runs++ === 0 ? Promise.reject(error) : Promise.resolve("done");
+  return { work, runs: () => runs };
+}
+
+Deno.test("A call goes on when the person has signed in at the page that the client opened", async () => {
+  await using at = new Stage();
+  const pages: Page[] = [];
+  const open: Open = (page) => Promise.resolve(pages.push(page) > 0);
+  const { work, runs } = onceSignedIn();
+  const going = at.logins.during(callWith(open), work);
+  await until(() => at.begun.length > 0 && pages.length > 0);
+  assert.equal(runs(), 1);
+  assert.deepEqual(pages.map(({ url }) => url), [PAGE]);
+  assert.match(
+    pages[0]?.text ?? "",
+    /^PML asks: sign in at accounts\.example .*"far".*mcp\.example/,
+  );
+  at.begun[0]?.resolve();
+  assert.equal(await going, "done");
+  assert.deepEqual(at.changed, ["far"]);
+  assert.equal(at.ended.size, 1);
+});
+
+Deno.test("Two calls that need the same sign-in ask once, and both go on", async () => {
+  await using at = new Stage();
+  const agreed = Promise.withResolvers<boolean>();
+  let asked = 0;
+  const open: Open = () => {
+    asked++;
+    return agreed.promise;
+  };
+  const going = [1, 2, 3].map(() => at.logins.during(callWith(open), onceSignedIn().work));
+  while (asked === 0) await new Promise((resolve) => setTimeout(resolve));
+  agreed.resolve(true);
+  for (const one of at.begun) one.resolve();
+  assert.deepEqual(await Promise.all(going), ["done", "done", "done"]);
+  assert.deepEqual([asked, at.begun.length], [1, 1]);
+});
+
+Deno.test("A call that was refused before another had the person sign in goes on, and asks nobody", async () => {
+  await using at = new Stage();
+  const signed = Promise.withResolvers<void>();
+  let runs = 0;
+  const late = at.logins.during(
+    callWith(() => assert.fail("it asks")),
+    () => runs++ === 0 ? signed.promise.then(() => Promise.reject(wants())) : Promise.resolve(runs),
+  );
+  const open: Open = () => {
+    for (const one of at.begun) one.resolve();
+    return Promise.resolve(true);
+  };
+  assert.equal(await at.logins.during(callWith(open), onceSignedIn().work), "done");
+  signed.resolve();
+  assert.equal(await late, 2);
+});
+
+Deno.test("A call whose question came of another call asks anew when that call ends", async () => {
+  await using at = new Stage();
+  const stop = new Cancellation();
+  const first = Promise.withResolvers<boolean>();
+  const asked: number[] = [];
+  const one = at.logins.during(
+    callWith((_, signal) => {
+      asked.push(1);
+      signal.addEventListener("abort", () => first.reject(signal.reason));
+      return first.promise;
+    }, stop),
+    onceSignedIn().work,
+  );
+  while (asked.length === 0) await new Promise((resolve) => setTimeout(resolve));
+  const other = at.logins.during(
+    callWith(() => Promise.resolve(asked.push(2) > 0)),
+    onceSignedIn().work,
+  );
+  stop.cancel(new PmlError("CANCELLED", "the client cancelled it"));
+  await assert.rejects(one, { code: "CANCELLED" });
+  while (asked.length === 1) await new Promise((resolve) => setTimeout(resolve));
+  at.begun[0]?.resolve();
+  assert.equal(await other, "done");
+  assert.deepEqual([asked, at.begun.length], [[1, 2], 1]);
+});
+
+Deno.test("A sign-in outlives the call that asked for it, until it is done or late", async () => {
+  await using at = new Stage();
+  const stop = new Cancellation();
+  const told = Promise.withResolvers<void>();
+  const open: Open = () => Promise.resolve(true).finally(told.resolve);
+  const going = at.logins.during(callWith(open, stop), onceSignedIn().work);
+  await told.promise;
+  stop.cancel(new PmlError("CANCELLED", "the client cancelled it"));
+  await assert.rejects(going, { code: "CANCELLED" });
+  assert.equal(at.ended.size, 0);
+  at.begun[0]?.resolve();
+  await until(() => at.ended.size > 0);
+  assert.deepEqual(at.changed, ["far"]);
+});
+
+Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, and what to run", async () => {
+  await using at = new Stage();
+  const failing = async (open: Open, message: RegExp) => {
+    const { work, runs } = onceSignedIn();
+    await assert.rejects(at.logins.during(callWith(open), work), (error: PmlError) => {
+      assert.deepEqual([error.code, error.hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
+      assert.match(error.message, message);
+      return true;
+    });
+    assert.equal(runs(), 1);
+  };
+  await failing(() => Promise.resolve(false), /; the person declined$/);
+  assert.equal(at.ended.size, 1);
+  await failing(() => Promise.reject(new Error("timed out")), /; nobody answered$/);
+  // The page may still be open: the next call asks about the same one.
+  const begun = at.begun.length;
+  at.waitMs = 1;
+  await failing(() => {
+    queueMicrotask(() => at.begun.at(-1)?.reject(new PmlError("LOGIN_REQUIRED", "access denied")));
+    return Promise.resolve(true);
+  }, /; access denied$/);
+  assert.equal(at.begun.length, begun);
+  await failing(() => Promise.resolve(true), /took too long/);
+  assert.deepEqual(at.changed, []);
+});
+
+Deno.test("Nobody is asked where the client opens no pages, or an error wants no sign-in", async () => {
+  await using at = new Stage();
+  const error = wants();
+  await assert.rejects(at.logins.during(callWith(), onceSignedIn(error).work), error);
+  const open: Open = () => assert.fail("it asked");
+  const key = new PmlError("LOGIN_REQUIRED", "its key is wrong");
+  await assert.rejects(at.logins.during(callWith(open), onceSignedIn(key).work), key);
+  assert.equal(at.begun.length, 0);
+});
+
+Deno.test("A server that refuses what was just given to it is not asked about again, unless for more", async () => {
+  await using at = new Stage();
+  const open: Open = () => {
+    at.begun.at(-1)?.resolve();
+    return Promise.resolve(true);
+  };
+  assert.equal(await at.logins.during(callWith(open), onceSignedIn().work), "done");
+  await assert.rejects(at.logins.during(callWith(open), onceSignedIn().work), {
+    code: "LOGIN_REQUIRED",
+  });
+  assert.equal(at.begun.length, 1);
+  const more = onceSignedIn(wants(["write"])).work;
+  assert.equal(await at.logins.during(callWith(open), more), "done");
+  assert.equal(at.begun.length, 2);
+});
+
+Deno.test("A sign-in of another process is noticed", async () => {
+  await using at = new Stage();
+  const noticed = Promise.withResolvers<string>();
+  const other = at.open(noticed.resolve);
+  const following = other.follow();
+  const login = await at.begin();
+  at.begun[0]?.resolve();
+  await login.done;
+  assert.equal(await noticed.promise, "far");
+  at.closing.abort();
+  await following;
+});

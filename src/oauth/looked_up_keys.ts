@@ -1,0 +1,31 @@
+/**
+ * Looks up the keys that PML does not keep itself.
+ *
+ * @module
+ */
+
+import type { Log } from "../audit/log.ts";
+import type { Key, Keys } from "../config/keys.ts";
+import { messageOf } from "../core/errors.ts";
+import { type KeyContext, keyFrom, keySources } from "./outside_keys.ts";
+
+/** Looks up every key that is kept outside of PML. What fails is warned of, and is not set. */
+export async function lookUpKeys(
+  app: KeyContext & { readonly log: Log; readonly keys: Pick<Keys, "home"> },
+): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {
+  const { log } = app;
+  const warn = (message: string) => log.warn(message);
+  const found = await Promise.all(
+    Object.entries(keySources(app.keys.home, warn)).map(async ([name, source]) => {
+      try {
+        const value = await keyFrom(app, name, source);
+        const from: Key["from"] = "keyring" in source ? "the keyring" : "a command";
+        return [[name, { value, from }]] as const;
+      } catch (error) {
+        log.warn(messageOf(error));
+        return [];
+      }
+    }),
+  );
+  return new Map(found.flat());
+}

@@ -1,0 +1,104 @@
+/**
+ * Keys that PML does not keep itself: in the keyring of the system, or with a program of the person
+ * such as a password manager. A private file in the PML home says which key is where.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { SOURCES_FILE } from "../config/keys.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
+import { readPrivate } from "../io/private_files.ts";
+import { FileTokenStore, type Keyring } from "./token_store.ts";
+import { unfoundProgram } from "../sandbox/search_path.ts";
+import type { LoadedConfig } from "../config/config.ts";
+import {
+  findOutside,
+  keyringOf,
+  keyringProgram,
+  outsideEnvironment,
+  runOutside,
+} from "./keyring.ts";
+
+/** Where a key is: in the keyring, or with a program that prints it. */
+export type KeySource = { readonly keyring: true } | { readonly command: readonly string[] };
+
+/** Where each key is, by its name. */
+export type KeySources = Readonly<Record<string, KeySource>>;
+
+/** The configuration of a running PML, and the signal that it ends. */
+export interface KeyContext {
+  loaded(): LoadedConfig;
+  readonly closing: AbortSignal;
+}
+
+/** Reads where keys are. A file that cannot be read names none, which a warning says. */
+export function keySources(home: string, warn: (message: string) => void): KeySources {
+  return readPrivate(join(home, SOURCES_FILE), { parse: parsed, warn }) ?? {};
+}
+
+/** Returns the value of a key. Throws KEY_MISSING with the reason. */
+export async function keyFrom(app: KeyContext, name: string, source: KeySource): Promise<string> {
+  if ("keyring" in source) {
+    try {
+      const keyring = systemKeyring(app);
+      if (keyring !== undefined) return await keyring.get(name);
+      throw new Error("its program is not on PATH (on Linux `secret-tool`)");
+    } catch (error) {
+      throw unfound(name, "the keyring", Object(error).message);
+    }
+  }
+  const [said = "", ...args] = source.command;
+  const file = findOutside(app.loaded(), said);
+  let why = "it is no program outside the workspace";
+  if (file !== undefined) {
+    const program = { file, env: outsideEnvironment(app.loaded()) };
+    const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
+    const value = stdout.replace(/\r?\n$/, "");
+    if (code === 0 && value !== "") return value;
+    why = stderr.trim() || (code === 0 ? "it prints nothing" : `it ends with ${code}`);
+  }
+  throw unfound(name, quoted(said, 200), why);
+}
+
+/** Returns the keyring of the system; undefined if there is none. */
+export function systemKeyring(app: KeyContext): Keyring | undefined {
+  return keyringOf(keyringProgram(app.loaded()), app.closing);
+}
+
+/** Takes a secret out of the keyring. */
+export async function removeFromKeyring(app: KeyContext, name: string): Promise<void> {
+  await systemKeyring(app)?.remove(name);
+}
+
+/** Returns the names of what the keyring keeps for this PML home: keys, and secrets of sign-ins. */
+export function namesInKeyring(home: string, warn: (message: string) => void): readonly string[] {
+  const keys = Object.entries(keySources(home, warn)).filter(([, source]) => "keyring" in source);
+  return [
+    ...keys.map(([name]) => name),
+    ...new FileTokenStore(join(home, "sign_ins"), { warn }).inKeyring(),
+  ];
+}
+
+/** Returns the absolute path of a program of the person. Throws if it is not there. */
+export function programOf(app: KeyContext, name: string): string {
+  const file = findOutside(app.loaded(), name);
+  if (file !== undefined) return file;
+  throw unfoundProgram("USAGE", name);
+}
+
+function unfound(name: string, where: string, why: string): PmlError {
+  const said = visible(why.trim(), 300);
+  return new PmlError("KEY_MISSING", `Cannot get ${quoted(name)} from ${where}: ${said}`, {
+    hint: "`pml key list` shows where each key is",
+  });
+}
+
+function parsed(json: unknown): KeySources {
+  const isSource = (source: unknown) =>
+    isObject(source) && (source.keyring === true ||
+      Array.isArray(source.command) && source.command.every((word) => typeof word === "string"));
+  if (isObject(json) && Object.values(json).every(isSource)) return json as KeySources; // checked
+  throw new TypeError("it does not say where keys are");
+}

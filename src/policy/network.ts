@@ -1,0 +1,65 @@
+/**
+ * The way to the network, with the proxy and the certificates of the person.
+ *
+ * @module
+ */
+
+import { dirname, resolve } from "node:path";
+import type { Redactor } from "../audit/redact.ts";
+import type { Keys } from "../config/keys.ts";
+import type { RemoteDefinition } from "../servers/kind.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
+import type { Certificates } from "../core/fetch.ts";
+import type { Policy } from "./policy.ts";
+import type { Proxy } from "../transport/http/client/proxy.ts";
+
+/** What the way to the network needs. */
+export interface NetworkOptions {
+  readonly policy: Policy;
+  readonly keys: Pick<Keys, "get">;
+  readonly redactor: Redactor;
+}
+
+/** Returns the proxy that the person configured. Throws if a variable in it is not set. */
+export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | undefined {
+  const { network } = policy.now.config;
+  if (network === undefined) return undefined;
+  const filled = network.proxy.replace(/\$\{(\w+)\}/g, (_, name: string) => {
+    const value = keys.get(name);
+    if (value !== undefined) return encodeURIComponent(value);
+    throw new PmlError("KEY_MISSING", `Cannot use the proxy: ${name} is not set`, {
+      hint: keyHint(name),
+      detail: { missing: [name] },
+    });
+  });
+  const url = new URL(filled);
+  // A password that stands in the file is a secret, too.
+  // guard: proxy-password
+  redactor.register(decodeURIComponent(url.password));
+  return { url, except: network.no_proxy ?? [] };
+}
+
+/** Returns the variables that make installers use the proxy. */
+export function proxyVariables(options: NetworkOptions): Readonly<Record<string, string>> {
+  const proxy = proxyOf(options);
+  if (proxy === undefined) return {};
+  const { url: { href }, except } = proxy;
+  const no = `${[...except, "localhost", "127.0.0.1", "::1"]}`;
+  // Programs look for both, and the environment of PML may have either.
+  return {
+    ...{ HTTP_PROXY: href, HTTPS_PROXY: href, NO_PROXY: no },
+    ...{ http_proxy: href, https_proxy: href, no_proxy: no },
+  };
+}
+
+/** Returns where the certificates of a server are; undefined if it has none. */
+export function certificatesOf(
+  { url, ca, cert, key }: RemoteDefinition,
+  { now: { loaded } }: Policy,
+): Certificates | undefined {
+  if ((ca ?? cert) === undefined) return undefined;
+  const { person, environment } = loaded;
+  const at = (path: string | undefined) =>
+    path && resolve(dirname(person.path), path.replace(/^~(?=[\\/])/, () => environment.userHome));
+  return { origin: new URL(url).origin, ca: at(ca), cert: at(cert), key: at(key) };
+}

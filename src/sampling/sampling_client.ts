@@ -1,0 +1,40 @@
+/**
+ * Lets the model of a provider answer what servers ask during a call.
+ *
+ * @module
+ */
+
+import { SAMPLING } from "../calls/server_requests.ts";
+import { type Call, type CallClient, changedClient } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import { ownProgress } from "../protocol/progress.ts";
+import type { Sampler } from "./sampler.ts";
+
+/**
+ * Returns the client of a call with a provider that answers sampling requests of the server, except
+ * for those that the client itself answers.
+ */
+export function samplingClient(
+  call: Call,
+  client: CallClient,
+  open: () => Promise<Sampler>,
+): CallClient {
+  const { onAsk, onProgress, sampling } = client;
+  const onSampled = (message: string) => onProgress?.(ownProgress("working", message));
+  return changedClient(client, {
+    onAsk: async (asked) => {
+      if (asked.method !== SAMPLING) {
+        if (onAsk !== undefined) return await onAsk(asked);
+        const what = `Cannot ask the person for ${quoted(asked.server)}: no client is there`;
+        throw new PmlError("BAD_REQUEST", what, { hint: "Call the tool from a client that asks" });
+      }
+      const sampler = await open();
+      const ownModel = isObject(sampling) ? onAsk : undefined;
+      if (ownModel !== undefined && sampler.isForClient(asked.params, sampling)) {
+        return await ownModel(asked);
+      }
+      return await sampler.answer(asked, { call, client, onSampled });
+    },
+  });
+}

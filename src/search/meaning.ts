@@ -1,0 +1,304 @@
+/**
+ * What search understands meanings with: the model that the person named, the library that runs it,
+ * and the vectors of tools. Loaded where `search.model` names a model, and never at a start.
+ *
+ * @module
+ */
+
+import { basename, join } from "node:path";
+import type { Log } from "../audit/log.ts";
+import { installEnvironment, serverEnvironment } from "../config/child_environment.ts";
+import type { Environment } from "../config/env.ts";
+import type { Limits } from "../config/limits.ts";
+import type { Check } from "../core/check.ts";
+import { asPmlError, ending, PmlError } from "../core/errors.ts";
+import { defined, quoted } from "../core/json.ts";
+import { fileSize } from "../core/amounts.ts";
+import { Embedder } from "./embedding/embedder.ts";
+import { EMBEDDER, EmbedderPackage } from "./embedding/embedder_package.ts";
+import {
+  type EmbeddingModel,
+  ModelPins,
+  readModel,
+  type SeenModel,
+} from "./embedding/embedding_model.ts";
+import { onAbort } from "../io/waiting.ts";
+import type { Reaper } from "../sandbox/reaper.ts";
+import type { CatalogEntry } from "./catalog.ts";
+import type { Semantics } from "./semantics.ts";
+import { Vectors } from "./vectors.ts";
+
+/** What meanings need from outside. */
+export interface MeaningOptions {
+  /** The folder of the model. */
+  readonly folder: string;
+  readonly environment: Environment;
+  /** Returns the variables that make an installer use the person's proxy. */
+  readonly proxyVariables?: () => Readonly<Record<string, string>>;
+  readonly limits: () => Limits;
+  readonly log: Log;
+  /** Whether the process stays. Then a search may have the library installed. */
+  readonly stays?: boolean;
+  /** Told when all tools are understood that were not before. */
+  readonly onReady?: () => void;
+  /** Keeps process groups, so that they end with PML however it ends. */
+  readonly groups: () => Promise<Pick<Reaper, "mark" | "add" | "remove">>;
+}
+
+/** What is open of a model that was looked at. */
+interface Opened {
+  readonly embedder: Embedder;
+  readonly vectors: Vectors;
+}
+
+/** How a model was tried. */
+export interface Tried {
+  readonly dimensions: number;
+  readonly ms: number;
+}
+
+/** After what went wrong, how long search stays lexical before it is tried again; twice as long each time. */
+const RETRY_MS = 5_000;
+const RETRY_MAX_MS = 300_000;
+const SENTENCE = "Read the text of a file";
+
+/** The meanings of tools, by one model. */
+export class Meaning implements Semantics, AsyncDisposable {
+  /** The folder of the model, as it was given. */
+  readonly folder: string;
+  readonly #options: MeaningOptions;
+  readonly #package: EmbedderPackage;
+  readonly #pins: ModelPins;
+  readonly #closing = new AbortController();
+  #opening: Promise<Opened> | undefined;
+  #embedder: Embedder | undefined;
+  #failures = 0;
+  #retryAt = 0;
+  #why: PmlError | undefined;
+
+  /** Looks at nothing before it is asked. */
+  constructor(options: MeaningOptions) {
+    const { folder, environment, log, groups } = options;
+    this.#options = options;
+    this.folder = folder;
+    this.#pins = new ModelPins(environment.home);
+    this.#package = new EmbedderPackage({
+      home: environment.home,
+      environment: () => ({
+        ...serverEnvironment(environment),
+        ...installEnvironment(environment),
+        ...options.proxyVariables?.(),
+      }),
+      closing: this.#closing.signal,
+      groups,
+      onLog: (text) => log.info(text),
+    });
+  }
+
+  /**
+   * Gives the cosine of each entry for each query; nothing while search has to stay lexical. Only a
+   * process that stays installs the library for it: another would end before it is done.
+   */
+  async similarities(
+    queries: readonly string[],
+    entries: readonly CatalogEntry[],
+  ): Promise<readonly Float32Array[] | undefined> {
+    if (performance.now() < this.#retryAt) return undefined;
+    try {
+      const { vectors } = await this.#opened();
+      if (!this.#options.stays && !this.#package.isThere()) return undefined;
+      return await vectors.similarities(queries, entries);
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  /** Tells how it stands, and tries the model where its library is installed. */
+  async check(entries: readonly CatalogEntry[]): Promise<Check> {
+    const { folder } = this;
+    try {
+      const { vectors, embedder } = await this.#opened();
+      const lacking = this.lacking();
+      if (lacking === undefined) await this.#tried(embedder);
+      const [done, total] = [vectors.count(entries), entries.length];
+      const how = lacking !== undefined
+        ? lacking
+        : done < total
+        ? `lexical until clients' searches have indexed all tools, ${done} of ${total} are, with ` +
+          `the model in ${folder}`
+        : `hybrid, ${total} tools are indexed with the model in ${folder}`;
+      return { name: "search", ok: true, said: how };
+    } catch (error) {
+      const { message, hint } = asPmlError(error);
+      return { name: "search", ok: false, said: `lexical: ${message}`, ...defined({ hint }) };
+    }
+  }
+
+  /** Looks at the folder of the model; throws what is wrong with it. */
+  look(): EmbeddingModel {
+    return readModel(this.folder);
+  }
+
+  /** Tells what the library is, what it costs, and whether it is installed. */
+  library(): typeof EMBEDDER & { readonly isThere: boolean } {
+    const { name, downloadBytes, bytes } = EMBEDDER;
+    return { name, downloadBytes, bytes, isThere: this.#package.isThere() };
+  }
+
+  /** Says what search lacks, and how it is got, where the library is not installed. */
+  lacking(): string | undefined {
+    const { name, downloadBytes, isThere } = this.library();
+    if (isThere) return undefined;
+    return `lexical until \`pml search install-model ${quoted(this.folder, 400)}\`, or a first ` +
+      `search of a client, has installed ${name} (${fileSize(downloadBytes)})`;
+  }
+
+  /** Installs the library if it is missing, and returns its name. */
+  async installLibrary(): Promise<string> {
+    await this.#package.ready();
+    return EMBEDDER.name;
+  }
+
+  /** Looks at the model as it is now, and whether it is the one that was first used. */
+  async see(): Promise<SeenModel> {
+    return await this.#pins.look(this.look());
+  }
+
+  /**
+   * Installs the library where it is not there, tries the model, and pins it only when it works.
+   * One that is another than the pinned one throws unless it is the one that the person agreed to.
+   */
+  async install(tell: (message: string) => void, agreed?: SeenModel): Promise<Tried> {
+    const model = this.look();
+    const seen = agreed ?? await this.see();
+    if (agreed === undefined) this.#pins.mustBeKnown(seen);
+    await this.#package.ready(tell).catch(async (error) => {
+      if (!(error instanceof PmlError) || error.code !== "INTEGRITY_MISMATCH") throw error;
+      // The person asked for it: what is not what it was is fetched anew.
+      await this.#package.remove();
+      await this.#package.ready(tell);
+    });
+    // What was opened before may be of another content.
+    this.#opening = undefined;
+    await this.#embedder?.[Symbol.asyncDispose]();
+    const opened = this.#open(model, seen.hash);
+    try {
+      await this.#tried(opened.embedder);
+      // The first time is that of the start.
+      const since = performance.now();
+      const dimensions = await this.#tried(opened.embedder);
+      const ms = Math.round(performance.now() - since);
+      await this.#pins.accept(seen);
+      this.#opening = Promise.resolve(opened);
+      return { dimensions, ms };
+    } catch (error) {
+      await opened.embedder[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Makes the vectors of tools, and tells how many of how many there are. */
+  async index(
+    entries: readonly CatalogEntry[],
+    { tell, signal }: {
+      readonly tell: (done: number, total: number) => void;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<void> {
+    signal.throwIfAborted();
+    const { vectors } = await this.#opened();
+    using _ = onAbort(signal, () => this.#closing.abort(signal.reason));
+    await vectors.make(entries, tell);
+  }
+
+  /** Ends the process of the model; what was made by then is kept. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(ending("embed"));
+    await this.#embedder?.[Symbol.asyncDispose]();
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.vectors.settled();
+  }
+
+  #opened(): Promise<Opened> {
+    this.#opening ??= this.#openPinned().catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #openPinned(): Promise<Opened> {
+    const model = this.look();
+    return this.#open(model, await this.#pins.hashOf(model));
+  }
+
+  #open(model: EmbeddingModel, hash: string): Opened {
+    const { environment: { home }, limits, log, groups } = this.#options;
+    const embedder = this.#embedder = new Embedder({
+      home,
+      model,
+      // Each start of the child looks again at what it loads.
+      library: async () => {
+        await this.#unchanged(model, hash);
+        return await this.#package.ready();
+      },
+      limits,
+      groups,
+      onLog: (text) => log.debug(text),
+    });
+    const vectors = new Vectors({
+      path: join(home, "embedder", "vectors", `${basename(model.folder)}-${hash.slice(0, 16)}.bin`),
+      model: hash,
+      embed: async (texts, signal) => {
+        const made = await embedder.embed(texts, signal);
+        this.#failures = 0;
+        this.#why = undefined;
+        return made;
+      },
+      closing: this.#closing.signal,
+      onProgress: (done, total) => {
+        log.info(`Indexed ${done} of ${total} tools`);
+        if (done === total) this.#options.onReady?.();
+      },
+      onFailure: (error) => this.#failed(error),
+    });
+    return { embedder, vectors };
+  }
+
+  async #unchanged(model: EmbeddingModel, hash: string): Promise<void> {
+    const now = await this.see();
+    if (now.hash === hash && now.folder === model.folder) return;
+    // If the person accepts it, or did, the next search opens it anew.
+    this.#opening = undefined;
+    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it is another one now`;
+    throw new PmlError("INTEGRITY_MISMATCH", message, {
+      hint: `Search again once you accepted it with ` +
+        `\`pml search install-model\``,
+    });
+  }
+
+  /** Has a sentence embedded, and tells how many numbers came of it. */
+  async #tried(embedder: Embedder): Promise<number> {
+    const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
+    if (vector !== undefined) return vector.length;
+    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it makes nothing of ` +
+      quoted(SENTENCE);
+    throw new PmlError("UPSTREAM_PROTOCOL", message, {
+      hint: "`pml search install-model` gets a model that works",
+    });
+  }
+
+  #failed(error: unknown): void {
+    // One failure is told by each that waited for it.
+    if (this.#closing.signal.aborted || error === this.#why) return;
+    this.#why = asPmlError(error);
+    const wait = Math.min(RETRY_MS * 2 ** this.#failures++, RETRY_MAX_MS);
+    this.#retryAt = performance.now() + wait;
+    const { message, hint = "" } = this.#why;
+    const { log } = this.#options;
+    log.warn(
+      `Search stays lexical for the next ${Math.round(wait / 1_000)} s: ${message}. ${hint}`,
+    );
+  }
+}

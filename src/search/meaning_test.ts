@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
+import { meaningsHere, meaningsTest } from "../../tests/kit/embedder.ts";
+import { until } from "../../tests/kit/wait.ts";
+import { Log } from "../audit/log.ts";
+import { Redactor } from "../audit/redact.ts";
+import { environmentOf } from "../config/env.ts";
+import { limitsOf } from "../config/limits.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { CatalogEntry } from "./catalog.ts";
+import { openApp } from "../app/app.ts";
+import { Meaning } from "./meaning.ts";
+
+const here = await meaningsHere();
+const OFFLINE = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
+
+/** A PML home with a meaning in it, and what was logged. */
+class Scene implements AsyncDisposable {
+  readonly home = Deno.realPathSync(Deno.makeTempDirSync());
+  readonly logged: string[] = [];
+  readonly groups = new Set<number>();
+
+  open(folder: string, more: { readonly stays?: boolean } = {}): Meaning {
+    const redactor = new Redactor();
+    return new Meaning({
+      ...more,
+      folder,
+      environment: environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE }),
+      limits: () => limitsOf({}),
+      log: new Log({ redactor, level: "debug", write: (line) => this.logged.push(line) }),
+      groups: () =>
+        Promise.resolve({
+          mark: "test",
+          add: (pid: number) => Promise.resolve(void this.groups.add(pid)),
+          remove: (pid: number) => Promise.resolve(void this.groups.delete(pid)),
+        }),
+    });
+  }
+
+  warnings(): string[] {
+    return this.logged.filter((line) => line.includes(" warn "));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.home, { recursive: true });
+  }
+}
+
+const SAID = {
+  read_file: "Read the contents of a file from disk",
+  send_email: "Send an electronic letter to a person",
+  get_weather: "Tell how warm it will be, and whether it rains",
+};
+const ENTRIES: readonly CatalogEntry[] = Object.entries(SAID).map(([name, description]) => ({
+  id: toolId("one", name),
+  tool: { name, description, inputSchema: { type: "object" } },
+  server: { name: "one", origin: "private" },
+}));
+
+Deno.test("Meaning leaves search lexical where its model cannot be used, says why once, and waits", async () => {
+  await using scene = new Scene();
+  await using meaning = scene.open(join(scene.home, "nowhere"));
+  for (let times = 0; times < 3; times++) {
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+  }
+  assert.equal(scene.warnings().length, 1);
+  assert.match(
+    scene.warnings()[0] ?? "",
+    /Search stays lexical for the next 5 s: Cannot use the model in ".*nowhere": there is no such/,
+  );
+  // Later it is tried again, and waited for longer each time.
+  const now = performance.now.bind(performance);
+  try {
+    performance.now = () => now() + 6_000;
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    assert.equal(scene.warnings().length, 2);
+    assert.match(scene.warnings()[1] ?? "", /for the next 10 s/);
+    performance.now = () => now() + 14_000;
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    assert.equal(scene.warnings().length, 2);
+  } finally {
+    performance.now = now;
+  }
+  const { ok, said, hint } = await meaning.check(ENTRIES);
+  assert.equal(ok, false);
+  assert.match(said, /^lexical: Cannot use the model/);
+  assert.match(hint ?? "", /pml search install-model/);
+  assert.equal(meaning.library().isThere, false);
+});
+
+Deno.test({
+  ...meaningsTest(
+    "Meaning tells by the model which tools fit, keeps it, and holds it to what it was",
+    here,
+  ),
+  fn: async () => {
+    assert.ok(typeof here !== "string");
+    await using scene = new Scene();
+    await here.install(scene.home);
+    const folder = join(scene.home, "my model");
+    await cp(here.model, folder, { recursive: true });
+    {
+      await using meaning = scene.open(folder);
+      assert.match((await meaning.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
+      assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "lexical at first");
+      await meaning.index(ENTRIES, { tell: () => {}, signal: new AbortController().signal });
+      const queries = ["show me what is written in my document", "do I need an umbrella tomorrow"];
+      const [document, umbrella] = await meaning.similarities(queries, ENTRIES) ?? [];
+      const best = (of: Float32Array = new Float32Array()) => of.indexOf(Math.max(...of));
+      assert.equal(ENTRIES[best(document)]?.tool.name, "read_file");
+      assert.equal(ENTRIES[best(umbrella)]?.tool.name, "get_weather");
+      assert.match((await meaning.check(ENTRIES)).said, /^hybrid, 3 tools are indexed/);
+      assert.equal(scene.groups.size, 1);
+    }
+    assert.equal(scene.groups.size, 0, "it ends with the meaning");
+    {
+      await using again = scene.open(folder);
+      assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "it was kept");
+      assert.ok(!scene.logged.slice(-1)[0]?.includes("Indexed"));
+      assert.deepEqual(scene.warnings(), []);
+      // A child that starts again looks again at what it loads.
+      const file = join(folder, "config.json");
+      await Deno.chmod(file, 0o600);
+      await Deno.writeTextFile(file, `${await Deno.readTextFile(file)} `);
+      for (const pid of scene.groups) Deno.kill(pid, "SIGKILL");
+      await until(() => scene.groups.size === 0);
+      assert.equal(await again.similarities(["new"], ENTRIES), undefined);
+      assert.match(scene.warnings().join(), /stays lexical .*: it is another one now/);
+    }
+    await using changed = scene.open(folder);
+    assert.equal(await changed.similarities(["q"], ENTRIES), undefined);
+    assert.match(scene.warnings().join(), /Search stays lexical .* not those that were first used/);
+    assert.equal((await changed.check(ENTRIES)).ok, false);
+    const unasked = changed.install(() => {});
+    await assert.rejects(unasked, { code: "INTEGRITY_MISMATCH" });
+    // The person's word takes it as it is now.
+    const seen = await changed.see();
+    assert.equal(seen.isOther, true);
+    const { dimensions } = await changed.install(() => {}, seen);
+    assert.equal(dimensions, 512);
+    assert.match((await changed.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
+    // One that does not work takes the place of none.
+    const numbers = join(folder, "onnx", "model_quantized.onnx");
+    const whole = await Deno.readFile(numbers);
+    await Deno.chmod(numbers, 0o600);
+    await Deno.writeFile(numbers, whole.slice(0, 1_000));
+    await assert.rejects(changed.install(() => {}, await changed.see()), { code: "UPSTREAM_DOWN" });
+    assert.equal((await changed.see()).isOther, true);
+    await Deno.writeFile(numbers, whole);
+    assert.equal((await changed.see()).isOther, false, "the good one is still the pinned one");
+    assert.equal((await changed.check(ENTRIES)).ok, true);
+  },
+});
+
+Deno.test("A house without search.model stays lexical, and has nothing of a model", async () => {
+  const home = Deno.realPathSync(await Deno.makeTempDir());
+  const cwd = await Deno.makeTempDir();
+  const environment = environmentOf({ PML_HOME: home, HOME: home, PML_LOG_LEVEL: "error" });
+  await using app = await openApp({ cwd, environment });
+  await app.servers.lists.prepare("tools", { only: "filesystem" });
+  assert.equal((await (await app.finder()).search("read a file")).mode, "lexical");
+  const { ok, said } = await (await app.finder()).check();
+  assert.deepEqual([ok, said.split(";")[0]], [true, "lexical"]);
+  assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
+});
+
+Deno.test("Only a process that stays installs the library for a search; others say how it is got", async () => {
+  await using scene = new Scene();
+  const folder = join(scene.home, "model");
+  await Deno.mkdir(join(folder, "onnx"), { recursive: true });
+  for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
+    await Deno.writeTextFile(join(folder, name), "{}");
+  }
+  await Deno.writeTextFile(join(folder, "onnx", "model.onnx"), "x");
+  const installing = () => scene.logged.filter((line) => line.includes("Installing"));
+  {
+    await using meaning = scene.open(folder);
+    assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+    const { ok, said } = await meaning.check(ENTRIES);
+    assert.ok(ok);
+    assert.match(said, /^lexical until `pml search install-model .*\(36 MB\)$/);
+    assert.equal(said, meaning.lacking());
+  }
+  assert.deepEqual(installing(), []);
+  await using meaning = scene.open(folder, { stays: true });
+  assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
+  await until(() => installing().length === 1);
+});

@@ -1,0 +1,127 @@
+/**
+ * A capability: a stored, named piece of code or a stored plan that calls tools. Its name, its
+ * parts, its hash and its form in a file.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../core/errors.ts";
+import { withRoundedNumbers } from "../../core/exact_number.ts";
+import { sha256 } from "../../core/hash.ts";
+import {
+  canonical,
+  defined,
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+} from "../../core/json.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
+import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
+import { parseExact } from "../../core/exact_json.ts";
+
+/** A capability without its name: what its hash covers. */
+export interface Capability {
+  readonly kind: "code" | "plan";
+  /** The code, or the plan as JSON. */
+  readonly text: string;
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters: JsonObject;
+  /** The tools that it calls, with the hash of each definition. It is a hint, and allows nothing. */
+  readonly toolsUsed: Readonly<Record<string, string>>;
+  /** What had these hashes, to tell what changed. It is kept beside the rest, and not hashed. */
+  readonly definitions?: Readonly<Record<string, ToolDefinition>>;
+}
+
+/** The largest code or plan that is saved, in characters. */
+export const TEXT_MAX = 256_000;
+const FORMAT = 1;
+/** What a hash looks like. */
+export const HASH = /^sha256-[0-9a-f]{64}$/;
+// As in registries, so that each capability can be published under its name.
+const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+
+/** Returns the id of a capability. Throws NAME_INVALID if the text cannot be its name. */
+export function capabilityId(name: string): ToolId {
+  const [namespace = "", action = "", ...rest] = name.split(":");
+  const isName = isFreeName(namespace) && ACTION.test(action) && !action.includes("..");
+  if (isName && rest.length === 0) return toolId(namespace, action);
+  throw new PmlError("NAME_INVALID", `Cannot name a capability ${quoted(name)}`, {
+    hint: 'Write "namespace:action", each of 1 to 64 of a-z, 0-9, ".", "_" and "-"',
+  });
+}
+
+/** Returns the hash of a capability, over its canonical JSON. */
+export function capabilityHash(capability: Capability): string {
+  return `sha256-${sha256(canonical(fileForm(capability)))}`;
+}
+
+/** Returns the JSON that a capability is stored and exported as. */
+export function fileForm(
+  { kind, text, description, parameters, toolsUsed }: Capability,
+): JsonObject {
+  return {
+    version: FORMAT,
+    kind,
+    ...(kind === "code" ? { code: text } : { plan: parseExact(text) as Json }),
+    ...defined({ description }),
+    parameters,
+    tools_used: toolsUsed,
+  } as JsonObject;
+}
+
+/** Parses the JSON of a capability. Throws a TypeError that says which member is wrong. */
+export function parseCapability(value: unknown): Capability {
+  const { version, kind, code, plan, description, tools_used: used, ...rest } = objectOf(value);
+  // Only the values of a plan are exact: schemas are compared and hashed as the platform has them.
+  const { parameters, definitions = {}, ...others } = withRoundedNumbers(rest);
+  const text = kind === "code" ? code : isObject(plan) && JSON.stringify(plan, null, 2);
+  const checks = {
+    version: version === FORMAT,
+    kind: kind === "code" ? plan === undefined : kind === "plan" && code === undefined,
+    [`${kind}, of at most ${TEXT_MAX} characters,`]: typeof text === "string" &&
+      text.length <= TEXT_MAX,
+    description: description === undefined || typeof description === "string",
+    parameters: isObject(parameters) && parameters.type === "object",
+    tools_used: isObject(used) && Object.entries(used).every(isUse),
+    definitions: isObject(definitions) && Object.values(definitions).every(isObject),
+    [quoted(Object.keys(others).join())]: Object.keys(others).length === 0,
+  };
+  const wrong = Object.entries(checks).find(([, isRight]) => !isRight);
+  if (wrong !== undefined) throw new TypeError(`its ${wrong[0]} is wrong`);
+  // What was checked is JSON.
+  return { kind, text, description, parameters, toolsUsed: used, definitions } as Capability;
+}
+
+/** Parses what an export wrote. Throws a TypeError if it was changed since. */
+export function exported(value: JsonObject): Capability {
+  const { name: _, hash, ...form } = value;
+  const capability = parseCapability(form);
+  // guard: capability-import
+  if (hash === capabilityHash(capability)) return capability;
+  throw new TypeError("its hash is another one");
+}
+
+/** Returns the tool as which a capability is listed, found and called. */
+export function capabilityTool(id: ToolId, capability: Capability): ToolDefinition {
+  const { kind, description, parameters, toolsUsed } = capability;
+  const calls = Object.keys(toolsUsed).join(", ") || "no tool";
+  return {
+    name: splitToolId(id).tool,
+    description: description ?? `Runs ${kind === "code" ? "code" : "a plan"} that calls ${calls}`,
+    inputSchema: parameters,
+    // An answer of the person is bound to the definition, and so to exactly this content.
+    _meta: { "pml/capability": { kind, hash: capabilityHash(capability), calls } },
+  };
+}
+
+/** Returns the lines that show a person code or a plan. */
+export function textLines(text: string): readonly string[] {
+  return text.split(/\r\n?|\n/).map((line) => `| ${line}`);
+}
+
+function isUse([name, hash]: [string, unknown]): boolean {
+  return parseToolId(name) === name && typeof hash === "string" && HASH.test(hash);
+}

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { assertQuick } from "../../../tests/kit/wait.ts";
+import { unsafeSchema } from "../../core/schema_size.ts";
+import { unusableTools } from "./_safe_schema.ts";
+
+const nested = (depth: number): object => depth === 0 ? {} : { not: nested(depth - 1) };
+
+Deno.test("unsafeSchema() refuses what is too large to be looked at", async () => {
+  const table: readonly (readonly [object, RegExp])[] = [
+    [nested(3_000), /too deep/],
+    [{ properties: { enum: { properties: { default: nested(100) } } } }, /too deep/],
+    [{ anyOf: Array.from({ length: 3_000 }, () => ({})) }, /subschemas/],
+    [{ properties: { const: { anyOf: Array.from({ length: 3_000 }, () => ({})) } } }, /subschemas/],
+    [{ enum: Array.from({ length: 60_000 }, () => 0) }, /too many values/],
+    [{ description: "x".repeat(1_100_000) }, /too long/],
+  ];
+  for (const [schema, why] of table) {
+    await assertQuick(50, () => {
+      assert.match(unsafeSchema(schema) ?? "", why, JSON.stringify(schema).slice(0, 80));
+    });
+  }
+});
+
+Deno.test("unsafeSchema() lets pass what tools use", () => {
+  const good = [
+    {},
+    { type: "object", properties: { a: { type: "string", pattern: "^[a-z0-9_-]+$" } } },
+    { $defs: { p: { type: "string" } }, properties: { a: { $ref: "#/$defs/p" } } },
+    { type: "array", uniqueItems: true },
+    { enum: Array.from({ length: 20_000 }, (_, at) => at) },
+    // What is checked with a bound, or left out of the check, is no reason to lose a tool.
+    { $ref: "#" },
+    { $ref: "https://example.com/x.json" },
+    { properties: { a: { pattern: "^(a|a)*$" } } },
+    { enum: [nested(100)] },
+    { $schema: "https://example.com/mine" },
+  ];
+  for (const schema of good) assert.equal(unsafeSchema(schema), undefined);
+});
+
+Deno.test("unusableTools() leaves out a tool whose definition is too large in any part", async () => {
+  const tool = { name: "a", inputSchema: { type: "object" } };
+  const large = { ...tool, name: "b", _meta: { list: Array.from({ length: 60_000 }, () => 0) } };
+  const found = await unusableTools([tool, large]);
+  assert.deepEqual([...found.values()], ["it has too many values"]);
+  assert.ok(found.has(large));
+});

@@ -1,0 +1,444 @@
+/**
+ * Loads, caches and invalidates the lists of all servers that clients are shown. The connections of a
+ * server cache the lists as it sent them, and `RenderedLists` the lists as clients get them.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../../core/errors.ts";
+import { type JsonObject, sorted } from "../../core/json.ts";
+import {
+  externalTools,
+  instructionsIn,
+  LIST_NAMES,
+  type ListItem,
+  type ListName,
+  unreadable,
+} from "../../protocol/lists.ts";
+import type { Server } from "../server.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
+import type { Catalog } from "../../search/catalog.ts";
+import { type Entry, isAsked, newEntry } from "./_entry.ts";
+import { ListChanges } from "./_list_changes.ts";
+
+/** How many servers a message names whose list is missing. */
+const MISSING_MAX = 3;
+/** How often a list is requested while clients change, or the configuration is read again. */
+const LOADS_MAX = 3;
+
+/** A list of one server. */
+export interface Listed {
+  readonly server: string;
+  readonly items: readonly ListItem[];
+}
+
+/** The options of `Lists`. */
+export interface ListsOptions {
+  /** Gets the tools. */
+  readonly catalog: Catalog;
+  /** Returns how long a list waits for servers that were never asked, in milliseconds. */
+  readonly waitMs: () => number;
+  /** Is called when a list has really changed. */
+  readonly onChange: (list: ListName) => void;
+}
+
+/** What `Lists.prepare()` waits for. */
+export interface PrepareOptions {
+  /** The only server to ask. */
+  readonly only?: string | undefined;
+  /** Waits for each server until it answers or fails: for callers that get no notification. */
+  readonly isWhole?: boolean;
+  /** Waits for cached lists only. `onChange` reports the others. */
+  readonly atOnce?: boolean;
+}
+
+/** A list as it was loaded, and as it was cached when it was requested. */
+interface Loaded {
+  readonly list: ListName;
+  readonly items: readonly ListItem[];
+  /** The instructions of the server, with a list of tools. */
+  readonly said: ToolDefinition | undefined;
+  readonly before: readonly ListItem[] | undefined;
+}
+
+/** The lists of all servers. Fills the catalog with their tools. */
+export class Lists implements Disposable {
+  readonly #options: ListsOptions;
+  readonly #changes: ListChanges;
+  /** The lists that are being loaded. */
+  readonly #loading = new Map<Promise<unknown>, { list: ListName; entry: Entry }>();
+  /** In the order of their names. */
+  #entries = new Map<string, Entry>();
+  /** Counts the sets of capabilities that clients declared. A list is as old as its set. */
+  #age = 0;
+  #able: JsonObject = {};
+
+  /** Takes the options. There is no server yet. */
+  constructor(options: ListsOptions) {
+    this.#options = options;
+    this.#changes = new ListChanges(
+      (server, list) => this.#reload(server, list),
+      options.onChange,
+    );
+  }
+
+  /** The state of each server, by name. */
+  get entries(): ReadonlyMap<string, Entry> {
+    return this.#entries;
+  }
+
+  /** Takes the present servers. The lists of a server with the same definition stay. */
+  replace(sources: readonly Server[]): void {
+    const before = this.#entries;
+    const inOrder = sources.toSorted((one, other) => one.name < other.name ? -1 : 1);
+    this.#entries = new Map(
+      inOrder.map((source) => {
+        const known = before.get(source.name);
+        const isSame = source.definition !== undefined &&
+          known?.source.definition === source.definition;
+        return [source.name, isSame && known !== undefined ? known : newEntry(source)];
+      }),
+    );
+    for (const [name, entry] of before) {
+      if (this.#entries.get(name) !== entry) this.#options.catalog.remove(name);
+    }
+  }
+
+  /** The capabilities that a client declared last. */
+  get able(): JsonObject {
+    return this.#able;
+  }
+
+  /** Takes the capabilities of a client: servers may show it other lists. */
+  serve(able: JsonObject): void {
+    if (sorted(able) === sorted(this.#able)) return;
+    this.#able = able;
+    this.#age++;
+    for (const { waits } of this.#entries.values()) waits.clear();
+  }
+
+  /**
+   * Invalidates lists of a server, by default all: its connections drop their cached lists, calls
+   * wait for its present tools, and clients get the earlier lists until it has answered.
+   */
+  expire(server: string, lists: readonly ListName[] = LIST_NAMES): void {
+    this.#entries.get(server)?.source.forget(lists);
+    for (const list of lists) this.changed(server, list);
+  }
+
+  /** Does the same for a list that a server reported as changed: its connections have dropped it. */
+  changed(server: string, list: ListName): void {
+    const entry = this.#entries.get(server);
+    if (entry !== undefined && list === "tools") entry.isOutdated = true;
+    this.#changes.note(server, list);
+  }
+
+  /** Drops all lists of servers, or of one, so that the next use requests them. */
+  forget(only?: string): void {
+    for (const { source, ages } of this.#entries.values()) {
+      const isWanted = only === undefined || source.name === only;
+      if (!isWanted || !source.tells || source.blocked() !== undefined) continue;
+      source.forget();
+      ages.clear();
+    }
+  }
+
+  /**
+   * Requests a list of all servers whose list is unknown, or of one, side by side. One that hangs
+   * delays no other.
+   */
+  async prepare(
+    list: ListName = "tools",
+    options: PrepareOptions = {},
+  ): Promise<void> {
+    if (list === "tools") await this.reviewAll();
+    for (let tries = 0; tries < LOADS_MAX; tries++) {
+      const entries = this.#entries;
+      await this.#prepareUnknown(list, options);
+      // If the configuration was read again meanwhile, there are other servers.
+      if (this.#entries === entries) return;
+    }
+  }
+
+  async #prepareUnknown(
+    list: ListName,
+    { only, isWhole, atOnce }: PrepareOptions,
+  ): Promise<void> {
+    const unknown = [...this.#entries.values()].filter((entry) =>
+      !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
+      entry.source.blocked() === undefined
+    );
+    if (unknown.length === 0) return;
+    let isOver = false;
+    await Promise.all(unknown.map(async (entry) => {
+      const wasAsked = isAsked(entry, list);
+      // A failure is kept in the entry and shown by `states()`.
+      const load = this.#load(entry, list).then((isNew) => {
+        if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
+      }, () => {});
+      if (atOnce && !await hasList(entry.source, list)) return;
+      const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
+      // Other requests for the list keep their own limit.
+      if (!isWhole) entry.waits.set(list, wait);
+      // One that hangs is waited for once; one that failed may be well the next time.
+      load.finally(() => entry.waits.delete(list));
+      await wait;
+    }));
+    isOver = true;
+  }
+
+  async #inTime(load: Promise<unknown>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#options.waitMs());
+    await Promise.race([load, promise]);
+    clearTimeout(timer);
+  }
+
+  /** Returns whether no server is being asked for this list. */
+  isComplete(list: ListName): boolean {
+    return [...this.#loading.values()].every((one) => one.list !== list);
+  }
+
+  /** Returns the names of the servers that are still installed or started: no tools are known. */
+  starting(): readonly string[] {
+    const names = [...this.#loading.values()].flatMap(({ list, entry: { source, lists } }) =>
+      list === "tools" && !lists.has(list) ? [source.name] : []
+    );
+    return [...new Set(names)].sort();
+  }
+
+  /** Resolves when no server is being asked for a list that is cached in a file. */
+  async allLoaded(): Promise<void> {
+    const asked = () =>
+      [...this.#loading].flatMap(([load, one]) => one.entry.source.tells ? [load] : []);
+    for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
+  }
+
+  /** Returns a list as far as it is known, by server; nothing of those that may not be asked. */
+  listed(list: ListName): readonly Listed[] {
+    return [...this.#entries.values()].flatMap(({ source, lists }) => {
+      const items = lists.get(list);
+      return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
+    });
+  }
+
+  /** Returns which servers failed to give a list, as the end of a message; empty if none did. */
+  missing(list: ListName): string {
+    return [...this.#entries.values()].flatMap(({ failures }) => failures.get(list) ?? [])
+      .slice(0, MISSING_MAX).map(({ message }) => `; ${message}`).join("");
+  }
+
+  /** Loads the tools of a server if they are not known. Throws why that failed. */
+  async load(server: string): Promise<void> {
+    for (let tries = 0; tries < LOADS_MAX; tries++) {
+      const entry = this.#entries.get(server);
+      const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
+        entry.source.blocked() === undefined;
+      if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
+      // If the configuration was read again meanwhile, the catalog has no tools of that entry.
+      if (this.#entries.get(server) === entry) return;
+    }
+  }
+
+  /** Returns whether the tools of a server are known, and it reported no change of them. */
+  isLoaded(server: string): boolean {
+    const entry = this.#entries.get(server);
+    if (entry === undefined || entry.isOutdated || entry.renewing !== undefined) return false;
+    const { source } = entry;
+    return (source.tells || source.origin === "builtin") && this.#isKnown(entry, "tools") &&
+      source.blocked() === undefined;
+  }
+
+  /** Loads the tools of a server again that reported a change of them. */
+  async renew(server: string): Promise<void> {
+    const entry = this.#entries.get(server);
+    // The list of a server that may not run is not requested.
+    if (entry === undefined || entry.source.blocked() !== undefined) return;
+    if (entry.isOutdated) {
+      entry.isOutdated = false;
+      const renewing = this.#loadApproved(entry).catch((error) => {
+        entry.isOutdated = true;
+        throw error;
+      }).finally(() => {
+        if (entry.renewing === renewing) entry.renewing = undefined;
+      });
+      entry.renewing = renewing;
+    }
+    // A call that comes meanwhile must not go on with the earlier definition.
+    await entry.renewing;
+  }
+
+  /** Compares the tools of a server with the approved ones again: an approval came, or a change. */
+  async review(server: string): Promise<void> {
+    const entry = this.#entries.get(server);
+    if (entry !== undefined && await this.#review(entry)) this.#options.onChange("tools");
+  }
+
+  /** Does so for the servers with changed tools: another process may have approved them. */
+  async reviewAll(): Promise<void> {
+    const changed = [...this.#entries.values()].filter(({ unapproved }) => unapproved.length > 0);
+    // A failure leaves the tools as they are shown.
+    await Promise.all(changed.map((entry) => this.#review(entry).catch(() => {})));
+  }
+
+  /** Stops loading changed lists. */
+  [Symbol.dispose](): void {
+    this.#changes[Symbol.dispose]();
+  }
+
+  // Reading the lists of a server runs its code.
+  async #loadApproved(entry: Entry): Promise<void> {
+    const why = entry.source.blocked();
+    if (why === undefined) {
+      const wasAsked = isAsked(entry, "tools");
+      if (await this.#load(entry, "tools") && wasAsked) this.#options.onChange("tools");
+      return;
+    }
+    throw unreadable("tools", { server: entry.source.name, why });
+  }
+
+  /** Loads a list again. Returns whether it is another one. */
+  async #reload(server: string, list: ListName): Promise<boolean> {
+    const entry = this.#entries.get(server);
+    if (entry === undefined || entry.source.blocked() !== undefined) return false;
+    // A failure is kept in the entry.
+    return await this.#load(entry, list).catch(() => false);
+  }
+
+  async #load(entry: Entry, list: ListName): Promise<boolean> {
+    const load = this.#read(entry, list);
+    this.#loading.set(load, { list, entry });
+    try {
+      return await load;
+    } finally {
+      this.#loading.delete(load);
+    }
+  }
+
+  /** Returns whether a list is the one for the present client. A module shows all the same. */
+  #isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
+    return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
+  }
+
+  /**
+   * Loads a list. Returns whether clients see another one than before, where an unknown list counts
+   * as empty. Throws why it failed.
+   */
+  async #read(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
+    const { source, lists, failures, ages } = entry;
+    if (source.tells && !lists.has(list)) await this.#takeEarlier(entry, list);
+    const before = lists.get(list);
+    const age = this.#age;
+    try {
+      const all = await source.list(list);
+      const { items, said } = partsOf(entry, list, all);
+      // A list for another client is used only if clients change too fast.
+      if (age !== this.#age && tries > 1) return await this.#read(entry, list, tries - 1);
+      ages.set(list, age);
+      failures.delete(list);
+      // A slow answer does not replace a newer one.
+      if (before === items || lists.get(list) !== before) return false;
+      const isSameText = said?.description === entry.said?.description;
+      if (before === undefined || !isSameText || !await isSame(before, items)) {
+        const isTaken = await this.#take(entry, { list, items, said, before });
+        return isTaken && (before !== undefined || items.length > 0);
+      }
+      if (lists.get(list) === before) lists.set(list, items);
+      return false;
+    } catch (error) {
+      const failure = asPmlError(error);
+      failures.set(list, failure);
+      throw failure;
+    }
+  }
+
+  /** Takes the list for a client with other capabilities, until the one for this client is there. */
+  async #takeEarlier(entry: Entry, list: ListName): Promise<void> {
+    const all = await entry.source.earlierList?.(list).catch(() => undefined);
+    if (all === undefined || entry.lists.has(list)) return;
+    await this.#take(entry, { list, ...partsOf(entry, list, all), before: undefined });
+  }
+
+  /** Takes another list, unless a newer one, or another server, came while its tools were read. */
+  async #take(entry: Entry, { list, items, said, before }: Loaded): Promise<boolean> {
+    const { source, lists } = entry;
+    const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
+    const { unusableTools } = await import("./_safe_schema.ts");
+    const unusable = list === "tools" ? await unusableTools(tools) : undefined;
+    const unapproved = unusable && await unapprovedOf(entry, tools, said);
+    const { settings } = source;
+    const shown = tools.map((tool) => unapproved?.get(tool) ?? tool);
+    const set = unusable && settings &&
+      (await import("./_tool_settings.ts")).applied(shown, settings);
+    const isThere = this.#entries.get(source.name) === entry;
+    if (lists.get(list) !== before || !isThere) return false;
+    lists.set(list, items);
+    if (unusable === undefined || unapproved === undefined) return true;
+    const { tools: kept = shown, changes = [], unmet = [] } = set ?? {};
+    const owns = new Map(shown.map((tool, at) => [tool, tools[at] ?? tool]));
+    const ownOf = (tool: ToolDefinition) => owns.get(tool) ?? tool;
+    const all = new Map<ToolDefinition, ToolDefinition | string>([
+      ...unapproved,
+      ...[...changes].map(([tool, change]) => [ownOf(tool), change] as const),
+      ...unusable,
+    ]);
+    const { catalog } = this.#options;
+    entry.rejected = catalog.set(source, kept.map(ownOf), { changes: all, unapproved });
+    entry.left = tools.length - kept.length;
+    entry.unmet = unmet;
+    entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
+    entry.said = said;
+    entry.instructions = (said && unapproved.get(said) || said)?.description;
+    return true;
+  }
+
+  /** Compares the tools of a server with the approved ones again. True if clients see others. */
+  async #review(entry: Entry): Promise<boolean> {
+    const { source, lists, said } = entry;
+    const items = lists.get("tools");
+    if (items === undefined || source.blocked() !== undefined) return false;
+    const tools = items as readonly ToolDefinition[]; // see #take
+    const changed = await unapprovedOf(entry, tools, said);
+    const unapproved = [...changed.keys()].map(({ name }) => name);
+    if (`${unapproved}` === `${entry.unapproved}`) return false;
+    return await this.#take(entry, { list: "tools", items, said, before: items });
+  }
+}
+
+/** Returns whether a list is there without starting a server. Reading the list reports errors. */
+async function hasList(source: Server, list: ListName): Promise<boolean> {
+  return await source.hasList?.(list).catch(() => true) ?? true;
+}
+
+/** Returns what to show for tools and instructions that changed without an approval. */
+async function unapprovedOf(
+  { source }: Entry,
+  tools: readonly ToolDefinition[],
+  said: ToolDefinition | undefined,
+): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+  const all = said === undefined ? tools : [...tools, said];
+  return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
+}
+
+/** Returns the items of a list, and the instructions that a list of tools contains. */
+function partsOf(
+  entry: Entry,
+  list: ListName,
+  all: readonly ListItem[],
+): Pick<Loaded, "items" | "said"> {
+  if (list !== "tools") return { items: all, said: entry.said };
+  // Each server checks the tools that it lists.
+  return { items: externalTools(all), said: instructionsIn(all as readonly ToolDefinition[]) };
+}
+
+/** Compares lists, which may be long, a piece at a time. */
+async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
+  if (one.length !== other.length) return false;
+  const { Turns } = await import("./_safe_schema.ts");
+  const turns = new Turns();
+  for (const [at, item] of one.entries()) {
+    if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
+    await turns.next();
+  }
+  return true;
+}

@@ -1,0 +1,224 @@
+/**
+ * The servers: their names, tools, instructions and problems.
+ *
+ * @module
+ */
+
+import type { Keys } from "../../config/keys.ts";
+import type { Call } from "../../protocol/call.ts";
+import type { PmlError } from "../../core/errors.ts";
+import type { Maybe } from "../../core/maybe.ts";
+import type { Exposure } from "../../config/exposure.ts";
+import { defined } from "../../core/json.ts";
+import { parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
+import type { Server } from "../server.ts";
+import { settingOf } from "../../core/tool_settings.ts";
+import type { Policy } from "../../policy/policy.ts";
+import { type CatalogEntry, type KnownTool, WHOLE_SERVER } from "../../search/catalog.ts";
+import { type Entry, type ServerState, stateOf, type Trouble, troubleOf } from "./_entry.ts";
+import { Lists, type ListsOptions } from "./lists.ts";
+
+export type { ServerState, Trouble } from "./_entry.ts";
+
+/** The options of `Servers`. */
+export interface ServersOptions extends ListsOptions {
+  /** Is told of a name that somebody used and that is no tool. */
+  readonly onUnknown?: (name: string) => void;
+  /** Returns a tool that a registry or the cloud offers. */
+  readonly offered?: (id: ToolId) => Pick<CatalogEntry, "tool" | "server"> | undefined;
+  /** Knows which file switches a server off, and which tools are denied. */
+  readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
+  /** Fills in the arguments that are fixed for a tool. */
+  readonly keys?: Pick<Keys, "fixed">;
+}
+
+/** The servers that there are, and what is allowed of them. */
+interface Around extends Pick<ServersOptions, "catalog" | "policy" | "onUnknown"> {
+  readonly entries: ReadonlyMap<string, Entry>;
+}
+
+/** What is known of a tool beside its definition. */
+interface About {
+  /** Whether it can change nothing and reach nobody; missing where nobody can tell. */
+  readonly onlyReads?: boolean;
+  readonly remark?: string;
+}
+
+/** The servers, their lists and their tools. */
+export class Servers implements Disposable {
+  /** Their lists. */
+  readonly lists: Lists;
+  readonly #options: ServersOptions;
+
+  /** Takes the options. There is no server yet. */
+  constructor(options: ServersOptions) {
+    this.#options = options;
+    this.lists = new Lists(options);
+  }
+
+  /** Returns the ids of the extensions of each server that may be asked, as far as they are known. */
+  extensions(): ReadonlyMap<string, readonly string[]> {
+    const sources = [...this.lists.entries.values()].map(({ source }) => source)
+      .filter((source) => source.blocked() === undefined);
+    return new Map(sources.map((source) => [source.name, source.extensions?.() ?? []]));
+  }
+
+  /** Tells whether there is a server of this name. */
+  has(server: string): boolean {
+    return this.lists.entries.has(server);
+  }
+
+  /**
+   * Reads the name of a tool, as a list or a person writes it. Where the person gave the tool
+   * another name, its id has the name that its server gave it, as rules have.
+   */
+  idOf(name: string): ToolId | undefined {
+    const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
+    if (id === undefined) return undefined;
+    const { server, tool } = splitToolId(id);
+    const settings = this.#sourceOf(id)?.settings;
+    if (settings === undefined) return id;
+    const own = [...settings.of].find(([, { rename }]) => rename === tool)?.[0];
+    return own === undefined ? id : toolId(server, own);
+  }
+
+  /**
+   * Returns a call with the arguments that the user fixed for its tool. Throws if the tool is disabled,
+   * or the call has a fixed argument itself. The server must be trusted.
+   */
+  async withSettings<C extends Pick<Call, "id" | "arguments" | "fixed">>(
+    call: C,
+    { settings }: Server,
+  ): Promise<C> {
+    const { fixed } = call;
+    const given = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
+    const { server, tool } = splitToolId(call.id);
+    const setting = settingOf(settings, tool);
+    if (settings === undefined || setting === undefined) return given;
+    // guard: tool-disabled
+    if (setting.disabled === true) throw await unknown(call.id, this);
+    const filled = setting.arguments &&
+      await this.#options.keys?.fixed(setting.arguments, {
+        server,
+        isOfUser: settings.file !== this.#options.policy?.now.loaded.file?.realPath,
+      });
+    if (filled === undefined) return given;
+    const { withFixed } = await import("./_tool_settings.ts");
+    return withFixed(given, { ...filled, file: settings.file });
+  }
+
+  #sourceOf(id: ToolId): Server | undefined {
+    return this.lists.entries.get(splitToolId(id).server)?.source;
+  }
+
+  /**
+   * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or why that failed.
+   */
+  definition(id: ToolId): Maybe<ToolDefinition> {
+    const { server } = splitToolId(id);
+    const loaded = this.lists.isLoaded(server) ? this.#options.catalog.get(id) : undefined;
+    return loaded?.own ?? this.#loadDefinition(id, server);
+  }
+
+  async #loadDefinition(id: ToolId, server: string): Promise<ToolDefinition> {
+    await this.lists.renew(server);
+    return (await this.#known(id)).own;
+  }
+
+  async #known(id: ToolId): Promise<KnownTool> {
+    await this.lists.load(splitToolId(id).server);
+    const known = this.#options.catalog.get(id);
+    if (known !== undefined) return known;
+    throw await unknown(id, this);
+  }
+
+  /** Tells what is known of a tool beside its definition. */
+  async about(id: ToolId): Promise<About> {
+    return await aboutOf(this.#sourceOf(id), splitToolId(id).tool);
+  }
+
+  /**
+   * Returns the approved instructions of a server, for models. There are none of a server that may
+   * not run, or of which every tool is denied.
+   */
+  instructionsOf(server: string): string | undefined {
+    const { catalog, policy } = this.#options;
+    const { source, lists, instructions } = this.lists.entries.get(server) ?? {};
+    const isDenied = (id: ToolId) => policy?.now.judge(id).kind === "deny";
+    const tools = lists?.has("tools") === true ? catalog.toolsOf(server) : [];
+    const isHidden = source?.blocked() !== undefined || isDenied(toolId(server, WHOLE_SERVER)) ||
+      tools.length > 0 && tools.every(({ id }) => isDenied(id));
+    return isHidden ? undefined : instructions;
+  }
+
+  /**
+   * Returns the instructions of the servers, by name, that belong into PML's with an exposure. Where
+   * clients have tool sets there are none: PML's are written before it knows which client reads them.
+   */
+  instructionsIn(
+    { exposure, toolsetFor }: { readonly exposure: Exposure; readonly toolsetFor?: unknown },
+  ): ReadonlyMap<string, string> {
+    if (exposure !== "full_proxy" || toolsetFor !== undefined) return new Map();
+    const all = [...this.lists.entries.keys()].map((name) =>
+      [name, this.instructionsOf(name)] as const
+    );
+    return new Map(all.flatMap(([name, text]) => text === undefined ? [] : [[name, text]]));
+  }
+
+  /** Returns the instructions of a server as it sent them last, approved or not. */
+  saidBy(server: string): ToolDefinition | undefined {
+    return this.lists.entries.get(server)?.said;
+  }
+
+  /** Takes instructions that were approved earlier, until the server is asked. */
+  recall(server: string, instructions: string): void {
+    const entry = this.lists.entries.get(server);
+    if (entry?.lists.has("tools") === false) entry.instructions = instructions;
+  }
+
+  /** Returns whether a registry offers a tool, so that its first use asks whatever the rules say. */
+  asksFirst(id: ToolId): boolean {
+    return this.#options.offered?.(id)?.server.asksFirst === true;
+  }
+
+  /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
+  async shown(id: ToolId): Promise<ToolDefinition> {
+    await this.lists.reviewAll();
+    const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
+    return offered?.tool ?? (await this.#known(id)).tool;
+  }
+
+  /** What the error for a name that is no tool tells of. */
+  get around(): Around {
+    return { entries: this.lists.entries, ...this.#options };
+  }
+
+  /** Tells how every server stands, by name. */
+  states(): readonly ServerState[] {
+    return [...this.lists.entries.values()].map(stateOf);
+  }
+
+  /** Tells which servers have a problem: those that failed first, then by name. */
+  troubles(): readonly Trouble[] {
+    const all = [...this.lists.entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
+    const last = ({ state }: Trouble) => Number(state !== "failed");
+    return all.sort((one, other) => last(one) - last(other));
+  }
+
+  /** Stops loading changed lists. */
+  [Symbol.dispose](): void {
+    this.lists[Symbol.dispose]();
+  }
+}
+
+async function aboutOf(server: Server | undefined, tool: string): Promise<About> {
+  const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
+  const [onlyReads, remark] = await Promise.all(said).catch(() => []);
+  return defined({ onlyReads, remark });
+}
+
+async function unknown(name: string, servers: Servers): Promise<PmlError> {
+  const { unknownTool } = await import("./unknown_tool.ts");
+  return unknownTool(name, servers);
+}

@@ -1,0 +1,92 @@
+/**
+ * Makes the error for a name that is no tool.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../core/errors.ts";
+import { quoted } from "../../core/json.ts";
+import { nearName } from "../../core/near_name.ts";
+import { isToolName, type ToolId, toolId } from "../../core/tool_id.ts";
+import { settingOf } from "../../core/tool_settings.ts";
+import { type Catalog, WHOLE_SERVER } from "../../search/catalog.ts";
+import type { Servers } from "./servers.ts";
+
+/** How many tools of the server are named. */
+const NAMED_MAX = 20;
+
+/**
+ * Returns `UNKNOWN_TOOL`. It tells what the server has, and the nearest name of a tool or server; it
+ * names nothing that is denied.
+ */
+export function unknownTool(name: string, { around }: Pick<Servers, "around">): PmlError {
+  const { entries, catalog, policy, onUnknown } = around;
+  onUnknown?.(name);
+  const [server = "", tool = ""] = name.split(/:|__/, 2);
+  const { rejected = [], source } = entries.get(server) ?? {};
+  const off = source === undefined ? policy?.disabledIn(server) : undefined;
+  if (off !== undefined && policy?.now.config.narrowing?.identity === undefined) {
+    return policy?.forbidden(server)?.error ?? disabled(name, { what: quoted(server), file: off });
+  }
+  const { settings } = source ?? {};
+  if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
+    return disabled(name, { what: "the tool", file: settings.file });
+  }
+  const left = rejected.find((one) => one.name === tool);
+  const what = tool === WHOLE_SERVER ? `server ${quoted(server)}` : `tool ${quoted(name)}`;
+  return new PmlError(
+    "UNKNOWN_TOOL",
+    `Cannot find the ${what}${left ? `: ${left.reason}` : others()}`,
+    { hint: "Find its name with `search`" },
+  );
+
+  function others(): string {
+    const isShown = (id: ToolId) => policy?.now.judge(id).kind !== "deny";
+    const same = toolsNamed(name, catalog).filter(isShown).map((id) => quoted(id));
+    if (same.length > 1) {
+      return `: ${same.length} servers have it, ${same.slice(0, NAMED_MAX).join(", ")}`;
+    }
+    const tools = catalog.toolsOf(server).filter(({ id }) => isShown(id)).map((one) =>
+      one.tool.name
+    );
+    const list = tools.length === 0
+      ? ""
+      : `; ${quoted(server)} has ${tools.slice(0, NAMED_MAX).join(", ")}`;
+    const near = source === undefined ? nearServer(name, { around }) : nearName(tool, tools);
+    if (near === undefined) return list;
+    const meant = source === undefined ? `${near}:${tool}` : `${server}:${near}`;
+    return `${list}. Did you mean ${quoted(meant)}?`;
+  }
+}
+
+/** Returns the ids of all tools that clients see by this name, whatever their servers. */
+export function toolsNamed(name: string, catalog: Catalog): readonly ToolId[] {
+  if (!isToolName(name)) return [];
+  return catalog.list().filter(({ tool }) => tool.name === name).map(({ id }) => id);
+}
+
+/** Returns the text that says that a server does not exist, or that none of it may be seen. */
+export function unknownServer(server: string, servers: Pick<Servers, "around">): string {
+  const near = nearServer(server, servers);
+  return `There is no server ${quoted(server)}${near ? `. Did you mean ${quoted(near)}?` : ""}`;
+}
+
+/** Returns the server with the nearest name to that of a tool's; none that may not run such a tool. */
+export function nearServer(
+  name: string,
+  { around: { entries, policy } }: Pick<Servers, "around">,
+): string | undefined {
+  const [server = "", tool = ""] = name.split(/:|__/, 2);
+  const names = [...entries.keys()].filter((one) =>
+    one !== server && policy?.now.judge(toolId(one, tool || "*")).kind !== "deny"
+  );
+  return nearName(server, names);
+}
+
+function disabled(
+  name: string,
+  { what, file }: { readonly what: string; readonly file: string },
+): PmlError {
+  const message = `Cannot use ${quoted(name)}: ${what} is disabled in ${quoted(file, 400)}`;
+  return new PmlError("UNKNOWN_TOOL", message, { hint: "Take `disabled` out of its entry there" });
+}

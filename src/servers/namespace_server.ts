@@ -1,0 +1,155 @@
+/**
+ * A name behind which several things stand: capabilities of registries, each approved by itself,
+ * and beside them a server of this name, or what the person saved.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../protocol/call.ts";
+import { KnownServer, type KnownServerOptions, type Listing } from "./known_server.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
+import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Parts } from "./namespace_parts.ts";
+import { kindNamed } from "./kinds.ts";
+
+/** The options of `NamespaceServer`. */
+export interface NamespaceServerOptions extends KnownServerOptions {
+  readonly parts: Parts;
+  readonly open: (listing: Listing) => Server;
+  /** Answers for what no part has. */
+  readonly unknown: Server;
+  readonly tell: (message: string) => void;
+}
+
+/** Passes each request on to the part that it is for. */
+export class NamespaceServer extends KnownServer {
+  readonly #options: NamespaceServerOptions;
+  readonly #told = new Set<string>();
+
+  /** Opens nothing yet. */
+  constructor(options: NamespaceServerOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  /** Returns the identity of the server of this name. */
+  override async identity(): Promise<ServerIdentity | undefined> {
+    return await this.#base?.identity();
+  }
+
+  /** Returns what nobody has approved of the part of a call. */
+  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+    return await (await this.#for(call)).unapproved(call);
+  }
+
+  /** Returns the definition of a tool of a part. */
+  override async definitionFor(call: Call): Promise<ToolDefinition> {
+    return await (await this.#for(call)).definitionFor(call);
+  }
+
+  /** Returns why arguments do not match the schema of a tool of a part. */
+  async wrongArguments(
+    ...[call, definition]: Parameters<NonNullable<Server["wrongArguments"]>>
+  ): Promise<string | undefined> {
+    return await (await this.#for(call)).wrongArguments?.(call, definition);
+  }
+
+  /** Returns what a person must know before a call. */
+  override async consentLines(
+    call: Pick<Call, "id" | "method">,
+  ): Promise<readonly string[]> {
+    return await (await this.#for(call)).consentLines(call);
+  }
+
+  /** Returns what a tool may do. */
+  override async permissionLines(tool: string): Promise<readonly string[]> {
+    return await (await this.#of(tool)).permissionLines(tool);
+  }
+
+  /** Tells whether a tool can change nothing and reach nobody. */
+  override async onlyReads(tool: string): Promise<boolean | undefined> {
+    return await (await this.#of(tool)).onlyReads(tool);
+  }
+
+  /** Returns what must be known of a tool. */
+  override async remark(tool: string): Promise<string | undefined> {
+    return await (await this.#of(tool)).remark(tool);
+  }
+
+  /** Returns the items of all parts that may run. */
+  override async list(list: ListName): Promise<readonly ListItem[]> {
+    const { base, actions } = this.#options.parts;
+    const own = base?.blocked() === undefined ? await this.#base?.list(list) ?? [] : [];
+    if (list !== "tools") return own;
+    const names = new Set(own.map(({ name }) => name));
+    const more = await Promise.all(actions.map(async ({ action, listing }) => {
+      if (names.has(action)) this.#tell(action);
+      if (names.has(action) || listing.blocked() !== undefined) return [];
+      const all = await this.#options.open(listing).list(list).catch(() => []);
+      // The module of one entry is no other entry.
+      // guard: registry-action
+      return all.filter(({ name }) => name === action);
+    }));
+    return [...own, ...more.flat()];
+  }
+
+  /** Returns whether a list of the server of this name is cached. Registries are not asked. */
+  async hasList(list: ListName): Promise<boolean> {
+    const base = this.#base;
+    return base?.hasList === undefined || base.blocked() !== undefined || await base.hasList(list);
+  }
+
+  /** Returns the definitions to show for changed tools of the server of this name. */
+  override async approvedDefinitions(
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    const base = this.#base;
+    if (base?.approvedDefinitions === undefined || base.blocked() !== undefined) return new Map();
+    const own = new Set<unknown>(await base.list("tools"));
+    return await base.approvedDefinitions(tools.filter((tool) => own.has(tool)));
+  }
+
+  /** Runs a call. */
+  override async call(call: CheckedCall): Promise<Outcome> {
+    return await (await this.#for(call)).call(call);
+  }
+
+  /** Clears the lists of the server of this name. */
+  override forget(lists?: readonly ListName[]): void {
+    this.#base?.forget(lists);
+  }
+
+  #tell(action: string): void {
+    if (this.#told.has(action)) return;
+    this.#told.add(action);
+    const { tell, parts } = this.#options;
+    const what = parts.base && kindNamed(parts.base.kind)?.isSaved
+      ? "what you saved"
+      : "the server's own tool";
+    tell(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
+  }
+
+  get #base(): Server | undefined {
+    const { parts: { base }, open } = this.#options;
+    return base && open(base);
+  }
+
+  async #for({ id, method }: Pick<Call, "id" | "method">): Promise<Server> {
+    const { unknown } = this.#options;
+    return method === undefined ? await this.#of(splitToolId(id).tool) : this.#base ?? unknown;
+  }
+
+  async #of(tool: string): Promise<Server> {
+    const { parts: { base, actions }, open, unknown } = this.#options;
+    const action = actions.find((each) => each.action === tool);
+    if (base === undefined) return action === undefined ? unknown : open(action.listing);
+    const server = open(base);
+    if (action === undefined) return server;
+    // A server that has the tool wins; what may not run now has none.
+    const own = base.blocked() === undefined ? await server.list("tools").catch(() => []) : [];
+    return own.some(({ name }) => name === tool) ? server : open(action.listing);
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Makes a server of what a registry says of it: how it is started or reached, what it gets, and what
+ * a person is shown before its first use.
+ *
+ * @module
+ */
+
+import type { Config } from "../../config/config.ts";
+import type { Environment } from "../../config/env.ts";
+import type { Keys } from "../../config/keys.ts";
+import type { RegistryEntry } from "../../config/registries.ts";
+import type { ServerDefinition } from "../kind.ts";
+import { foundLines, serverText } from "../../config/shown.ts";
+import { confusableWith } from "../../core/confusable.ts";
+import { PmlError } from "../../core/errors.ts";
+import { quoted } from "../../core/json.ts";
+import type { CodeManifest, Manifest } from "../manifest.ts";
+import type { ServerIdentity } from "../../policy/server_identity.ts";
+import { accessOf, type Grants, grantsOf } from "../../policy/grants.ts";
+import { permissionLines } from "../../policy/permission_lines.ts";
+import { pinnedOf } from "../../policy/lock.ts";
+import { requiredOf, variablesOf } from "../../registry/manifest.ts";
+import type { Found } from "../../registry/registries.ts";
+import { keyRequired, keysMissing } from "../cloud/rpc.ts";
+import { kindOf, manifestKindOf } from "../kinds.ts";
+import { unpinnedPackages } from "../stdio/unpinned.ts";
+
+/** A server that a registry has. */
+export interface RegistryServer {
+  readonly found: Found;
+  readonly identity: ServerIdentity;
+  /** Nothing where it runs in the cloud. */
+  readonly definition: ServerDefinition | undefined;
+}
+
+/** What such a server is made in. */
+export interface RegistryServerOptions {
+  readonly config: Config;
+  readonly environment: Environment;
+  /** Every name that a person may know here. */
+  readonly names: readonly string[];
+  /** Returns where the code of a module is kept. */
+  readonly codePath: Parameters<typeof definitionOf>[1];
+}
+
+/** Makes a server of what a registry was found to have. */
+export function registryServer(
+  found: Found,
+  { config, environment, names, codePath }: RegistryServerOptions,
+): RegistryServer {
+  const { manifest } = found;
+  const { name, fqdn } = manifest;
+  const { workspace, grants, cloud } = config;
+  const definition = definitionOf(manifest, codePath);
+  const facts = factsOf(found, {
+    definition,
+    environment,
+    workspace,
+    grants: grantsOf(manifest, grants[name]),
+    twin: confusableWith(name, names),
+  });
+  const identity: ServerIdentity = {
+    // What is pinned of a capability is pinned by its whole name.
+    name: fqdn,
+    pinned: pinnedOf(manifest, found),
+    facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
+    origin: "registry",
+  };
+  return { found, identity, definition };
+}
+
+/** What a person is shown beside the entry itself. */
+export interface Showing {
+  readonly definition: ServerDefinition | undefined;
+  readonly environment: Pick<Environment, "get">;
+  readonly workspace: string;
+  /** What it gets beyond the defaults. */
+  readonly grants: Grants | undefined;
+  /** Another name that this one could be taken for. */
+  readonly twin: string | undefined;
+}
+
+/** Returns the definition of an entry; undefined if the cloud runs it. */
+export function definitionOf(
+  manifest: Manifest,
+  codePath: (manifest: CodeManifest) => string,
+): ServerDefinition | undefined {
+  const { kind, name } = manifest;
+  const own = manifestKindOf(manifest).definition(manifest, codePath);
+  return own && { kind, name, ...own } as ServerDefinition; // its kind made the rest
+}
+
+/** Returns the lines that an approval covers. */
+export function factsOf(
+  found: Found,
+  { definition, environment, workspace, grants, twin }: Showing,
+): readonly string[] {
+  const { manifest, source, vouched, older, gone } = found;
+  const kind = manifestKindOf(manifest);
+  const said = kind.lines(manifest, {
+    permissionLines: (permissions) =>
+      permissionLines(permissions, accessOf(permissions, { workspace, grants }), workspace),
+    // Values are shown whole: a registry wrote them, so they are no keys, and may be addresses.
+    describe: (changes) =>
+      definition === undefined ? "" : serverText({ ...definition, ...changes }),
+    foundLines: () => foundLines(environment),
+    unpinned: unpinnedPackages,
+  });
+  return [
+    `Yes lets PML use ${quoted(manifest.fqdn)} in this workspace. It is:`,
+    ...said,
+    `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
+    vouched,
+    ...(twin === undefined ? [] : [`Its name looks like ${quoted(twin)}, which is another server`]),
+    ...(gone ? ["Its registry does not have it any more"] : []),
+    ...(older ? ["This is older than what its registry said before"] : []),
+    ...kind.keyLines?.(manifest) ?? [],
+    ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
+  ];
+}
+
+/** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
+export function misusedToken(
+  { manifest, source }: Found,
+  registries: readonly RegistryEntry[],
+): PmlError | undefined {
+  const tokens = registries.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
+  // In some systems the case of a name does not count.
+  const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
+  if (token === undefined) return undefined;
+  const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
+  const why = `${what}: it names ${token}, the token of a registry`;
+  return new PmlError("REGISTRY_BAD_RESPONSE", why, {
+    hint: "Give the registry's token another name",
+  });
+}
+
+/** What a call would lack is said before anybody is asked about it. */
+export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
+  const { name } = manifest;
+  const { isInCloud = false } = kindOf(manifest);
+  if (isInCloud && keys.cloud() === undefined) throw keyRequired(name);
+  const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
+  if (missing.length > 0) throw keysMissing(name, missing);
+}

@@ -1,0 +1,316 @@
+/**
+ * The servers of registries: looked up when somebody calls them, asked about once, pinned, and from
+ * then on servers like any other in this workspace.
+ *
+ * @module
+ */
+
+import { memberOf, quoted } from "../../core/json.ts";
+import type { Log } from "../../audit/log.ts";
+import type { Redactor } from "../../audit/redact.ts";
+import type { Keys } from "../../config/keys.ts";
+import type { Listing } from "../known_server.ts";
+import type { Manifest } from "../manifest.ts";
+import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
+import { definitionLines } from "../../policy/definition_texts.ts";
+import type { Pins } from "../../policy/pins.ts";
+import type { Policy } from "../../policy/policy.ts";
+import { definitionHash } from "../../policy/integrity.ts";
+import { pinnedChanges } from "../../policy/lock.ts";
+import { requiredOf } from "../../registry/manifest.ts";
+import { entryName, fqdnOf } from "../../registry/fqdn.ts";
+import type { Found } from "../../registry/registries.ts";
+import { assertKeys, type RegistryServer, registryServer } from "./registry_entry.ts";
+import { codeManifest } from "../kinds.ts";
+import { NamespaceParts } from "../namespace_parts.ts";
+import { OnOffer } from "./registry_offers.ts";
+import { reached, RegistryLookup } from "./registry_lookup.ts";
+
+/** What adopting needs. */
+export interface RegistryServersOptions {
+  readonly policy: Policy;
+  readonly builtins: ReadonlySet<string>;
+  readonly keys: Keys;
+  readonly pins: Pins;
+  readonly log: Log;
+  readonly redactor: Redactor;
+}
+
+/** What is known of a name before it is looked up. */
+export interface Beforehand {
+  readonly signal: AbortSignal;
+  /** Whether the person allowed its first use beforehand. */
+  readonly isAllowed: boolean;
+  /** Whether the person said this name, or PML itself. */
+  readonly isNamed: boolean;
+  /** The tool that is called, whose texts the question shows. */
+  readonly tool?: string;
+}
+
+/** The servers of registries in this workspace. */
+export class RegistryServers implements Disposable {
+  /** What the registries offer. */
+  readonly offers: OnOffer;
+  /** Looks servers up. */
+  readonly lookup: RegistryLookup;
+  readonly #options: RegistryServersOptions;
+  /** What was found last, by its whole name: that of a server, or `namespace:action`. */
+  readonly #found = new Map<string, RegistryServer>();
+  /** What the person approved here. */
+  readonly #here = new Map<string, RegistryServer>();
+  /** Their names, and those of servers that are something else now than was approved. */
+  readonly #approved = new Set<string>();
+  /** The names that were told to be hidden by the person's own. */
+  readonly #hidden = new Set<string>();
+  readonly #parts = new NamespaceParts();
+
+  /** Takes what holds; nothing is asked of any registry yet. */
+  constructor(options: RegistryServersOptions) {
+    const { policy } = options;
+    const isOther = (name: string) => this.#isOther(name);
+    this.#options = options;
+    this.lookup = new RegistryLookup({ ...options, isOther });
+    this.offers = new OnOffer({
+      registries: () => this.lookup.now,
+      isOther: (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
+      closing: this.lookup.closing,
+    });
+    policy.onChange((change) => {
+      if (change === "registry") return;
+      this.offers.forget();
+      // What a person is shown says what is granted, and whose a name is.
+      // guard: found-anew
+      this.#found.clear();
+      if (this.#approved.size > 0) this.#tell();
+    });
+  }
+
+  /** Takes up what the person approved in this workspace before. */
+  async open(): Promise<void> {
+    const { pins } = this.#options;
+    const { home } = await pins.state();
+    for (const [name, { source }] of Object.entries(home)) {
+      if (source === "private" || this.#isHidden(name)) continue;
+      this.#approved.add(name);
+      const found = this.lookup.now.kept(name);
+      // guard: token-later
+      if (found === undefined || this.lookup.refused(found) !== undefined) continue;
+      const server = this.#serverOf(found);
+      if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
+    }
+    if (this.#approved.size > 0) this.#tell();
+  }
+
+  /** Returns a server that the person approved here. */
+  at(name: string): RegistryServer | undefined {
+    return this.#isOther(name) ? undefined : this.#here.get(name);
+  }
+
+  /** Returns what a registry says of a server that the person approved here. */
+  manifestOf(name: string): Manifest | undefined {
+    return this.at(name)?.found.manifest;
+  }
+
+  /**
+   * The servers that the person approved here, also those that are something else by now; but none
+   * whose name is another's.
+   */
+  names(): readonly string[] {
+    return [...this.#approved].filter((name) => !this.#isOther(name));
+  }
+
+  /** The names of the servers among them. */
+  servers(): readonly string[] {
+    return this.names().filter((name) => !name.includes(":"));
+  }
+
+  /** Returns a list of servers in which namespaces have their capabilities. */
+  withActions(listed: readonly Listing[]): readonly Listing[] {
+    return this.#parts.with(listed, {
+      actions: this.names().filter((name) => name.includes(":")),
+      manifestOf: (name) => this.manifestOf(name),
+      blocked: (name) => this.blocked(name),
+    });
+  }
+
+  /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
+  async identities(): Promise<readonly ServerIdentity[]> {
+    const { lock } = await this.#options.pins.state();
+    const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
+    const names = new Set([...locked.map(([name]) => name), ...this.names()]);
+    const found = await Promise.all([...names].map((name) => this.lookup.compared(name)));
+    return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
+  }
+
+  /** Says why a server may not be used as it is; undefined where it may. */
+  blocked(name: string): string | undefined {
+    const here = this.#here.get(name);
+    const known = this.lookup.now.kept(name);
+    if (known === undefined) return "nobody that is asked for servers has it now";
+    const wrong = this.lookup.refused(known);
+    if (wrong !== undefined) return wrong.message;
+    return here !== undefined && known.hash === here.found.hash
+      ? undefined
+      : "its registry says something else now; calling it asks the person";
+  }
+
+  /**
+   * Returns the name under which a registry has a tool: that of its server, or that of a capability
+   * (`fs:read_json`). A server that has the tool wins.
+   */
+  async entryOf(server: string, tool: string, isNamed: boolean): Promise<string> {
+    const fqdn = fqdnOf(`${server}:${tool}`);
+    if (fqdn?.action === undefined || fqdn.version !== undefined) return server;
+    const whole = entryName(fqdn);
+    const { home } = await this.#options.pins.state();
+    const { tools = [] } = this.#here.get(server)?.found.manifest ?? {};
+    if (tools.some(({ name }) => name === tool)) return server;
+    if (memberOf(home, whole) !== undefined) return whole;
+    // A server that is used may have tools that its registry does not list.
+    const isUsed = memberOf(home, server) !== undefined && tools.length === 0;
+    // What the person named is looked up as it is.
+    if (isUsed || isNamed) return server;
+    return await this.offers.entryOf(fqdn) ?? server;
+  }
+
+  /**
+   * Tells what nobody has approved yet of a server or a capability that a registry has. It is
+   * looked up first, by a name that somebody offered; about any other name the person is asked
+   * before that.
+   */
+  async unapproved(
+    name: string,
+    { signal, isAllowed, isNamed, tool }: Beforehand,
+  ): Promise<Unapproved | undefined> {
+    if (this.#isOther(name)) return undefined;
+    const { home } = await this.#options.pins.state();
+    const isUsed = memberOf(home, name) !== undefined;
+    const unoffered = () => this.offers.unapproved(name);
+    const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
+    // An identity may invent names: those leave no question, and answer as denied ones do.
+    const { identity } = this.#options.policy.now.config.narrowing ?? {};
+    if (nameless !== undefined) return identity === undefined ? nameless : undefined;
+    const found = await this.lookup.newest(name, signal);
+    if (found === undefined) return undefined;
+    const wrong = this.lookup.refused(found);
+    // guard: token
+    if (wrong !== undefined) throw wrong;
+    const server = this.#serverOf(found);
+    const { pins } = this.#options;
+    const unapproved = await pins.unapproved(server.identity);
+    if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
+      // guard: keys-first
+      assertKeys(found.manifest, this.#options.keys);
+      const { facts } = unapproved;
+      return {
+        ...unapproved,
+        ...textsOf(found.manifest, tool),
+        facts: [...facts, ...await this.lookup.textOf(found, signal)],
+      };
+    }
+    await unapproved?.accept();
+    this.#take(server);
+    return undefined;
+  }
+
+  /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
+  async #isFirst({ name, pinned }: ServerIdentity): Promise<boolean> {
+    const { lock, home } = await this.#options.pins.state();
+    const locked = memberOf(lock, name);
+    return memberOf(home, name) === undefined &&
+      (locked === undefined || pinnedChanges(locked, pinned).length === 0);
+  }
+
+  /** Has the code of a module at hand before it is read. */
+  async ready(
+    name: string,
+    { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
+  ): Promise<void> {
+    const { found } = this.#here.get(name) ?? {};
+    if (found === undefined || codeManifest(found.manifest) === undefined) return;
+    if (this.lookup.now.hasCode(found)) return;
+    tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
+    await this.lookup.now.code(found, {
+      signal,
+      onProgress: ({ progress, total }) =>
+        tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
+    });
+  }
+
+  /** The variables that the servers need which the person approved here. */
+  wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+    return this.names().map((server) => {
+      const manifest = this.manifestOf(server);
+      return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
+    });
+  }
+
+  /** Asks nothing any more. */
+  [Symbol.dispose](): void {
+    this.lookup[Symbol.dispose]();
+  }
+
+  /** Whether a name stands for what ships with PML, or what a file defines or has switched off. */
+  #isOther(whole: string): boolean {
+    const name = whole.split(":", 1)[0] ?? "";
+    const { builtins, policy } = this.#options;
+    const { config, loaded: { file, parents } } = policy.now;
+    const own = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
+    return builtins.has(name) || policy.disabledIn(name) !== undefined ||
+      own.some((server) => server.name === name);
+  }
+
+  /** Tells whether what a registry has under a name is hidden; that a person's own hides it, once. */
+  #isHidden(name: string): boolean {
+    const { policy, log } = this.#options;
+    const [server] = name.split(":", 1);
+    const isOwn = policy.now.config.servers.some((own) => own.name === server);
+    if (isOwn && !this.#hidden.has(name)) {
+      log.debug(`A registry has a server ${quoted(name)}, too: your own definition counts`);
+      this.#hidden.add(name);
+    }
+    return this.#isOther(name);
+  }
+
+  #take(server: RegistryServer): void {
+    const { name } = server.identity;
+    if (this.#here.get(name) === server) return;
+    this.#here.set(name, server);
+    this.#approved.add(name);
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.#options.policy.approve([...this.#here.keys()].filter((name) => !this.#isOther(name)));
+  }
+
+  /** Returns what was found as a server: the same object as long as it is the same. */
+  #serverOf(found: Found): RegistryServer {
+    const { fqdn: name } = found.manifest;
+    const known = this.#found.get(name);
+    const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
+      JSON.stringify([hash, source, vouched, older, gone]);
+    if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
+    const { policy, builtins } = this.#options;
+    const own = policy.now.config.servers.map((each) => each.name);
+    const server = registryServer(found, {
+      config: policy.now.config,
+      environment: policy.now.loaded.environment,
+      names: [...builtins, ...own, ...this.#here.keys()],
+      codePath: (code) => this.lookup.now.codePath(code),
+    });
+    this.#found.set(name, server);
+    return server;
+  }
+}
+
+/** Returns what the question shows of the tool of a call, if its registry describes it. */
+function textsOf(
+  { tools }: Found["manifest"],
+  tool: string | undefined,
+): Pick<Unapproved, "definition" | "definitionLines"> {
+  const definition = tools.find(({ name }) => name === tool)?.definition;
+  return definition === undefined
+    ? {}
+    : { definition: definitionHash(definition), definitionLines: definitionLines(definition) };
+}

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { FakeRegistry, manifestEntry } from "../../../tests/kit/fake_registry.ts";
+import { Log } from "../../audit/log.ts";
+import { Redactor } from "../../audit/redact.ts";
+import { environmentOf } from "../../config/env.ts";
+import { Keys } from "../../config/keys.ts";
+import { pinsOf } from "../../policy/pins.ts";
+import { Policy } from "../../policy/policy.ts";
+import type { Entry } from "../../registry/registry_store.ts";
+import { RegistryServers } from "./registry_servers.ts";
+
+const OF_FAR = { type: "http", url: "https://far.example/mcp" };
+
+/** Opens what adopts in a workspace with one registry, whose token is in the variable `token`. */
+async function openStage(
+  entries: readonly Entry[],
+  variables: Record<string, string> = {},
+  token = "REG_TOKEN",
+) {
+  await using stack = new AsyncDisposableStack();
+  const registry = stack.use(await FakeRegistry.open(entries));
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  stack.defer(() => Deno.remove(root, { recursive: true }));
+  const ws = join(root, "ws");
+  await Deno.mkdir(ws);
+  const write = async (token_env: string, more: object = {}) => {
+    const registries = [{ url: registry.url, token_env }];
+    const text = JSON.stringify({ version: 1, registries, ...more });
+    await Deno.writeTextFile(join(ws, ".pml.json"), text);
+  };
+  await write(token);
+  const home = join(root, "home");
+  const own = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: ws };
+  const environment = environmentOf({ ...own, ...variables });
+  const warn = () => {};
+  const builtins = new Set<string>();
+  const options = { cwd: ws, builtins, integrityOf: () => undefined, warn };
+  const policy = await Policy.open(environment, options);
+  const redactor = new Redactor();
+  const pins = pinsOf(policy, warn);
+  const keys = new Keys({
+    environment: () => policy.now.loaded.environment,
+    trusted: () => undefined,
+    register: () => {},
+    warn,
+  });
+  const log = new Log({ redactor, level: "error" });
+  const openAdopted = () => new RegistryServers({ policy, pins, keys, log, redactor, builtins });
+  const adopted = stack.use(openAdopted());
+  const all = stack.move();
+  const signal = AbortSignal.timeout(20_000);
+  return {
+    adopted,
+    openAdopted,
+    unapproved: (name: string) =>
+      adopted.unapproved(name, { signal, isAllowed: false, isNamed: true }),
+    /** Has the token be in another variable. */
+    rename: async (name: string) => {
+      await write(name);
+      await policy.reload();
+    },
+    /** Has the file define servers of its own. */
+    define: async (mcpServers: object) => {
+      await write(token, { mcpServers });
+      await policy.reload();
+    },
+    asked: () => registry.paths.length,
+    signal,
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+function remote(headers: Record<string, string>): Entry {
+  return manifestEntry("far", { ...OF_FAR, headers });
+}
+
+Deno.test("RegistryServers asks nobody about a server before a key that only a header names is there", async () => {
+  const entries = [remote({ Authorization: "Bearer ${FAR_KEY}", "X-Team": "${TEAM:-none}" })];
+  {
+    await using stage = await openStage(entries);
+    const missing = { code: "KEY_MISSING", detail: { missing: ["FAR_KEY"] } };
+    await assert.rejects(stage.unapproved("far"), missing);
+  }
+  await using stage = await openStage(entries, { FAR_KEY: "far-key" });
+  await (await stage.unapproved("far"))?.accept();
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.deepEqual(stage.adopted.wanted(), [{ server: "far", names: ["FAR_KEY"] }]);
+});
+
+Deno.test("RegistryServers takes no server that names the token of a registry, by whatever way", async () => {
+  const program = { command: "npx", args: ["-y", "tiny@1.0.0"] };
+  const entries = [
+    remote({ Authorization: "Bearer ${REG_TOKEN}" }),
+    manifestEntry("low", { ...OF_FAR, headers: { A: "${reg_token:-x}" } }),
+    manifestEntry("asks", { type: "stdio", install: program, env_required: ["REG_TOKEN"] }),
+    manifestEntry("args", {
+      type: "stdio",
+      install: { ...program, args: ["-y", "tiny@1.0.0", "--key=${REG_TOKEN}"] },
+    }),
+  ];
+  await using stage = await openStage(entries, { REG_TOKEN: "the-token" });
+  for (const name of ["far", "low", "asks", "args"]) {
+    await assert.rejects(stage.unapproved(name), {
+      code: "REGISTRY_BAD_RESPONSE",
+      message: /names REG_TOKEN, the token of a registry$/i,
+    });
+  }
+});
+
+Deno.test("RegistryServers uses no server that was approved before its key became the token of a registry", async () => {
+  const entries = [remote({ Authorization: "Bearer ${REG_TOKEN}" })];
+  await using stage = await openStage(entries, { REG_TOKEN: "the-token" }, "ANOTHER");
+  await (await stage.unapproved("far"))?.accept();
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.equal(stage.adopted.blocked("far"), undefined);
+  await stage.rename("REG_TOKEN");
+  assert.match(stage.adopted.blocked("far") ?? "", /token of a registry/);
+  using again = stage.openAdopted();
+  await again.open();
+  assert.equal(again.manifestOf("far"), undefined);
+});
+
+Deno.test("RegistryServers has nothing under a name that a file defines, and asks nobody about it", async () => {
+  await using stage = await openStage([remote({})]);
+  const { adopted } = stage;
+  await (await stage.unapproved("far"))?.accept();
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.deepEqual([adopted.names(), adopted.at("far")?.identity.name], [["far"], "far"]);
+  await stage.define({ far: { command: "far" } });
+  const before = stage.asked();
+  assert.deepEqual([adopted.names(), adopted.at("far")], [[], undefined]);
+  assert.equal(await stage.unapproved("far"), undefined);
+  assert.deepEqual([await adopted.identities(), stage.asked()], [[], before]);
+  await stage.define({});
+  assert.deepEqual(adopted.names(), ["far"], "it is there again");
+});

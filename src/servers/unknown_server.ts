@@ -1,0 +1,72 @@
+/**
+ * A name behind which there is no server here: nothing defines it, or a file switched it off.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../protocol/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { KnownServer, type KnownServerOptions } from "./known_server.ts";
+import type { ListItem } from "../protocol/lists.ts";
+import type { ResolvedCall } from "./server.ts";
+import type { Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { toolId } from "../core/tool_id.ts";
+import type { Servers } from "./lists/servers.ts";
+import { nearServer, unknownTool } from "./lists/unknown_tool.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
+import { UnreachedName } from "./unreached_name.ts";
+
+/** What such a server is made with. */
+export interface UnknownServerOptions extends KnownServerOptions {
+  readonly servers: Pick<Servers, "around">;
+}
+
+/** A name that fails each call, after registries were asked where they may be. */
+export class UnknownServer extends KnownServer {
+  readonly #servers: UnknownServerOptions["servers"];
+
+  /** Takes what names the tools that there are. */
+  constructor(options: UnknownServerOptions) {
+    super(options);
+    this.#servers = options.servers;
+  }
+
+  /** Returns what is to be approved before a registry may be asked. */
+  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+    const near = nearServer(call.id, this.#servers);
+    try {
+      const unapproved = await super.unapproved(call);
+      if (unapproved === undefined || near === undefined) return unapproved;
+      const meant = `Did you mean ${quoted(near)}?`;
+      return { ...unapproved, facts: [meant, ...unapproved.facts] };
+    } catch (error) {
+      // To an identity, a name that cannot be looked up is as unknown as a denied one.
+      const { identity } = this.#servers.around.policy?.now.config.narrowing ?? {};
+      const isUnknown = near !== undefined || identity !== undefined;
+      throw error instanceof UnreachedName && isUnknown
+        ? unknownTool(call.id, this.#servers)
+        : error;
+    }
+  }
+
+  /** Throws UNKNOWN_TOOL. */
+  override definitionFor({ id }: Call): Promise<ToolDefinition> {
+    return Promise.reject(unknownTool(id, this.#servers));
+  }
+
+  /** Throws UNKNOWN_TOOL. */
+  override list(): Promise<readonly ListItem[]> {
+    return Promise.reject(this.#nothing());
+  }
+
+  /** Throws UNKNOWN_TOOL. */
+  override call(): Promise<Outcome> {
+    return Promise.reject(this.#nothing());
+  }
+
+  #nothing(): PmlError {
+    return unknownTool(toolId(this.name, WHOLE_SERVER), this.#servers);
+  }
+}

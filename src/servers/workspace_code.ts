@@ -1,0 +1,39 @@
+/**
+ * Servers of the user's own file that run files of the workspace. They start in every workspace,
+ * which may be a clone of foreign code, so they need a trusted one.
+ *
+ * @module
+ */
+
+import type { ServerDefinition } from "./kind.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { Policy } from "../policy/policy.ts";
+import { programOf } from "./kinds.ts";
+import { runsWorkspaceFiles } from "./stdio/workspace_files.ts";
+
+/** Returns why a server must not start in this workspace; undefined if it may. */
+export function whyUntrusted(
+  own: ServerDefinition,
+  { now }: Pick<Policy, "now">,
+): string | undefined {
+  const { config: { trusted, workspace }, loaded: { person } } = now;
+  const program = programOf(own);
+  const isWaiting = !trusted && program !== undefined && person.servers.includes(own) &&
+    runsWorkspaceFiles(program);
+  return isWaiting
+    ? `it runs files of the workspace ${quoted(workspace, 400)}, which is not trusted`
+    : undefined;
+}
+
+/** Throws WORKSPACE_UNTRUSTED if a server must not start in this workspace. */
+export function assertTrusted(own: ServerDefinition, policy: Pick<Policy, "now">): void {
+  const why = whyUntrusted(own, policy);
+  if (why === undefined) return;
+  const { file, workspace: { root } } = policy.now.loaded;
+  throw new PmlError("WORKSPACE_UNTRUSTED", `Cannot start ${quoted(own.name)}: ${why}`, {
+    hint: file === undefined
+      ? `Define it in ${quoted(`${root}/.pml.json`, 400)}: \`pml import CLIENT --workspace\``
+      : "Run `pml trust`",
+  });
+}
