@@ -22,7 +22,8 @@ import type { ToolDefinition } from "./src/protocol/tool.ts";
 import type { ToolId } from "./src/core/tool_id.ts";
 import type { SearchAnswer, SearchOptions } from "./src/search/search.ts";
 
-export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/protocol/call.ts";
+export type { ContentBlock, Progress, ToolResult } from "./src/protocol/call.ts";
+export type { Verdict } from "./src/protocol/verdict.ts";
 export type { Audience, ErrorCode, PmlErrorOptions } from "./src/core/errors.ts";
 export { audienceOf, ERROR_CODES, PmlError } from "./src/core/errors.ts";
 export type {

@@ -46,7 +46,7 @@ import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
-import type { OpenCapabilities } from "./app_capabilities.ts";
+import type { OpenCapabilities } from "../workflow/capability_saving.ts";
 
 /** How a house is opened. */
 export interface AppOptions extends Pick<CallPathOptions, "hasClient" | "stays"> {

@@ -23,15 +23,10 @@ import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts"
 import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
 import { kindNamed } from "../servers/kinds.ts";
+import type { OpenCapabilities } from "../workflow/capability_saving.ts";
 
 export { unhidden } from "../policy/trust_subject.ts";
 export { exportForm } from "../workflow/capability_saving.ts";
-
-/** What there is of capabilities: those that were saved, and what saves more. */
-export interface OpenCapabilities {
-  readonly capabilities: Capabilities;
-  readonly saving: CapabilitySaving;
-}
 
 /** How long a server is waited for when a capability that calls it is compared. */
 const COMPARED_MS = 3_000;

@@ -8,14 +8,8 @@ import assert from "node:assert/strict";
 import type { Journal, JournalRecord } from "../audit/journal.ts";
 import { Records } from "../audit/records.ts";
 import { serverDouble } from "../servers/_server_double_test.ts";
-import {
-  type Call,
-  type CallTool,
-  NO_CLIENT,
-  type Outcome,
-  textResult,
-  type Verdict,
-} from "../protocol/call.ts";
+import { type Call, type CallTool, NO_CLIENT, type Outcome, textResult } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";

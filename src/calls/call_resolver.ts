@@ -7,7 +7,7 @@
 
 import type { CallContext } from "./context.ts";
 import type { CallResolver } from "./pipeline.ts";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError } from "../core/errors.ts";
 import { pageOf } from "../protocol/lists.ts";
 import type { Server } from "../servers/server.ts";

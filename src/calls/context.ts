@@ -13,8 +13,8 @@ import type {
   Outcome,
   ProgressReport,
   Task,
-  Verdict,
 } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";

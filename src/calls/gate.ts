@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Answer, Call, Outcome, Verdict } from "../protocol/call.ts";
+import type { Answer, Call, Outcome } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { isMethodDoor } from "../core/pattern.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ALLOW, ASK, DENY, newCall } from "./_context_test.ts";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { toolId } from "../core/tool_id.ts";
 import { judged, refuse } from "./gate.ts";
 

@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { Call, Verdict } from "../protocol/call.ts";
+import type { Call } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { splitToolId } from "../core/tool_id.ts";
 
 const UNLISTED: Verdict = {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Call, Verdict } from "../protocol/call.ts";
+import type { Call } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { toolId } from "../core/tool_id.ts";
 import { isAboutAll, isOfOffer, offerVerdict } from "./offer_access.ts";
 

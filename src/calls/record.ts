@@ -6,7 +6,8 @@
 
 import type { EndRecord, StartRecord } from "../audit/journal.ts";
 import { shapeOf, sizeOf } from "../audit/shape.ts";
-import type { Call, Outcome, Verdict } from "../protocol/call.ts";
+import type { Call, Outcome } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf } from "../core/json.ts";
 

@@ -6,20 +6,7 @@
 
 import { SETUP_COMMANDS } from "./_setup_commands.ts";
 import { IN_WORKSPACE, JSON_OPTION, SERVER_COMMANDS } from "./_server_commands.ts";
-
-/** A command and its help. */
-export interface CommandRow {
-  /** The name of the command and its arguments. */
-  readonly usage: string;
-  /** The parent command, if this is a subcommand. */
-  readonly under?: string;
-  readonly does: string;
-  readonly options?: Readonly<Record<string, string>>;
-  /** Whether the options are for another program. */
-  readonly passesOn?: true;
-  /** The name alone if there are none. */
-  readonly examples?: readonly string[];
-}
+import type { CommandRow } from "./_command_row.ts";
 
 /** What each list of rules does. */
 const RULE_DOES = {

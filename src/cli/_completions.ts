@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CommandRow } from "./_commands.ts";
+import type { CommandRow } from "./_command_row.ts";
 import { inContext, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { print } from "./out.ts";

@@ -9,7 +9,7 @@ import { ownerOf } from "../app/app_capabilities.ts";
 import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";

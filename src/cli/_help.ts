@@ -5,7 +5,8 @@
  * @module
  */
 
-import { type CommandRow, COMMANDS } from "./_commands.ts";
+import { COMMANDS } from "./_commands.ts";
+import type { CommandRow } from "./_command_row.ts";
 import { isPiped, printPlain } from "./_version.ts";
 
 /** What `--version` and `--help` are called, and what they do. */

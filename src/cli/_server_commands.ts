@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CommandRow } from "./_commands.ts";
+import type { CommandRow } from "./_command_row.ts";
 
 /** The option of commands that print JSON. */
 export const JSON_OPTION: CommandRow["options"] = { "--json": "print JSON" };

@@ -5,7 +5,7 @@
  */
 
 import { IN_WORKSPACE, JSON_OPTION } from "./_server_commands.ts";
-import type { CommandRow } from "./_commands.ts";
+import type { CommandRow } from "./_command_row.ts";
 
 /** The commands that set PML up. */
 export const SETUP_COMMANDS: readonly CommandRow[] = [

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";

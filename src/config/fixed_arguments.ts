@@ -8,29 +8,7 @@
 import { isExactNumber } from "../core/exact_number.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { withoutSecrets } from "../core/secret_words.ts";
-import type { Keys } from "./keys.ts";
-
-/** The fixed arguments of a tool, as they are sent and as they are shown. */
-export interface FixedValues {
-  /** With the values of the variables. */
-  readonly sent: JsonObject;
-  /**
-   * With the names of the variables. Values of the user's own file that look like secrets are
-   * redacted; those of a workspace file are shown in full.
-   */
-  readonly shown: JsonObject;
-}
-
-/** The options of `fixedArguments`. */
-export interface FixedOptions {
-  /** The name of the server. */
-  readonly server: string;
-  readonly keys: Pick<Keys, "filled">;
-  /** Whether the user's own file fixes the arguments. */
-  readonly isOfUser: boolean;
-  /** Registers a secret value. From then on it is removed from logs and the journal. */
-  readonly register: (value: string) => void;
-}
+import type { FixedOptions, FixedValues } from "./keys.ts";
 
 /**
  * Returns the fixed arguments of a tool with variables replaced. Throws KEY_MISSING if a variable

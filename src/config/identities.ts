@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";

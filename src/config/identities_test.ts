@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { settle } from "./config.ts";

@@ -22,7 +22,6 @@ import type { Environment } from "./env.ts";
 import { type FileVariables, readEnvFile } from "./env_file.ts";
 import type { DefinitionTexts } from "../servers/kind.ts";
 import { expanded, referencesIn } from "./expand.ts";
-import type { FixedOptions, FixedValues } from "./fixed_arguments.ts";
 
 /** A value of a variable, and its source. */
 export interface Key {
@@ -299,4 +298,26 @@ function readPlain(path: string): string | undefined {
     // A file that cannot be opened contains no key.
     return undefined;
   }
+}
+
+/** The fixed arguments of a tool, as they are sent and as they are shown. */
+export interface FixedValues {
+  /** With the values of the variables. */
+  readonly sent: JsonObject;
+  /**
+   * With the names of the variables. Values of the user's own file that look like secrets are
+   * redacted; those of a workspace file are shown in full.
+   */
+  readonly shown: JsonObject;
+}
+
+/** The options of `fixedArguments`. */
+export interface FixedOptions {
+  /** The name of the server. */
+  readonly server: string;
+  readonly keys: Pick<Keys, "filled">;
+  /** Whether the user's own file fixes the arguments. */
+  readonly isOfUser: boolean;
+  /** Registers a secret value. From then on it is removed from logs and the journal. */
+  readonly register: (value: string) => void;
 }

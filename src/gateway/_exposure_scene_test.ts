@@ -5,7 +5,7 @@
  */
 
 import { serverDouble } from "../servers/_server_double_test.ts";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
@@ -14,7 +14,8 @@ import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import type { SearchOptions } from "../search/search.ts";
 import type { HybridOptions } from "../config/exposure.ts";
-import { exposed, type ExposureSettings } from "./exposure.ts";
+import { exposed } from "./exposure.ts";
+import type { ExposureSettings } from "./options.ts";
 import type { GatewayOptions } from "./options.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { RenderedLists } from "./rendered_lists.ts";

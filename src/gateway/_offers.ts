@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { ContentBlock, Verdict } from "../protocol/call.ts";
+import type { ContentBlock } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { type ListItem, type ListName, pageOf } from "../protocol/lists.ts";

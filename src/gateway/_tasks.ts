@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../protocol/call.ts";
+import type { Call, CallTool, Outcome, Question, Task } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
@@ -15,6 +16,7 @@ import type { Client } from "./_clients.ts";
 import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
+import type { TaskPlaces } from "./_unknown_methods.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { SealedStates } from "./interaction/interaction.ts";
 import { serverInput } from "./interaction/server_input.ts";
@@ -56,7 +58,7 @@ interface Begun {
 }
 
 /** Knows the tasks. */
-export class Tasks {
+export class Tasks implements TaskPlaces {
   readonly #options: TasksOptions;
   readonly #all = new Map<string, Begun>();
   /** Their ids by the servers' own. */

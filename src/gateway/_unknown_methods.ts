@@ -9,18 +9,26 @@ import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Offers } from "./_offers.ts";
 import type { Servers } from "../servers/lists/servers.ts";
-import type { Tasks } from "./_tasks.ts";
 
 /** The extensions whose methods PML knows. */
 const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
 
 const NOT_DECLARED = "Method not found: no server here declared an extension that has it";
 
+/** Finds the server that runs a task. */
+export interface TaskPlaces {
+  /** Returns the server of a task of a client, and its id there; undefined if there is no such task. */
+  placeOf(
+    own: string,
+    client: object,
+  ): { readonly server: string; readonly id: string } | undefined;
+}
+
 /** The collaborators that know which server something belongs to. */
 export interface OwnersOptions {
   readonly offers: Pick<Offers, "resource">;
   readonly servers: Pick<Servers, "extensions">;
-  readonly tasks: Pick<Tasks, "placeOf">;
+  readonly tasks: TaskPlaces;
 }
 
 /** The server of a request, and its params with the names that the server has. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Exposure, HybridOptions, MetaTool } from "../config/exposure.ts";
+import type { HybridOptions } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
@@ -16,26 +16,7 @@ import type { GatewayOptions } from "./options.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
-
-/** What a list of tools depends on beside the tools that there are. */
-export interface ExposureSettings {
-  /** What is listed. */
-  readonly exposure: Exposure;
-  /** What `semantic` lists: so many tools, that fit so well. */
-  readonly semantic: { readonly most: number; readonly threshold: number };
-  /** What `hybrid` lists. */
-  readonly hybrid: HybridOptions;
-  /** The meta-tools that are served. */
-  readonly metaTools: readonly MetaTool[];
-  /** Whether names in lists begin with their server's. */
-  readonly prefix: boolean;
-  /** Whether these names may have everything that MCP allows. */
-  readonly longNames: boolean;
-  /** The most calls of one batch, which the meta-tool says. */
-  readonly batchMax: number;
-  /** What the person works on: the query of a list that brings none. */
-  readonly intent: string | undefined;
-}
+import type { ExposureSettings } from "./options.ts";
 
 /** What a list is made from. */
 export interface ExposureSources

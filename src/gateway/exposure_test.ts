@@ -4,7 +4,8 @@ import type { JsonObject } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { toolId, wireName } from "../core/tool_id.ts";
 import { ABC, FITS, hybrid, META, patterns, Scene, tools } from "./_exposure_scene_test.ts";
-import { bareTools, type ExposureSettings } from "./exposure.ts";
+import { bareTools } from "./exposure.ts";
+import type { ExposureSettings } from "./options.ts";
 
 /** What is listed, in order; `meta` stands for the meta-tools. */
 const CASES: readonly {

@@ -5,7 +5,8 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallClient, CallTool, Question, Verdict } from "../protocol/call.ts";
+import type { Answer, Call, CallClient, CallTool, Question } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -14,9 +15,10 @@ import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
-import type { ExposureSettings } from "./exposure.ts";
+
 import type { Schemas } from "../calls/schemas.ts";
 import type { Servers } from "../servers/lists/servers.ts";
+import type { Exposure, HybridOptions, MetaTool } from "../config/exposure.ts";
 
 /** What the configuration says of the face. */
 export interface FaceSettings extends ExposureSettings {
@@ -87,4 +89,24 @@ export function optionsWithin(
   if (set === undefined) return options;
   const { judge } = options;
   return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
+}
+
+/** What a list of tools depends on beside the tools that there are. */
+export interface ExposureSettings {
+  /** What is listed. */
+  readonly exposure: Exposure;
+  /** What `semantic` lists: so many tools, that fit so well. */
+  readonly semantic: { readonly most: number; readonly threshold: number };
+  /** What `hybrid` lists. */
+  readonly hybrid: HybridOptions;
+  /** The meta-tools that are served. */
+  readonly metaTools: readonly MetaTool[];
+  /** Whether names in lists begin with their server's. */
+  readonly prefix: boolean;
+  /** Whether these names may have everything that MCP allows. */
+  readonly longNames: boolean;
+  /** The most calls of one batch, which the meta-tool says. */
+  readonly batchMax: number;
+  /** What the person works on: the query of a list that brings none. */
+  readonly intent: string | undefined;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches, narrowness, parsePattern, type Pattern } from "../core/pattern.ts";

@@ -5,7 +5,8 @@
  */
 
 import { DEFAULT_TEXTS, type Rules } from "../config/rules.ts";
-import type { Call, Verdict } from "../protocol/call.ts";
+import type { Call } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
 import { denied, type Judge, makeJudge } from "./rules.ts";

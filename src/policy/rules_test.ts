@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches, narrowness, parsePattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";

@@ -6,7 +6,7 @@
 
 import { type Config, type LoadedConfig, settle } from "../config/config.ts";
 import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
-import type { Verdict } from "../protocol/call.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { kindOf } from "../servers/kinds.ts";

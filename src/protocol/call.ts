@@ -11,6 +11,7 @@ import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "./toolset.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
 export interface ContentBlock {
@@ -71,24 +72,6 @@ export interface Answer {
 
 /** The replies to a question: three answers, and `cancelled` for no answer. */
 export type Reply = "Yes" | "Always" | "No" | "cancelled";
-
-/** The decision of the rules about a call, and the rule that decided. */
-export interface Verdict {
-  /** Whether the call runs, needs a question first, or is refused. */
-  readonly kind: "allow" | "ask" | "deny";
-  /** The pattern that decided, as the person wrote it, or a text such as "no rule". */
-  readonly rule: string;
-  /** The place of that rule: a file, or "defaults". */
-  readonly source: string;
-  /** The first rules of the tool that depend on arguments. Set only if no arguments were given. */
-  readonly depends?: readonly string[];
-  /** Set if the rule that allows the call depends on its arguments. */
-  readonly isConditional?: true;
-  /**
-   * The environment variable that makes a deny: it changes how programs run, and no rule names it.
-   */
-  readonly steering?: string;
-}
 
 /** A request that a server sends to the client. */
 export interface ServerRequest {

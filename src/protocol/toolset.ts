@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Verdict } from "./call.ts";
+import type { Verdict } from "./verdict.ts";
 import { covers, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 

@@ -20,7 +20,7 @@ import { definitionKindOf } from "./kinds.ts";
 import { textsOfProgram } from "./stdio/kind.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { HttpValues } from "./http/http_servers.ts";
+import type { HttpValues } from "./http/http_options.ts";
 import { dataFolder, withDataFolder } from "./stdio/data_folder.ts";
 import type { StdioValues } from "./stdio/stdio_servers.ts";
 import { certificatesOf } from "../policy/network.ts";

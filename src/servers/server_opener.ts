@@ -19,7 +19,7 @@ import type { ModuleUse } from "./module/loader.ts";
 import { grantsOf } from "../policy/grants.ts";
 import type { ModuleSource } from "./module/module_files.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
-import type { HttpValues } from "./http/http_servers.ts";
+import type { HttpValues } from "./http/http_options.ts";
 import { CLOUD, CLOUD_URL } from "./cloud/kind.ts";
 import type { OpenOptions, ServerHost } from "./host.ts";
 import { kindNamed, kindOf, KINDS, moduleOf } from "./kinds.ts";

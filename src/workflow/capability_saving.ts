@@ -240,3 +240,9 @@ function savingOf(value: Json): Saving {
     hint: 'Send "namespace:action", or {"name", "description"?, "parameters"?: {"city": "Paris"}}',
   });
 }
+
+/** What there is of capabilities: those that were saved, and what saves more. */
+export interface OpenCapabilities {
+  readonly capabilities: Capabilities;
+  readonly saving: CapabilitySaving;
+}

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Answer, Call, Reply, Verdict } from "../../protocol/call.ts";
+import type { Answer, Call, Reply } from "../../protocol/call.ts";
+import type { Verdict } from "../../protocol/verdict.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { Approvals } from "../../policy/approvals.ts";
 import { type GateEvent, judged } from "../gate.ts";

@@ -19,14 +19,12 @@ import {
   type RequestScope,
 } from "./client_request.ts";
 import { type PendingInput, PendingInputs } from "./pending_input.ts";
-import { RequestClient } from "./request_client.ts";
+import { type InputSource, RequestClient } from "./request_client.ts";
 import { serverInput, type ServerInputOptions } from "./server_input.ts";
+import type { ClientInput } from "./client_input.ts";
 
 /** Makes the calls of a request. It is called again with the answer to an approval request. */
 export type MakeCalls = (scope: RequestScope) => Promise<Outcome>;
-
-/** The functions by which calls get input from a client: for servers, and for PML. */
-export type ClientInput = Required<Pick<CallClient, "onAsk" | "onQuestion">>;
 
 /** States that clients keep, so that the answers can come to any process of PML. */
 export interface SealedStates {
@@ -60,7 +58,7 @@ const APPROVALS_MAX = 4;
 const MARGIN_MS = 500;
 
 /** Serves the requests of clients, and asks their users. */
-export class Interaction implements Disposable {
+export class Interaction implements Disposable, InputSource {
   readonly #options: InteractionOptions;
   readonly #pending: PendingInputs;
   readonly #approvals = new ApprovalRequests();

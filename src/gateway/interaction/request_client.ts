@@ -13,8 +13,24 @@ import { type ProgressListener, withRisingValues } from "../../protocol/progress
 import type { RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
 import type { ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
-import type { ClientInput, Interaction } from "./interaction.ts";
+import type { ClientInput } from "./client_input.ts";
 import type { PendingInput } from "./pending_input.ts";
+
+/** Lets calls get input from clients. */
+export interface InputSource {
+  /** Returns the functions by which calls get input from a client. */
+  inputFrom(client: {
+    readonly requestInput: RequestInput;
+    readonly capabilities: JsonObject;
+  }): ClientInput;
+  /** Returns the function that has a client open a page; undefined if it cannot. */
+  pageOpener(
+    request: Pick<ClientRequest, "capabilities" | "client">,
+    requestInput: RequestInput,
+  ): CallClient["onOpen"];
+  /** Returns how long a question to a client waits for its answer, in milliseconds. */
+  answerMs(): number;
+}
 
 /**
  * The client of a request, and the scope of its calls. Few calls need more than one of the members,
@@ -24,7 +40,7 @@ export class RequestClient implements CallClient, RequestScope {
   answer: Answer | undefined;
   /** The request as it came first. */
   readonly clientRequest: ClientRequest;
-  readonly #interaction: Interaction;
+  readonly #interaction: InputSource;
   readonly #pending: PendingInput | undefined;
   #input: ClientInput | undefined;
   #onProgress: ProgressListener | undefined;
@@ -33,7 +49,7 @@ export class RequestClient implements CallClient, RequestScope {
    * Takes the request, and the interaction that it belongs to. `pending` requests input with results;
    * without it, the client gets requests while its own request waits.
    */
-  constructor(request: ClientRequest, interaction: Interaction, pending?: PendingInput) {
+  constructor(request: ClientRequest, interaction: InputSource, pending?: PendingInput) {
     this.clientRequest = request;
     this.#interaction = interaction;
     this.#pending = pending;

@@ -11,7 +11,7 @@ import { infoAt } from "../../io/place.ts";
 import { openRegular, textIfAny } from "../../io/regular_file.ts";
 import { fileHash } from "../../io/tree.ts";
 import { repeated } from "../../io/waiting.ts";
-import type { HubFile } from "./model_hub.ts";
+import type { HubFile } from "./hub_file.ts";
 
 /** The downloaded part of a file. It is kept on disk. */
 export class PartialFile {

@@ -15,6 +15,7 @@ import { pause, repeated } from "../../io/waiting.ts";
 import { unlessGone } from "../../io/private_files.ts";
 import { isSame, isWhole, PartialFile } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
+import type { HubFile } from "./hub_file.ts";
 
 /** The options of a download. */
 export interface ModelHubOptions {
@@ -28,14 +29,6 @@ export interface ModelHubOptions {
   readonly stallMs?: number;
   /** Returns the free bytes on the disk of a folder; by default the system is asked. */
   readonly free?: (folder: string) => Promise<number>;
-}
-
-/** A file of the hub. */
-export interface HubFile {
-  readonly name: string;
-  readonly bytes: number;
-  /** The hash of its content, if the hub gives one. */
-  readonly sha256: string | undefined;
 }
 
 /** The default model: a small encoder of English sentences. */

@@ -9,15 +9,7 @@ import type { ListItem } from "../../protocol/lists.ts";
 import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
 import type { Connection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
-
-/** A list of tools that came on a connection. */
-export interface ListedTools {
-  readonly tools: readonly ListItem[];
-  /** When it was requested, by `performance.now()`. */
-  readonly at: number;
-  /** How long the server says that it stays current, in milliseconds. */
-  readonly ttlMs: number | undefined;
-}
+import type { ListedTools } from "./_server_lists.ts";
 
 /** The longest that a list from a server over HTTP counts as current, in milliseconds. */
 const OLDEST_MS = 300_000;

@@ -10,7 +10,7 @@ import { VERSION } from "../../core/version.ts";
 import { META } from "../../protocol/envelope.ts";
 import { STATELESS_REVISION } from "../../protocol/revisions.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
-import { isOfTask } from "./_tasks.ts";
+import { isOfTask } from "./_task_methods.ts";
 
 /** The `clientInfo` of PML. */
 export const CLIENT = { name: "pml", version: VERSION };

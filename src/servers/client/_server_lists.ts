@@ -289,3 +289,12 @@ export function isListItem(
 ): value is ListItem & Record<string, unknown> {
   return isObject(value) && typeof value[LISTS[name].key] === "string";
 }
+
+/** A list of tools that came on a connection. */
+export interface ListedTools {
+  readonly tools: readonly ListItem[];
+  /** When it was requested, by `performance.now()`. */
+  readonly at: number;
+  /** How long the server says that it stays current, in milliseconds. */
+  readonly ttlMs: number | undefined;
+}

@@ -8,11 +8,12 @@
 import type { Call } from "../../protocol/call.ts";
 import { numberOf } from "../../core/exact_number.ts";
 import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
-import { isObject, type Json, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { type Json, type JsonObject, objectOf } from "../../core/json.ts";
 import { pause } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
-import { type RequestOptions, withoutClient } from "../../protocol/rpc_peer.ts";
+import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 import type { Connection } from "./connection.ts";
+import { ASIDE, isOfTask } from "./_task_methods.ts";
 
 const CALL = "tools/call";
 /** The least, the most and the default time between two `tasks/get` requests. */
@@ -21,8 +22,6 @@ const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
 const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 /** How many tasks of one server keep it running. */
 const KEPT_MAX = 1_000;
-/** The options of a request whose answer nobody waits for. */
-export const ASIDE: RequestOptions = { ...withoutClient(), lasts: true };
 
 /** What a call of a tool has beside its params. */
 type ToolCall = Pick<RequestOptions, "cancellation" | "client"> & Pick<Call, "task">;
@@ -180,14 +179,4 @@ export class RunningTasks {
   end(server: string): void {
     for (const end of this.#all.get(server)?.values() ?? []) end();
   }
-}
-
-/** Returns whether a method is about a task. */
-export function isOfTask(method: string | undefined): boolean {
-  return textOf(method).startsWith("tasks/");
-}
-
-/** Returns whether a server of the revision before the newest can run tools as tasks. */
-export function runsTasks({ tasks }: JsonObject): boolean {
-  return isObject(objectOf(objectOf(objectOf(tasks).requests).tools).call);
 }

@@ -40,11 +40,11 @@ import { IncomingRequests } from "./_incoming_requests.ts";
 import { Responsiveness } from "./_responsiveness.ts";
 import { answerRequest, type PeerRequest } from "./_server_requests.ts";
 import { logMessage, type ReadList, readList } from "./_read.ts";
-import type { ListedTools } from "./_listed_tools.ts";
+import type { ListedTools } from "./_server_lists.ts";
 import type { ListOwner } from "./_server_lists.ts";
 import { withAddresses } from "./_url_elicitation.ts";
 import type { Following } from "./_subscriptions.ts";
-import { ASIDE, runsTasks } from "./_tasks.ts";
+import { ASIDE, runsTasks } from "./_task_methods.ts";
 import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 

@@ -19,7 +19,8 @@ import { splitToolId, type ToolId } from "../../core/tool_id.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
-import { HttpServers, type HttpServersOptions, type HttpValues } from "../http/http_servers.ts";
+import { HttpServers } from "../http/http_servers.ts";
+import type { HttpServersOptions, HttpValues } from "../http/http_options.ts";
 
 /** What the cloud stands in; functions are asked at each call. */
 export interface CloudOptions extends HttpServersOptions {

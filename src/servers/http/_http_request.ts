@@ -21,7 +21,8 @@ import {
   waitOf,
 } from "../../io/event_stream.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
-import { type HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
+import { type HttpSession, placeAfter } from "./_http_session.ts";
+import type { HttpWireOptions } from "./http_options.ts";
 
 /** How a request goes to its server, and who is told what comes back. */
 export interface HttpWay {

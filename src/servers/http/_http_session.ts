@@ -1,19 +1,9 @@
-/**
- * What each request to a server over HTTP carries: its headers, its session, and its revision.
- *
- * @module
- */
-
-import type { Authorization } from "../../core/authorization.ts";
 import type { PmlError } from "../../core/errors.ts";
-import type { Certificates, Fetch } from "../../core/fetch.ts";
 import { defined, isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { parsedJson } from "../../core/json_bounds.ts";
 import type { ListItem } from "../../protocol/lists.ts";
 import { encoded, markedValues } from "../../protocol/marked_arguments.ts";
-import type { Room } from "../../io/backlog.ts";
 import {
-  type BodyLimits,
   EVENTS_TYPE,
   JSON_TYPE,
   leave,
@@ -24,28 +14,8 @@ import {
 import { SessionLost } from "../client/wire.ts";
 import { META } from "../../protocol/envelope.ts";
 import { namedBy } from "../../protocol/revisions.ts";
-import { headerError, type Named, statusError } from "./_http_errors.ts";
-import type { TransportChoice } from "./transports.ts";
-
-/** What a server is reached with; values are filled in. */
-export interface HttpWireOptions extends Named {
-  /** The address that requests are sent to, if it contains more than the one to show. */
-  readonly requestUrl?: string | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-  /** What goes with a call of a tool and with nothing else. */
-  readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
-  /** The hosts that the person named. */
-  readonly named: ReadonlySet<string>;
-  /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
-  readonly authorization?: Authorization | undefined;
-  /** The certificates for its origin. */
-  readonly certificates?: Certificates | undefined;
-  readonly fetch: Fetch;
-  readonly limits: BodyLimits;
-  readonly room?: Room | undefined;
-  /** What is known of the address. */
-  readonly transport: TransportChoice;
-}
+import { headerError, statusError } from "./_http_errors.ts";
+import type { HttpWireOptions } from "./http_options.ts";
 
 /** What can stand in a header, as `fetch` sees it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;

@@ -20,7 +20,8 @@ import { StartProgress } from "../client/start_progress.ts";
 import { Upstreams, type UpstreamsOptions } from "../client/upstreams.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
-import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
+import { HttpServers } from "./http_servers.ts";
+import type { HttpServersOptions, HttpValues } from "./http_options.ts";
 
 /** The options of the stage. */
 export interface StageOptions extends Pick<HttpServersOptions, "authorization"> {

@@ -23,8 +23,8 @@ import {
 } from "../../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
 import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
-import { HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
-import type { TransportChoice } from "./transports.ts";
+import { HttpSession, placeAfter } from "./_http_session.ts";
+import type { AddressState, HttpWireOptions } from "./http_options.ts";
 
 /** How long what only tells something may take. */
 export const TELL_MS = 30_000;
@@ -32,7 +32,7 @@ const END_MS = 500;
 
 /** A server behind a URL. */
 export class HttpWire implements Wire {
-  readonly revisions: TransportChoice;
+  readonly revisions: AddressState;
   readonly #way: HttpWay;
   /** What is under way: requests by their ids, and the rest. */
   readonly #open = new Map<RequestId | symbol, AbortController>();

@@ -12,7 +12,8 @@ import { after, soon, unlessAborted } from "../../io/waiting.ts";
 import type { Wire, WireEnds } from "../client/wire.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
-import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
+import { HttpSession } from "./_http_session.ts";
+import type { HttpWireOptions } from "./http_options.ts";
 import { handOver, TELL_MS } from "./http_wire.ts";
 
 /** How long a stream may take to name the address for messages. */

@@ -4,7 +4,7 @@ import { until } from "../../../tests/kit/wait.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
 import { failed, Scripted, Stage } from "./_stage_test.ts";
-import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
+import type { HttpServersOptions, HttpValues } from "./http_options.ts";
 import { TransportChoice } from "./transports.ts";
 
 const DONE = [{ type: "text", text: "done" }];

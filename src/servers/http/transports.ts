@@ -10,11 +10,12 @@ import type { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { memoized } from "../../core/memo.ts";
 import { drop, keep, readKept } from "../../io/kept.ts";
-import { type OpenWire, type ServerRevisions, SessionLost } from "../client/wire.ts";
-import type { HttpWireOptions } from "./_http_session.ts";
-import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
+import { type OpenWire, SessionLost } from "../client/wire.ts";
+import type { AddressState, HttpWireOptions } from "./http_options.ts";
+import type { HttpServersOptions, HttpValues } from "./http_options.ts";
 import { HttpWire } from "./http_wire.ts";
 import { SseWire } from "./sse_wire.ts";
+import type { AddressFacts } from "./http_options.ts";
 
 /**
  * How long it is remembered that a server takes the handshake of the older revisions, in
@@ -28,18 +29,6 @@ const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
 const DISCOVER_MS = 3_000;
 /** How long no session is tried after one failed otherwise than by a refusal, in milliseconds. */
 const NO_SESSION_MS = 60_000;
-
-/** The facts known about an address. */
-export interface AddressFacts {
-  /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
-  readonly olderUntil?: number;
-  /** Until when a server of the newest revision counts as one without sessions. */
-  readonly noSessionUntil?: number;
-  /** Whether it is an address of HTTP+SSE. */
-  readonly isSse?: boolean;
-  /** Why the other transport was left. It has not been tried again since then. */
-  readonly because?: PmlError | undefined;
-}
 
 /** What is known of the addresses of servers, by their names and addresses. */
 const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
@@ -58,7 +47,7 @@ export function openTransport(
 }
 
 /** The transport of one connection. */
-export class TransportChoice implements AddressFacts, ServerRevisions {
+export class TransportChoice implements AddressFacts, AddressState {
   readonly isSse: boolean;
   readonly olderUntil: number;
   readonly #olderFile: string;

@@ -1,0 +1,13 @@
+/**
+ * A file of a model at a hub.
+ *
+ * @module
+ */
+
+/** A file of the hub. */
+export interface HubFile {
+  readonly name: string;
+  readonly bytes: number;
+  /** The hash of its content, if the hub gives one. */
+  readonly sha256: string | undefined;
+}

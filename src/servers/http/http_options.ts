@@ -1,0 +1,91 @@
+/**
+ * How servers over HTTP are reached.
+ *
+ * @module
+ */
+
+import type { Named } from "./_http_errors.ts";
+import type { Authorization } from "../../core/authorization.ts";
+import type { Certificates, Fetch } from "../../core/fetch.ts";
+import type { BodyLimits } from "../../io/event_stream.ts";
+import type { Room } from "../../io/backlog.ts";
+import type { ServerRevisions } from "../client/wire.ts";
+import type { OAuthSettings } from "../../core/authorization.ts";
+import type { PmlError } from "../../core/errors.ts";
+
+/** What a server is reached with; values are filled in. */
+export interface HttpWireOptions extends Named {
+  /** The address that requests are sent to, if it contains more than the one to show. */
+  readonly requestUrl?: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What goes with a call of a tool and with nothing else. */
+  readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The hosts that the person named. */
+  readonly named: ReadonlySet<string>;
+  /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
+  readonly authorization?: Authorization | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
+  readonly fetch: Fetch;
+  readonly limits: BodyLimits;
+  readonly room?: Room | undefined;
+  /** What is known of the address. */
+  readonly transport: AddressState;
+}
+
+/** How a server is reached. Variables are replaced by their values. */
+export interface HttpValues {
+  readonly name: string;
+  /** The address without the values of keys: what errors, files and sign-ins contain. */
+  readonly url: string;
+  /** The address that requests are sent to, if it is another one. It may contain keys. */
+  readonly requestUrl?: string | undefined;
+  /** Whether its definition says that it is an address of HTTP+SSE. */
+  readonly isSse?: boolean | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The same headers as they were written, with the names of variables instead of their values. */
+  readonly written: Readonly<Record<string, string>>;
+  /** Headers that are sent only with a call of a tool. */
+  readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The hosts that the person named. */
+  readonly named: ReadonlySet<string>;
+  /** The only tools that may be used, if they are named. */
+  readonly tools: readonly string[] | undefined;
+  /** Settings of the sign-in, with the values of variables. */
+  readonly oauth?: OAuthSettings | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
+  /** Its definition as it was written, without the values of variables. */
+  readonly definition: unknown;
+}
+
+/** The options of `HttpServers`. */
+export interface HttpServersOptions {
+  readonly fetch: Fetch;
+  readonly limits: () => HttpWireOptions["limits"];
+  readonly room?: Room | undefined;
+  /** The PML home, where it is remembered which addresses are of HTTP+SSE. */
+  readonly home: string;
+  /** Returns the sign-in of a server. */
+  readonly authorization?: (server: HttpValues) => Promise<Authorization | undefined>;
+}
+
+/** The facts known about an address. */
+export interface AddressFacts {
+  /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
+  readonly olderUntil?: number;
+  /** Until when a server of the newest revision counts as one without sessions. */
+  readonly noSessionUntil?: number;
+  /** Whether it is an address of HTTP+SSE. */
+  readonly isSse?: boolean;
+  /** Why the other transport was left. It has not been tried again since then. */
+  readonly because?: PmlError | undefined;
+}
+
+/** What PML remembers of the address of a server. */
+export interface AddressState extends ServerRevisions {
+  /** Remembers a fact about the address. */
+  found(facts: AddressFacts): void;
+  /** Lets the other transport be tried once where this one was refused. Returns the error for that. */
+  other(error: PmlError): PmlError;
+}
