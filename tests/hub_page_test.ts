@@ -74,7 +74,7 @@ Deno.test("A person finds an entry by the keyboard, and sees its code, permissio
   ) {
     assert.ok(shown.includes(wanted), `${wanted} is missing: ${shown}`);
   }
-  assert.match(shown, /nobody: vouched for by TLS only/);
+  assert.match(shown, /not signed/);
   const code = String(await page.value("document.querySelector('pre.code').innerText"));
   assert.equal(code.replace(/\n\n/g, "\n").trim(), String(fresh.code).trim());
   await assertAccessible(page);

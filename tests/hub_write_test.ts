@@ -256,7 +256,7 @@ Deno.test("With --moderated nothing is read before the operator has seen this ve
   assert.deepEqual([shown.code, shown.manifest, shown.hash], [offer.code, offer.manifest, hash]);
   const stale = await hub.run("accept", "hello@1.0.0", `${hash.slice(0, -1)}x`);
   assert.deepEqual([stale.code, (await get(`${url}/hello`)).status], [2, 404]);
-  assert.match(stale.stderr, /what waits has another hash; look at it again/);
+  assert.match(stale.stderr, /the waiting version has another hash; look at it again/);
   assert.equal((await hub.run("accept", "hello@1.0.0", hash)).stdout, '"hello@1.0.0" is public\n');
   assert.equal((await get(`${url}/hello`)).body, offer.code);
   assert.equal((await hub.run("waiting")).stdout, "Nothing waits\n");

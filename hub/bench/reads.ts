@@ -1,5 +1,5 @@
 /**
- * Measures a hub with 10,000 entries over sockets, on each store, beside a bare handler that answers
+ * Measures a hub with 10,000 entries over sockets, on each store, next to a bare handler that answers
  * with the same bytes from memory. Run `deno run -A hub/bench/reads.ts`.
  *
  * @module
@@ -23,7 +23,7 @@ const ENTRY = /^[a-z]+-\d+$/;
 
 const nameOf = (at: number) => `${WORDS[at % WORDS.length]}-${at}`;
 
-/** A store that is measured, and what tells a hub to use it. */
+/** A store to measure, and the arguments and variables by which a hub uses it. */
 interface Place {
   readonly open: () => Promise<HubStore>;
   readonly args: readonly string[];
@@ -48,7 +48,7 @@ async function fill(store: HubStore): Promise<void> {
   }
 }
 
-/** A server that is measured, in a process of its own. */
+/** Starts a server to measure, in its own process. */
 async function spawned(args: readonly string[], env: Place["env"] = {}) {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", ...args],
@@ -107,7 +107,7 @@ function bare(answer: string): void {
   Deno.addSignalListener("SIGTERM", () => Deno.exit(0));
 }
 
-/** Returns what a hub answers for one entry, as JSON; `date` and `connection` come by themselves. */
+/** Returns a hub's answer for one entry, as JSON, without the headers `date` and `connection`. */
 async function answerOf(port: number): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/mcp/${nameOf(1)}`);
   const own = ["date", "connection", "keep-alive"];

@@ -1,6 +1,6 @@
 /**
  * Measures two databases that need no set-up as the store of a hub: `node:sqlite` and PGlite. Run
- * `deno run -A hub/bench/stores.ts`; each is measured in a process of its own.
+ * `deno run -A hub/bench/stores.ts`; each is measured in its own process.
  *
  * @module
  */

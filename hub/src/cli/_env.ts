@@ -1,5 +1,5 @@
 /**
- * What the hub's command line takes from the environment.
+ * The environment variables of the hub's command line.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * `pml-hub import FOLDER`: adds what a folder of modules and manifests holds.
+ * `pml-hub import FOLDER`: adds the entries of a folder of modules and manifests.
  *
  * @module
  */

@@ -62,7 +62,7 @@ function listed(all: readonly KeyRecord[], json: boolean): readonly string[] {
   });
 }
 
-/** Gives a namespace to an organisation, or lists all of them. */
+/** Assigns a namespace to an organisation, or lists all namespaces. */
 export async function owners({ verb, words, data, json }: Typed): Promise<number> {
   await using store = await openStore(data);
   if (verb === "give") {

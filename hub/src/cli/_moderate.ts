@@ -13,7 +13,7 @@ import { type Typed, usage } from "./_typed.ts";
 const MOST = 1_000;
 const REASON = 300;
 
-/** Lists what waits, or decides about a version. */
+/** Lists the versions that wait for a decision, or decides about one. */
 export async function moderate(typed: Typed): Promise<number> {
   const { verb, words, data, json } = typed;
   await using store = await openStore(data);
@@ -30,9 +30,9 @@ export async function moderate(typed: Typed): Promise<number> {
 function undecided(decided: Exclude<Decided, "done">, name: string) {
   const why = {
     missing: "it does not wait",
-    other: "what waits has another hash; look at it again",
-    foreign: "its name is of another organisation by now; reject what waits",
-    exists: "it is there already, with other content; reject what waits",
+    other: "the waiting version has another hash; look at it again",
+    foreign: "its name now belongs to another organisation; reject the waiting version",
+    exists: "this version exists already with other content; reject the waiting one",
   }[decided];
   return usage(`Cannot decide about ${quoted(name)}: ${why}`, "Run `pml-hub waiting`");
 }

@@ -35,12 +35,12 @@ const MOST = 20;
 /** Publishes a file, after the person has seen what of it others will get. */
 export async function publishFile(typed: Typed): Promise<number> {
   const { file, key, json, isDry, isYes, tag } = typed;
-  // A missing address or key is told before anything is bundled.
+  // Reports a missing address or key before anything is bundled.
   const target = isDry ? undefined : targetOf(typed);
   const signer = key === undefined ? undefined : signerOf(await keyIn(key));
   const entry = await preparedCapability(file) ??
     await prepared(file, new AbortController().signal);
-  // A module that tells no version has this one.
+  // The version of a module without one.
   if (!NUMBERED.test(entry.version) || entry.version === "0.0.0") {
     throw usage(
       `Cannot publish ${quoted(file, 300)}: its version is ${quoted(entry.version)}`,
@@ -125,7 +125,7 @@ function linesOf(entry: Prepared): readonly string[] {
   ];
 }
 
-/** Shows all of a saved capability: values that are nobody's business may stand in it. */
+/** Shows all of a saved capability: it may contain private values. */
 function callLines(code: string, { tools_used: used }: Prepared["manifest"]): readonly string[] {
   const { plan, code: text = JSON.stringify(plan, undefined, 2) } = parseExact(code);
   const calls = Array.isArray(used) ? used.map(textOf) : [];

@@ -47,13 +47,15 @@ export async function serve(typed: Typed): Promise<number> {
     ? undefined
     : await openMetrics({ metrics, store, port: typed.metrics });
   if (!hub.isLocal) {
-    warn(`whoever reaches ${host} directly reads without TLS; only the proxy should reach it`);
+    warn(
+      `clients that connect to ${host} directly read without TLS; only the proxy should reach it`,
+    );
   }
   const url = publicUrl ?? hub.url;
   const more = counted && { metrics: `${counted.origin}/metrics` };
   print(
     json
-      ? JSON.stringify({ ...told(hub.url, signer), ...more })
+      ? JSON.stringify({ ...registryEntry(hub.url, signer), ...more })
       : shown(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
   );
   keepOnTerminal();
@@ -63,7 +65,7 @@ export async function serve(typed: Typed): Promise<number> {
   return Number(signal.reason);
 }
 
-function told(url: string, signer: Signer | undefined) {
+function registryEntry(url: string, signer: Signer | undefined) {
   return { url, ...signer && { public_key: signer.publicKey } };
 }
 
@@ -75,7 +77,7 @@ function shown(
     readonly needsKey: boolean;
   },
 ): string {
-  const entry = signer === undefined ? url : told(url, signer);
+  const entry = signer === undefined ? url : registryEntry(url, signer);
   return `Serving ${visible(data, 300)} at ${visible(url, 300)}\n` +
     `  In .pml.json: "registries": [${JSON.stringify(entry)}]` +
     (needsKey ? `, "cloud": ${JSON.stringify({ url })}` : "");

@@ -18,7 +18,7 @@ export async function openStore(data: string): Promise<HubStore> {
   return await openPostgres(url);
 }
 
-/** Returns what the store may be called. */
+/** Returns the name of the store for messages, without a password. */
 export function placeOf(data: string): string {
   return databaseUrl() === undefined ? data : "the database of DATABASE_URL";
 }

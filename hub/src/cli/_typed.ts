@@ -1,5 +1,5 @@
 /**
- * Reads what was typed.
+ * Parses the arguments of the command line.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { PmlError, quoted } from "@casys/pml/registry";
 export interface Typed {
   /** The command: `serve`, `key add`. */
   readonly verb: string;
-  /** What stands behind the verb: as many words as the command needs. */
+  /** The words after the verb: as many as the command needs. */
   readonly words: readonly string[];
   /** The first of them: the file or folder that the command names. */
   readonly file: string;
@@ -48,7 +48,7 @@ export interface Typed {
   readonly isHelp: boolean;
 }
 
-/** What each command needs behind its verb. */
+/** The arguments of each command after its verb. */
 export const NEEDED: Readonly<Record<string, string>> = {
   serve: "",
   import: "FOLDER",

@@ -86,20 +86,20 @@ export async function run(args: readonly string[]): Promise<number> {
 
 async function command(typed: Typed): Promise<number> {
   const { verb, file, data, isVersion, isHelp } = typed;
-  if (isVersion) return said(VERSION);
-  if (isHelp || verb === "") return said(HELP);
+  if (isVersion) return finish(VERSION);
+  if (isHelp || verb === "") return finish(HELP);
   switch (verb) {
     case "serve":
       return await serve(typed);
     case "import":
       return await importFolder(typed);
     case "backup":
-      said(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
+      finish(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
       keepOnTerminal();
       return 0;
     case "restore":
       await restore(typed);
-      return said(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
+      return finish(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
     case "key add":
     case "key list":
     case "key revoke":
@@ -121,7 +121,7 @@ async function command(typed: Typed): Promise<number> {
   }
 }
 
-function said(text: string): number {
+function finish(text: string): number {
   print(text);
   return 0;
 }

@@ -21,8 +21,8 @@ const BAR_ROWS = 4;
 
 /**
  * Keeps the lines printed so far on a terminal. In its first run Deno starts the program while it
- * still fetches in the background. Its progress bar then counts its own rows up from the cursor, and
- * erases what is there in the end. Empty lines take that place.
+ * still fetches in the background. When its progress bar ends, it erases as many rows above the cursor
+ * as it had. These empty lines are erased in place of printed ones.
  */
 export function keepOnTerminal(): void {
   if (Deno.stdout.isTerminal() && Deno.stderr.isTerminal()) tell("\n".repeat(BAR_ROWS - 1));
@@ -37,7 +37,7 @@ function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): v
   for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
 }
 
-/** Asks on a terminal. Returns whether the answer is yes; no where nobody can be asked. */
+/** Asks on a terminal. Returns whether the answer is yes; no without a terminal. */
 export async function ask(question: string): Promise<boolean> {
   if (!Deno.stdin.isTerminal()) return false;
   Deno.stderr.writeSync(new TextEncoder().encode(`${harmless(question)} [y/N] `));

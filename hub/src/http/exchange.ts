@@ -1,5 +1,5 @@
 /**
- * What a hub is asked, and how an answer is sent.
+ * The requests of a hub, and how answers are sent.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const [MOST_LARGE, LARGE] = [32, 64_000];
 /** Is thrown where a hub reads enough large bodies already. */
 export class Busy extends Error {}
 
-/** The bodies of callers whom no key tells apart: whoever sends much, slowly, fills no memory. */
+/** Bounds the bodies of callers without a key, so that slow uploads cannot fill the memory. */
 export class OpenBodies {
   #left = MOST_LARGE;
 
@@ -53,7 +53,7 @@ export class OpenBodies {
 /** The whole answer, or one whose body is a stream. */
 export type HubResponse = RegistryResponse | Response;
 
-/** Returns what a request asks. */
+/** Parses a request. */
 export function requestOf(request: IncomingMessage, response: ServerResponse): HubRequest {
   const { method = "", url: target = "", headers } = request;
   const { accept, "if-none-match": ifNoneMatch } = headers;

@@ -18,7 +18,7 @@ export interface Hit {
   readonly input_schema?: JsonObject;
 }
 
-/** What is looked for. */
+/** A search. */
 export interface Wanted {
   readonly query: string;
   /** Tools of servers, or capabilities. */
@@ -26,10 +26,10 @@ export interface Wanted {
   readonly limit: number;
 }
 
-/** How many entries are looked at, and how much of each is told. */
+/** How many entries are searched, and how much of each is returned. */
 const MOST = { entries: 300, words: 12, tools: 200, ranked: 100, description: 300, schema: 4_000 };
 
-/** Returns what fits best, the best first. */
+/** Returns the best matches, the best first. */
 export async function search(
   store: Pick<HubStore, "page">,
   { query, kind, limit }: Wanted,
@@ -90,13 +90,13 @@ function likeliest(all: readonly Ranked[], words: readonly string[]): readonly R
   return order.slice(0, MOST.ranked).flatMap((at) => all[at] ?? []);
 }
 
-/** A tool with what it is ranked by. */
+/** A tool with the values that rank it. */
 interface Ranked {
   readonly entry: StoredEntry;
   /** The name of its server or namespace, and with that its own. */
   readonly server: string;
   readonly id: string;
-  /** Whether it stands for a server that names no tools. */
+  /** Whether it represents a server that names no tools. */
   readonly isWhole: boolean;
   readonly said: string;
   readonly about: string;

@@ -19,26 +19,26 @@ const LIMIT = { least: 1, most: 20, usual: 10 };
 const SUBSCRIPTIONS = 32;
 const SERVER = { name: "pml-hub", version: "0.1.0" };
 
-/** What a hub keeps, as far as its tools read it. */
+/** The part of the store that the tools read. */
 type Readable = Pick<HubStore, "page" | "related">;
 
 /** A tool of a hub. */
 interface OwnTool {
   readonly does: string;
-  /** The argument that is a text, and what it is. */
+  /** The name of the text argument, and its description. */
   readonly text: readonly [name: string, description: string];
   readonly run: (store: Readable, text: string, limit: number) => Promise<Found>;
 }
 
-/** What a tool of a hub has found. */
+/** The result of a tool of the hub. */
 interface Found {
   readonly lines: readonly string[];
   readonly results: readonly JsonObject[];
-  /** What is said where there is nothing. */
+  /** The text for an empty result. */
   readonly none: string;
 }
 
-const QUERIED = ["query", "A few words of what it should do"] as const;
+const QUERIED = ["query", "A few words that describe the tool"] as const;
 const OWN: Readonly<Record<string, OwnTool>> = {
   pml__search_tools: {
     does: "Find tools of the servers that this hub offers",
@@ -65,7 +65,7 @@ const LISTED = Object.entries(OWN).map(([name, { does, text }]) => ({
   annotations: { readOnlyHint: true, openWorldHint: false },
 }));
 
-/** Returns what answers requests of MCP. The library is loaded by the first one. */
+/** Returns the handler of MCP requests. The first request loads the library. */
 export function openMcp(store: Readable): Mcp {
   const opening = { handler: undefined as ReturnType<typeof handlerOf> | undefined };
   return async (asked) => {
@@ -97,7 +97,7 @@ function inputOf([name, description]: OwnTool["text"]) {
   };
 }
 
-/** What the protocol says in headers. Keys and cookies stay outside. */
+/** The headers of the protocol. Keys and cookies are not passed on. */
 const WANTED = /^(accept|content-type|mcp-[\w-]+)$/;
 
 async function handlerOf(store: Readable) {
@@ -113,7 +113,7 @@ async function handlerOf(store: Readable) {
       }
       const said = wantedIn(params.arguments, own.text[0]);
       if (typeof said === "string") return wrong(said);
-      // A batch of searches holds nobody up.
+      // A batch of searches delays no other request.
       await (turn = turn.then(nextTurn));
       return shown(await own.run(store, said.text, said.limit));
     });
@@ -125,7 +125,7 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** Returns what is looked for, or what is wrong with it. */
+/** Returns the search, or the problem with its arguments. */
 function wantedIn(
   said: unknown,
   name: string,

@@ -1,6 +1,6 @@
 /**
  * Passes requests on to servers behind the hub, with the caller's keys for one request. Keys are
- * neither kept nor told.
+ * neither stored nor logged.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import { hashOf, headersWith, type Upstream, upstreamOf } from "./upstream.ts";
 
-/** What a hub keeps, as far as requests are passed on by it. */
+/** The part of the store that the proxy reads. */
 type ProxyStore = Pick<HubStore, "entry" | "dates" | "stamp">;
 
 /** How servers behind a hub are reached. */
@@ -43,7 +43,7 @@ const AT_ONCE = { all: 128, one: 32 };
 /** How many answers about names are remembered. */
 const KNOWN = 1_000;
 const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
-/** What is passed on in each direction. Cookies, keys and addresses are not. */
+/** The headers that are passed on in each direction. Cookies, keys and addresses are not. */
 const ASKED =
   /^(accept|content-type|last-event-id|mcp-(session-id|protocol-version|method|name|param-[\w-]+))$/;
 const ANSWERED = /^(content-type|mcp-session-id|mcp-protocol-version|retry-after)$/;
@@ -179,13 +179,13 @@ async function passed(
     return await answered(response, { upstream, text });
   } catch (error) {
     if (signal.aborted) throw error;
-    // A message may repeat what was sent; its code does not.
+    // A message may repeat keys of the request; the code cannot.
     const why = error instanceof PmlError ? `it cannot be reached (${error.code})` : "it failed";
     return refusal(why, { upstream, text });
   }
 }
 
-/** A request that has no answer of its own. */
+/** A request that the server did not answer. */
 interface Unanswered {
   readonly upstream: Upstream;
   readonly text: string | undefined;
@@ -205,14 +205,14 @@ async function answered(response: Response, unanswered: Unanswered): Promise<Hub
     return refusal(why, unanswered);
   }
   const headers = new Headers([...response.headers].filter(([name]) => ANSWERED.test(name)));
-  // A page at the address of the hub could change what the hub shows of others.
+  // An HTML answer would be a page of the hub's origin, which could act for its users.
   if (!SPOKEN.test(headers.get("content-type") ?? "")) headers.set("content-type", "text/plain");
   headers.set("x-content-type-options", "nosniff");
   return new Response(response.body, { status, headers });
 }
 
 function refusal(why: string, { upstream, text }: Unanswered): HubResponse {
-  const message = `The server ${upstream.name} behind this hub gives no answer: ${why}`;
+  const message = `The server ${upstream.name} behind this hub does not answer: ${why}`;
   const body = { jsonrpc: "2.0", id: idIn(text), error: { code: -32603, message } };
   return Response.json(body, { status: 502 });
 }

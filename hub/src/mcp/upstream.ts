@@ -1,6 +1,6 @@
 /**
- * What the entry of a server in the cloud says for the hub: where the server is, and which headers
- * it wants. Clients never see it.
+ * The hub's part of the entry of a cloud server: the address of the server, and its headers. Clients
+ * never see it.
  *
  * @module
  */
@@ -17,9 +17,9 @@ import {
 export interface Upstream {
   readonly name: string;
   readonly url: string;
-  /** Headers in which `${NAME}` stands for a key of the caller. */
+  /** The headers. `${NAME}` is replaced by a key of the caller. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The names of the keys, by what they are called in a request. */
+  /** The names of the keys, by their names in a request. */
   readonly keys: ReadonlyMap<string, string>;
 }
 
@@ -72,7 +72,7 @@ export function headersWith(
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => {
       const missing = [...value.matchAll(REFERENCE)].some(([, each = ""]) => !values.has(each));
-      // Keys come with calls alone: what comes before is sent without them.
+      // Keys come with calls only, so earlier requests are sent without them.
       if (missing) return [];
       return [[name, value.replace(REFERENCE, (_, each) => values.get(each) ?? "")] as const];
     }),
@@ -80,8 +80,8 @@ export function headersWith(
 }
 
 /**
- * Returns a manifest as clients get it: without what is for the hub alone, and with the host, the
- * names of the headers and the hash that an approval covers.
+ * Returns a manifest as clients get it: without the hub's part, and with the host, the names of the
+ * headers and the hash that an approval covers.
  */
 export function forClients(manifest: JsonObject): JsonObject {
   if (!publishedKind(manifest.type)?.isInCloud) return manifest;
@@ -92,7 +92,7 @@ export function forClients(manifest: JsonObject): JsonObject {
   return { ...rest, upstream: { host: hostOf(upstream), headers, hash: hashOf(upstream) } };
 }
 
-/** Returns the hash of where a server is and what it is sent. */
+/** Returns the hash of a server's address and headers. */
 export function hashOf({ url, headers }: Upstream): string {
   return canonicalHash({ url, headers });
 }

@@ -27,7 +27,7 @@ export function partOf(text: string): Part {
   };
 }
 
-/** Returns the code of an entry as people read it: that of a capability stands in JSON. */
+/** Returns the code of an entry for readers. The code of a capability is a member of JSON. */
 export function readable({ manifest, code }: Pick<StoredEntry, "manifest" | "code">): string {
   const text = new TextDecoder().decode(code);
   if (!publishedKind(manifest.type)?.onlyCalls) return text;

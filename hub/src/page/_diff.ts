@@ -31,13 +31,13 @@ export async function diffPage(
     return problemPage(404, {
       title: "No such version to compare",
       why: missing === ""
-        ? html`<span class="said">${fqdn}</span> has not two versions here.`
-        : html`<span class="said">${fqdn}</span> has no version <q>${missing}</q> here.`,
+        ? html`<span class="external">${fqdn}</span> has not two versions here.`
+        : html`<span class="external">${fqdn}</span> has no version <q>${missing}</q> here.`,
       hint: versions.length > 1 ? form : html`<a href="/search">All entries</a>`,
     });
   }
   const main = html`<p class="crumbs"><a href="${pathTo(fqdn)}">${fqdn}</a></p>
-<h1><span class="said">${fqdn}</span> <small class="said">${before.version} → ${after.version}</small></h1>
+<h1><span class="external">${fqdn}</span> <small class="external">${before.version} → ${after.version}</small></h1>
 ${form}
 ${abilities(shownOf(before.manifest), shownOf(after.manifest))}
 ${toolChanges(shownOf(before.manifest), shownOf(after.manifest))}
@@ -52,7 +52,7 @@ ${bounded(pretty(before), pretty(after))}</section>
   return { status: 200, title: `${fqdn}: ${before.version} and ${after.version}`, main };
 }
 
-/** One thing that one version has and the other has not, with the text that tells it. */
+/** A difference between two versions, with its text. */
 interface Item {
   readonly key: string;
   readonly shown: Html;
@@ -78,9 +78,9 @@ ${changes(items(before), items(after))}</section>`;
 function toolChanges(before: Shown, after: Shown): Html {
   const items = ({ tools }: Shown): readonly Item[] =>
     tools.map(({ name }) => ({ key: name, shown: html`<code>${name.slice(0, 200)}</code>` }));
-  const told = new Map(before.tools.map((tool) => [tool.name, JSON.stringify(tool.definition)]));
+  const earlier = new Map(before.tools.map((tool) => [tool.name, JSON.stringify(tool.definition)]));
   const changed = after.tools.filter(({ name, definition }) =>
-    told.has(name) && told.get(name) !== JSON.stringify(definition)
+    earlier.has(name) && earlier.get(name) !== JSON.stringify(definition)
   ).map(({ name }) => name);
   const names = changed.slice(0, MOST).map((name, at) =>
     html`${at === 0 ? "" : ", "}<code>${name.slice(0, 200)}</code>`

@@ -7,7 +7,7 @@
 import { integrityOf } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 import { numbered, partOf, readable, SHOWN } from "./_code.ts";
-import { dayOf, downloadOf, type PageOptions, pathTo, said, type Sheet } from "./_frame.ts";
+import { dayOf, downloadOf, external, type PageOptions, pathTo, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { counted } from "./_list.ts";
 import { type Shown, shownOf } from "./_manifest.ts";
@@ -25,11 +25,11 @@ export async function entryPage(entry: StoredEntry, options: PageOptions): Promi
   const shown = shownOf(manifest);
   const main = html`
     <p class="crumbs"><a href="/search">All entries</a></p>
-    <h1><span class="said">${fqdn}</span> <small class="said">${version}</small></h1>
+    <h1><span class="external">${fqdn}</span> <small class="external">${version}</small></h1>
     ${hidden(entry)}
     ${shown.description === ""
       ? html``
-      : html`<p class="lead">${said(shown.description, LONGEST)}</p>`}
+      : html`<p class="lead">${external(shown.description, LONGEST)}</p>`}
     <div class="columns">
       <div>
     ${useSection(entry, { shown, options })}
@@ -48,7 +48,7 @@ export async function entryPage(entry: StoredEntry, options: PageOptions): Promi
   return { status: 200, title: `${fqdn} ${version}`, main };
 }
 
-/** What the parts of the page are made of. */
+/** The data of the page. */
 interface Parts {
   readonly shown: Shown;
   readonly options: PageOptions;
@@ -102,7 +102,7 @@ function keys({ env }: Shown): Html {
 
 function warnings({ warnings }: Shown): Html {
   if (warnings.length === 0) return html``;
-  const lines = warnings.slice(0, 20).map((line) => html`<li>${said(line, 300)}</li>`);
+  const lines = warnings.slice(0, 20).map((line) => html`<li>${external(line, 300)}</li>`);
   const rest = warnings.length > 20 ? html`<li>and ${warnings.length - 20} more</li>` : html``;
   return html`
     <section class="warning" aria-labelledby="warnings">
@@ -135,7 +135,7 @@ function facts(
       </div>
     `}
     <div><dt>Signed by</dt><dd>${publicKey === undefined
-      ? html`nobody: vouched for by TLS only`
+      ? html`not signed`
       : html`the key of this hub <code>${publicKey}</code>`}</dd></div>
     <div><dt>For programs</dt><dd><a href="${downloadOf(
       fqdn,

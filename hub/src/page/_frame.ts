@@ -1,5 +1,5 @@
 /**
- * Puts a page together: its head, what stands on every page, and the headers of its answer.
+ * Renders a page: its head, the parts of every page, and the headers of its answer.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export interface Sheet {
   readonly status: 200 | 400 | 404;
   readonly title: string;
   readonly main: Html;
-  /** What stands in the search field. */
+  /** The text of the search field. */
   readonly query?: string;
 }
 
@@ -83,7 +83,7 @@ function framed({ title, main, query = "" }: Sheet): Html {
   `;
 }
 
-/** Returns a page that says what is wrong, and what to do. */
+/** Returns a page with an error and a hint. */
 export function problemPage(
   status: 400 | 404,
   { title, why, hint }: { readonly title: string; readonly why: Html; readonly hint: Html },
@@ -119,7 +119,7 @@ export function icon(): RegistryResponse {
   });
 }
 
-/** Returns the address of an entry's page, or of what belongs to it. */
+/** Returns the address of an entry's page, or of a page below it. */
 export function pathTo(fqdn: string, version?: string): string {
   return `/entry/${named(fqdn, version)}`;
 }
@@ -145,11 +145,11 @@ export function dayOf(date: Date): Html {
 }
 
 /** Shows a text of others with its lines, up to a length. */
-export function said(text: string, max: number): Html {
+export function external(text: string, max: number): Html {
   const short = cut(text, max);
   const lines = short.split(/\r\n?|\n/);
   const shown = lines.map((line, at) => at === 0 ? html`${line}` : html`<br>${line}`);
-  return html`<span class="said">${shown}</span>`;
+  return html`<span class="external">${shown}</span>`;
 }
 
 /** Cuts a text, and says so. */

@@ -6,14 +6,14 @@
 
 import { visible } from "@casys/pml/registry";
 
-/** What a template takes. */
+/** A value of a template. */
 export type Value = string | number | Html | readonly Value[];
 
 const ENTITIES: Readonly<Record<string, string>> = {
   ...{ "&": "&amp;", "<": "&lt;", ">": "&gt;" },
   ...{ '"': "&quot;", "'": "&#39;" },
 };
-/** What nobody sees, or what changes how other characters are shown; but for the tab. */
+/** Invisible characters, and those that change how others are shown, except the tab. */
 const ODD =
   /((?:(?!\t)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800])+)/u;
 
@@ -53,7 +53,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
-/** The mark tells an invisible character from an author who wrote its escape. */
+/** Marks an invisible character, so that it differs from an escape that an author wrote. */
 function marked(text: string): string {
   const shown = [...text].map((character) => {
     const seen = visible(character);

@@ -51,7 +51,7 @@ function compared(from: readonly string[], to: readonly string[]): readonly Row[
   });
 }
 
-/** Returns the rows that there is room for. */
+/** Returns the rows that fit. */
 function fitting(rows: readonly Row[]) {
   const lengths = rows.map((row) => row.kind === "left_out" ? 0 : row.line.length);
   let room = BOUNDS.characters;

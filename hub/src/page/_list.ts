@@ -1,11 +1,11 @@
 /**
- * The page that a person sees first, and the one with what was found.
+ * The start page, and the page of search results.
  *
  * @module
  */
 
 import type { StoredEntry } from "../store/store.ts";
-import { dayOf, type PageOptions, pathTo, problemPage, said, type Sheet } from "./_frame.ts";
+import { dayOf, external, type PageOptions, pathTo, problemPage, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { shownOf } from "./_manifest.ts";
 import { registriesLine } from "./_use.ts";
@@ -26,12 +26,12 @@ ${registriesLine(options)}</div>
 ${
     latest.length > 0
       ? hits(latest)
-      : html`<p>Nothing is here yet. <code>pml-hub import FOLDER</code> adds what a folder has.</p>`
+      : html`<p>The hub is empty. <code>pml-hub import FOLDER</code> adds the entries of a folder.</p>`
   }</section>`;
   return { status: 200, title: "Newest", main };
 }
 
-/** Returns a page of what was found, with a link to the next one. */
+/** Returns a page of search results, with a link to the next one. */
 export async function found(query: URLSearchParams, { store }: PageOptions): Promise<Sheet> {
   const asked = query.get("q") ?? "";
   const after = query.get("after") ?? "";
@@ -71,7 +71,7 @@ function counts(
   count: number,
   { isMore, after }: { readonly isMore: boolean; readonly after: string },
 ): Html {
-  const all = after === "" ? html`` : html`, after <span class="said">${after}</span>`;
+  const all = after === "" ? html`` : html`, after <span class="external">${after}</span>`;
   return isMore
     ? html`The first ${count}${all}, by name`
     : html`${counted(count, "hit", "hits")}${all}, by name`;
@@ -91,8 +91,8 @@ function hits(entries: readonly StoredEntry[]): Html {
 function hit({ fqdn, version, manifest, created }: StoredEntry): Html {
   const { kind, description, tools } = shownOf(manifest);
   return html`
-    <li><h3><a class="said" href="${pathTo(fqdn)}">${fqdn}</a></h3>
-    ${description === "" ? html`` : html`<p>${said(description, 160)}</p>`}
+    <li><h3><a class="external" href="${pathTo(fqdn)}">${fqdn}</a></h3>
+    ${description === "" ? html`` : html`<p>${external(description, 160)}</p>`}
     <p class="facts"><span>${version}</span><span>${kind.title}</span><span>${counted(
       tools.length,
       "tool",

@@ -1,5 +1,5 @@
 /**
- * Reads what a manifest says. Publishers wrote it, so each member is looked at here, once.
+ * Reads a manifest for its page. Publishers wrote it, so each member is validated here, once.
  *
  * @module
  */
@@ -27,7 +27,7 @@ export interface ShownTool {
   readonly definition: JsonObject | undefined;
 }
 
-/** What a page shows of a manifest. */
+/** The parts of a manifest that a page shows. */
 export interface Shown {
   /** The name of its kind, or `other`. */
   readonly type: string;
@@ -73,9 +73,9 @@ export function shownOf(manifest: JsonObject): Shown {
   };
 }
 
-function toolOf(said: Json): readonly ShownTool[] {
-  const definition = isObject(said) ? objectOf(said) : undefined;
-  const name = textOf(definition === undefined ? said : definition.name);
+function toolOf(listed: Json): readonly ShownTool[] {
+  const definition = isObject(listed) ? objectOf(listed) : undefined;
+  const name = textOf(definition === undefined ? listed : definition.name);
   return name === "" ? [] : [{ name: name.replace(/^[^:]*:/, ""), definition }];
 }
 
@@ -103,7 +103,7 @@ function pairs(value: Json | undefined): readonly (readonly [string, string])[] 
   return Object.entries(objectOf(value)).map(([name, one]) => [name, textOf(one)]);
 }
 
-/** Warnings are a list, or an object whose keys say what they are about. */
+/** Reads warnings: a list, or an object whose keys are their subjects. */
 function warningsOf(value: Json | undefined): readonly string[] {
   const word = (one: Json) => typeof one === "string" ? one : JSON.stringify(one);
   const listed = (one: Json) => Array.isArray(one) ? one.map(word).join(", ") : word(one);

@@ -8,7 +8,7 @@ import { posix } from "node:path";
 import { type Html, html } from "./_html.ts";
 import type { Shown, Wish } from "./_manifest.ts";
 
-/** Says what is asked for. */
+/** Returns the sentence for a permission. */
 export function sentenceOf({ kind, item }: Wish): Html {
   const shown = html`<code>${item.slice(0, 500)}</code>`;
   switch (kind) {

@@ -1,5 +1,5 @@
 /**
- * How pages look. One style stands in each page, and its hash in the policy of its headers.
+ * The style of all pages. Each page contains it, and its headers the hash of it.
  *
  * @module
  */
@@ -78,7 +78,7 @@ section { margin-top: 2rem; }
 .crumbs { margin: 0 0 .5rem; font-size: .875rem; }
 .lead { font-size: 1.1rem; max-width: 48rem; margin-top: .6rem; }
 .calm { color: var(--calm); }
-.said, td, dd, q { unicode-bidi: isolate; }
+.external, td, dd, q { unicode-bidi: isolate; }
 .lead, .hits li, .tool, .warning { contain: paint; }
 mark {
   background: var(--mark-soft); color: var(--mark); border-radius: .2rem; padding: 0 .15em;

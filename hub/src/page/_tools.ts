@@ -1,12 +1,12 @@
 /**
- * Shows the tools of an entry and what each takes.
+ * Shows the tools of an entry and their arguments.
  *
  * @module
  */
 
 import { type JsonObject, objectOf, textOf } from "@casys/pml/registry";
 import { jsonBlock } from "./_code.ts";
-import { said } from "./_frame.ts";
+import { external } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import type { ShownTool } from "./_manifest.ts";
 
@@ -38,11 +38,11 @@ function toolOf({ name, definition }: ShownTool, room: number): Html {
   const description = textOf(definition.description);
   return html`
     <div class="tool">${title}
-    ${description === "" ? html`` : html`<p>${said(description, MOST.text)}</p>`}
+    ${description === "" ? html`` : html`<p>${external(description, MOST.text)}</p>`}
     ${members(objectOf(inputSchema))}
     ${schema("Schema of its arguments", { value: inputSchema, room })}
     ${schema("Schema of its result", { value: outputSchema, room })}
-    ${schema("What it says of itself", { value: annotations, room })}</div>
+    ${schema("Annotations", { value: annotations, room })}</div>
   `;
 }
 
@@ -61,7 +61,7 @@ function members({ properties, required }: JsonObject): Html {
     return html`
       <div>
         <dt><code>${name.slice(0, 100)}</code> <small>${about.slice(0, 200)}</small></dt>
-        <dd>${said(textOf(description), MOST.text)}</dd>
+        <dd>${external(textOf(description), MOST.text)}</dd>
       </div>
     `;
   });

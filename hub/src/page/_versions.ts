@@ -25,7 +25,7 @@ export async function versionSection(
           aria-current="page"
         `
         : html``}>
-      <a class="said" href="${pathTo(fqdn, one)}">${one}</a>${date === undefined
+      <a class="external" href="${pathTo(fqdn, one)}">${one}</a>${date === undefined
         ? html``
         : dayOf(date)}${older === undefined
         ? html``
@@ -46,7 +46,7 @@ ${
 </section>`;
 }
 
-/** What a comparison is made of. */
+/** The data of a comparison. */
 export interface Comparison {
   readonly fqdn: string;
   readonly versions: readonly string[];

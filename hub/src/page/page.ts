@@ -36,7 +36,7 @@ export async function page(
   return conditional(answerOf(sheet), asked);
 }
 
-/** Returns the path under which programs get what a page shows. */
+/** Returns the path of the data of a page, for programs. */
 export function programPath(target: string): string {
   return target.replace(/^\/entry\/(?=[^/]+$)/, "/mcp/");
 }

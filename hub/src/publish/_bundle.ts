@@ -1,6 +1,6 @@
 /**
- * Makes one file of a module and what it imports. The bundler is WebAssembly that reaches no file
- * and no network: it gets the texts that were walked, and nothing else.
+ * Bundles a module with its imports into one file. The bundler is WebAssembly without access to files
+ * or the network: it gets the texts of the module graph, and nothing else.
  *
  * @module
  */
@@ -57,7 +57,7 @@ export async function bundled({ entry, files }: Graph): Promise<string> {
   }
 }
 
-/** What a plugin of the bundler gets. */
+/** The build that a plugin of the bundler gets. */
 interface Build {
   onResolve(
     options: { readonly filter: RegExp },

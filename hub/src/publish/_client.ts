@@ -1,5 +1,5 @@
 /**
- * Sends what is published to a hub.
+ * Sends publications to a hub.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export interface Sent {
   readonly body: object;
 }
 
-/** What a hub answered. */
+/** The answer of a hub. */
 export type Members = Readonly<Record<string, unknown>>;
 
 const TRIES = 4;
@@ -30,8 +30,8 @@ const WAIT_MS = { least: 500, most: 30_000 };
 const MOST = 1_000_000;
 
 /**
- * Sends a change, again where the hub cannot answer: the same change twice is one. Throws with
- * what the hub says if it refuses.
+ * Sends a change, and again where the hub does not answer: changes are idempotent. Throws the hub's
+ * error if it refuses.
  */
 export async function send(sent: Sent, target: Target): Promise<Members> {
   for (let tried = 1;; tried++) {
@@ -76,10 +76,10 @@ async function attempt(
 }
 
 async function accepted(response: Response, { registry }: Target): Promise<Members> {
-  const said = await jsonOf(response);
-  if (response.ok && isObject(said)) return said;
+  const answer = await jsonOf(response);
+  if (response.ok && isObject(answer)) return answer;
   const { status } = response;
-  const message = messageOf(said);
+  const message = messageOf(answer);
   if (status >= 400 && message !== "") {
     const issued = response.headers.get("x-pml-issued");
     throw new PmlError("REGISTRY_BAD_RESPONSE", `The hub refuses it (${status}): ${message}`, {
@@ -94,8 +94,8 @@ async function accepted(response: Response, { registry }: Target): Promise<Membe
   );
 }
 
-function messageOf(said: unknown): string {
-  return isObject(said) ? visible(textOf(said.message), 600) : "";
+function messageOf(answer: unknown): string {
+  return isObject(answer) ? visible(textOf(answer.message), 600) : "";
 }
 
 function hintOf(status: number): string {
@@ -107,7 +107,7 @@ function hintOf(status: number): string {
     case 413:
       return "Publish less at once";
     default:
-      return "Change what it names, and publish again";
+      return "Change the named part, and publish again";
   }
 }
 

@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { integrityOf, PmlError, quoted, readRegular } from "@casys/pml/registry";
 import { lockOf, type RemoteLock } from "./_lock.ts";
 
-/** The files of a module, by their URLs, and what each import in them means. */
+/** The files of a module, by their URLs, with their resolved imports. */
 export interface Graph {
   /** The URL of the module itself. */
   readonly entry: string;
@@ -26,11 +26,11 @@ export interface GraphFile {
   readonly imports: ReadonlyMap<string, string>;
 }
 
-/** What a walk may take. */
+/** The limits of a graph. */
 const MOST = { files: 1_000, bytes: 10_000_000, file: 2_000_000 };
 const REMOTE_MS = 30_000;
 
-/** Reads a module and all that it imports. Throws `CONFIG_INVALID` for what cannot be bundled. */
+/** Reads a module and its imports. Throws `CONFIG_INVALID` if they cannot be bundled. */
 export async function graphOf(path: string, signal: AbortSignal): Promise<Graph> {
   const real = await Deno.realPath(path);
   const folder = dirname(real);
@@ -52,7 +52,7 @@ export async function graphOf(path: string, signal: AbortSignal): Promise<Graph>
   return { entry, files };
 }
 
-/** What all steps of a walk need. */
+/** The state of a walk over a graph. */
 interface Walk {
   readonly entry: string;
   readonly folder: string;
@@ -101,7 +101,7 @@ async function remoteBytes(url: string, { by, lock, signal }: Walk & { readonly 
   const [, found = ""] = integrityOf(bytes).split("-");
   if (found === recorded) return bytes;
   throw unfit(by, `${quoted(url, 200)} has another hash than deno.lock says`, {
-    hint: "Look at what changed there, then record the new hash with `deno cache --reload`",
+    hint: "Review the change, then record the new hash with `deno cache --reload`",
   });
 }
 
@@ -149,7 +149,7 @@ async function importsOf(
   for (const one of parsed) {
     if ("typeOnly" in one && one.typeOnly || one.type === "import-meta") continue;
     if (one.specifier === undefined) {
-      throw unfit(url, "it imports what only its run decides", {
+      throw unfit(url, "it imports a module whose name is computed at run time", {
         hint: "Import a file by a text in quotes",
       });
     }
@@ -180,12 +180,12 @@ function targetOf(
 }
 
 function hintFor(specifier: string): string {
-  if (/^(file|data|blob|http):/.test(specifier)) return "Import a file beside the module";
+  if (/^(file|data|blob|http):/.test(specifier)) return "Import a file next to the module";
   if (specifier.startsWith("node:")) {
     return "The sandbox has no modules of Node; use the functions of Deno and `host`";
   }
   return "Packages are not bundled here. Make one file with `deno bundle --platform deno " +
-    "-o NAME.js FILE`, look at what it holds, and publish that";
+    "-o NAME.js FILE`, review its content, and publish that";
 }
 
 function textOf(bytes: Uint8Array, url: string): string {

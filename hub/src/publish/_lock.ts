@@ -17,11 +17,11 @@ export interface RemoteLock {
 const MOST = 10_000_000;
 const HASH = /^[0-9a-f]{64}$/;
 
-/** Returns what the lock of a folder says; nothing of it if there is no lock. */
+/** Reads the lock of a folder. Returns an empty one if there is none. */
 export function lockOf(folder: string): RemoteLock {
   const path = join(folder, "deno.lock");
-  const said = jsonAt(path);
-  if (said !== undefined && !isObject(said)) throw broken(path);
+  const lock = jsonAt(path);
+  if (lock !== undefined && !isObject(lock)) throw broken(path);
   const texts = (members: unknown, is: (value: string) => boolean) => {
     if (members === undefined) return new Map<string, string>();
     if (!isObject(members)) throw broken(path);
@@ -33,8 +33,8 @@ export function lockOf(folder: string): RemoteLock {
     );
   };
   return {
-    hashes: texts(said?.remote, (value) => HASH.test(value)),
-    redirects: texts(said?.redirects, (value) => value.startsWith("https://")),
+    hashes: texts(lock?.remote, (value) => HASH.test(value)),
+    redirects: texts(lock?.redirects, (value) => value.startsWith("https://")),
   };
 }
 

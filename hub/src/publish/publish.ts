@@ -36,8 +36,8 @@ const FILE = /^[^.].*\.(ts|js|json)$/;
 const MOST = 2_000_000;
 
 /**
- * Makes an entry of what the person saved as a capability; nothing if the text names none. The
- * entry has the version that stands behind the name: `my:weather@1.2.0`.
+ * Returns the entry of a saved capability; undefined if the text names none. The entry has the version
+ * after the name: `my:weather@1.2.0`.
  */
 export async function preparedCapability(text: string): Promise<Prepared | undefined> {
   const { name = "", action, version } = fqdnOf(text) ?? {};

@@ -1,5 +1,5 @@
 /**
- * Keeps answers to readers as long as the store is what it was.
+ * Caches answers to readers until the store changes.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export class KeptAnswers {
   #of: string | undefined;
   #bytes = 0;
 
-  /** Takes what says in which state the store is. If it throws, nothing is answered. */
+  /** Takes the function that returns the state of the store. If it throws, the request fails. */
   constructor(stamp: () => string | Promise<string>) {
     this.#stamp = stamp;
   }
@@ -26,7 +26,7 @@ export class KeptAnswers {
     asked: RegistryRequest,
     make: () => Promise<RegistryResponse>,
   ): Promise<RegistryResponse> {
-    // It is read before the answer is made: what changes meanwhile makes another one.
+    // Reads the state before the answer, so that a change meanwhile invalidates it.
     const stamp = await this.#stamp();
     if (stamp !== this.#of) this.#begin(stamp);
     const { method, target, accept, ifNoneMatch } = asked;

@@ -34,7 +34,7 @@ export async function official(
   return conditional(made ?? problem(404, "Server not found"), asked);
 }
 
-/** What this API is answered from. */
+/** The part of the store that this API reads. */
 type OfficialStore = Pick<HubStore, "entry" | "page" | "versions">;
 
 async function listed(query: URLSearchParams, store: OfficialStore): Promise<RegistryResponse> {
@@ -55,7 +55,7 @@ async function listed(query: URLSearchParams, store: OfficialStore): Promise<Reg
   return json({ servers, metadata: { count: servers.length, ...next } });
 }
 
-/** Returns the versions of a name that a list holds: the newest, a given one, or all of them. */
+/** Returns the versions of a name for a list: the newest, a given one, or all of them. */
 async function wanted(
   newest: StoredEntry,
   { version, store }: { readonly version: string | undefined; readonly store: OfficialStore },

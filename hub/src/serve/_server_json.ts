@@ -21,7 +21,7 @@ export function officialName(fqdn: string): string | undefined {
   return at < 0 ? `${OWN}/${fqdn}` : `${fqdn.slice(0, at)}/${fqdn.slice(at + 1)}`;
 }
 
-/** Returns the name of an entry by its name in the other API; nothing for what is no such name. */
+/** Returns the name of an entry by its name in the other API; undefined for an invalid name. */
 export function fqdnOfOfficial(name: string): string | undefined {
   const lower = name.toLowerCase();
   const fqdn = lower.startsWith(`${OWN}/`) ? lower.slice(OWN.length + 1) : lower.replace("/", ".");
@@ -73,14 +73,14 @@ function remoteOf(manifest: JsonObject): JsonObject | undefined {
   if (headers.some(([, value]) => /[{}]/.test(textOf(value).replace(REFERENCE, "")))) {
     return undefined;
   }
-  const said = headers.map(([name, value]) => {
+  const entries = headers.map(([name, value]) => {
     const names = [...textOf(value).matchAll(REFERENCE)].map(([, one = ""]) => one);
     const variables = Object.fromEntries(
       names.map((one) => [one, { isRequired: true, isSecret: true }]),
     );
     return { name, value: textOf(value).replace(REFERENCE, "{$1}"), variables };
   });
-  return { remotes: [{ type: "streamable-http", url: textOf(manifest.url), headers: said }] };
+  return { remotes: [{ type: "streamable-http", url: textOf(manifest.url), headers: entries }] };
 }
 
 function needs(manifest: JsonObject): readonly string[] {

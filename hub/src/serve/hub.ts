@@ -22,7 +22,7 @@ export interface HubOptions {
   readonly host: string;
   /** The port; 0 takes a free one. */
   readonly port: number;
-  /** The URL that clients configure, if a proxy stands before the hub. */
+  /** The URL that clients configure, if the hub is behind a proxy. */
   readonly publicUrl?: string | undefined;
   readonly signer?: Signer | undefined;
   /** Whether new versions wait for the operator. */
@@ -34,7 +34,7 @@ export interface HubOptions {
   /** How many changes each key may make a minute. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
-  /** Is told of each request that was answered. */
+  /** Is called for each answered request. */
   readonly observe?: ((seen: Seen) => void) | undefined;
 }
 
@@ -42,14 +42,14 @@ export interface HubOptions {
 export interface Hub extends Listener {
   /** The URL that clients configure. */
   readonly url: string;
-  /** Answers what has come, waits no longer than this, and takes nothing more. */
+  /** Finishes the open requests, for at most this many milliseconds, and accepts no others. */
   stop(ms: number): Promise<void>;
 }
 
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
-/** Nobody gets this: it is for the metrics, with the status that nginx has for it. */
+/** Not sent: only for the metrics, with the status that nginx uses for it. */
 const GONE = failure(499, "gone", { message: "The client has gone" });
 const SLOW = failure(408, "slow", { message: "The body took too long" });
 const BUSY = failure(503, "busy", {
@@ -126,7 +126,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   };
 }
 
-/** Returns what answers a request in which something was thrown. */
+/** Returns the handler of requests whose handler threw. */
 function failing(warn: HubOptions["warn"]): (error: unknown) => HubResponse {
   return (error) => {
     if (error instanceof Busy) return BUSY;

@@ -1,5 +1,5 @@
 /**
- * Counts what a hub answers, and tells it to Prometheus. Nothing that a client sent is in it.
+ * Counts the answers of a hub for Prometheus. The counts contain nothing that a client sent.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { PROXY_PATH } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { OFFICIAL_PATH } from "./_official.ts";
 
-/** What a request asked for. */
+/** The kind of a request. */
 export type Route =
   | "entry"
   | "catalog"
@@ -26,7 +26,7 @@ export type Route =
 
 /** A request that was answered. */
 export interface Seen {
-  /** Who stands before the hub may have given it, else it is made here. */
+  /** The id that a proxy sent, or a new one. */
   readonly id: string;
   readonly method: string;
   readonly route: Route;
@@ -47,7 +47,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 const SILENT_MS = 60_000;
 const STORE_MS = 2_000;
 
-/** Begins to look at a request, and returns what tells how it was answered. */
+/** Begins to observe a request. Returns the function that reports its answer. */
 export function watched(
   { method = "", url = "", headers }: IncomingMessage,
 ): (status: number, bytes: number) => Seen {
@@ -72,7 +72,7 @@ function routeOf(method: string, path: string): Route {
   return path.startsWith("/mcp/") ? "entry" : "other";
 }
 
-/** What was counted of one kind of request. */
+/** The counts of one kind of request. */
 interface Counts {
   bytes: number;
   seconds: number;
@@ -108,18 +108,20 @@ export class Metrics {
       `pml_hub_response_bytes_total{route="${route}"} ${bytes}`
     );
     return [
-      ...told("pml_hub_requests_total", "counter", requests),
-      ...told("pml_hub_response_bytes_total", "counter", bytes),
-      ...told("pml_hub_request_seconds", "histogram", all.flatMap(histogram)),
-      ...told("pml_hub_store_up", "gauge", [`pml_hub_store_up ${names === undefined ? 0 : 1}`]),
-      ...names === undefined ? [] : told("pml_hub_names", "gauge", [`pml_hub_names ${names}`]),
-      ...told("pml_hub_memory_bytes", "gauge", [`pml_hub_memory_bytes ${Deno.memoryUsage().rss}`]),
+      ...metric("pml_hub_requests_total", "counter", requests),
+      ...metric("pml_hub_response_bytes_total", "counter", bytes),
+      ...metric("pml_hub_request_seconds", "histogram", all.flatMap(histogram)),
+      ...metric("pml_hub_store_up", "gauge", [`pml_hub_store_up ${names === undefined ? 0 : 1}`]),
+      ...names === undefined ? [] : metric("pml_hub_names", "gauge", [`pml_hub_names ${names}`]),
+      ...metric("pml_hub_memory_bytes", "gauge", [
+        `pml_hub_memory_bytes ${Deno.memoryUsage().rss}`,
+      ]),
       "",
     ].join("\n");
   }
 }
 
-function told(name: string, type: string, lines: readonly string[]): readonly string[] {
+function metric(name: string, type: string, lines: readonly string[]): readonly string[] {
   return [`# TYPE ${name} ${type}`, ...lines];
 }
 
@@ -140,8 +142,8 @@ function histogram([route, { buckets, seconds, statuses }]: [Route, Counts]): re
 }
 
 /**
- * Listens for Prometheus on a port of its own, and on this machine alone: a proxy that shows the
- * hub to others does not show this.
+ * Listens for Prometheus on another port, on the loopback interface only, so that a proxy in front of
+ * the hub does not publish the metrics.
  */
 export async function openMetrics(
   { metrics, store, port }: {

@@ -1,6 +1,6 @@
 /**
- * What a hub answers: the contract of PML's registries, the API of the official MCP Registry, and
- * whether it is well.
+ * The routes of a hub: the API of PML's registries, the API of the official MCP Registry, and the
+ * health check.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import { namesIn } from "./metrics.ts";
 import type { KeptAnswers } from "./_kept_answers.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
-/** What answers are made of. */
+/** The collaborators of the routes. */
 export interface RouteOptions {
   readonly store: HubStore;
   /** Signs entries, if there is a key. */
@@ -50,7 +50,7 @@ export interface RouteOptions {
 }
 
 const QUERY_MAX = 500;
-/** What a client of PML reads of the list of cloud servers. */
+/** The most cloud servers that a client of PML reads. */
 const CLOUD_MAX = 5_000;
 
 /** Answers a request. Publishers use another kind of key; health checks need none. */
@@ -137,7 +137,7 @@ function readable(store: HubStore): Readable {
   };
 }
 
-/** What answers of readers are made of. */
+/** The collaborators of the routes for readers. */
 type Reading = Omit<RouteOptions, "store"> & { readonly store: Readable };
 
 /** Returns the store with signed manifests, if there is a key. */

@@ -36,7 +36,7 @@ interface Made {
   readonly steps?: readonly string[];
 }
 
-/** Returns how many steps made a database; 0 for an empty one. Throws for what is no store. */
+/** Returns the number of migrations of a database; 0 for an empty one. Throws for another file. */
 export function versionOf(db: DatabaseSync, { file, steps = MIGRATIONS }: Made): number {
   const { application_id: id } = db.prepare("PRAGMA application_id").get() ?? {};
   const tables = db.prepare("SELECT count(*) AS count FROM sqlite_schema").get()?.count;
@@ -74,7 +74,7 @@ function migrate(db: DatabaseSync, { file, steps = MIGRATIONS }: Made): void {
   }
 }
 
-/** Throws if a file is a link or no regular file: what it leads to is not ours. */
+/** Throws if a file is a link or not a regular file. */
 export function assertPlain(file: string): void {
   try {
     if (Deno.lstatSync(file).isFile) return;

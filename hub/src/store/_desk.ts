@@ -36,7 +36,7 @@ import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from 
 const NO_KEY = { why: "key" } as const;
 const MISSING = { why: "missing" } as const;
 
-/** What an organisation publishes. */
+/** A publication, with its organisation. */
 interface Owned extends Publication {
   readonly owner: string;
 }
@@ -57,7 +57,7 @@ export class EmbeddedDesk implements Desk {
   readonly #sql: Sql;
   readonly #stamp: Stamp;
 
-  /** Takes the database of a store, and what readers are told to be its state. */
+  /** Takes the database of a store, and the stamp that readers compare. */
   constructor(sql: Sql, stamp: Stamp) {
     this.#sql = sql;
     this.#stamp = stamp;
@@ -103,7 +103,7 @@ export class EmbeddedDesk implements Desk {
     return other && { why: "look_alike", namespace: String(other.namespace) };
   }
 
-  /** Returns whose a name is. Who published `com` has no other name under it. */
+  /** Returns the owner of a name. The owner of `com` does not own other names below it. */
   #holder(fqdn: string): NamespaceRecord | undefined {
     const row = this.#sql.get(
       `SELECT namespace, owner FROM namespaces
@@ -114,7 +114,7 @@ export class EmbeddedDesk implements Desk {
     return row && { namespace: String(row.namespace), owner: String(row.owner) };
   }
 
-  /** Returns what is to be said of a version that is there, or for which there is no room. */
+  /** Returns the refusal of a version that exists, or that exceeds a limit. */
   #known({ offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned) {
     const text = JSON.stringify(manifest);
     const table = tableOf(fqdn);
@@ -270,7 +270,7 @@ export class EmbeddedDesk implements Desk {
     });
   }
 
-  /** Gives a namespace to an organisation, or to the operator. */
+  /** Assigns a namespace to an organisation, or to the operator. */
   give({ namespace, owner }: NamespaceRecord): Promise<void> {
     return this.#change(() => claim(this.#sql, { namespace, owner, isGiven: true }));
   }
@@ -283,7 +283,7 @@ export class EmbeddedDesk implements Desk {
     );
   }
 
-  /** Returns what waits, the oldest first. */
+  /** Returns the waiting versions, the oldest first. */
   waiting(limit: number): Promise<readonly WaitingEntry[]> {
     return Promise.try(() =>
       this.#sql.all(`${WAITING} ORDER BY w.created, w.fqdn LIMIT ?`, [limit])
@@ -291,7 +291,7 @@ export class EmbeddedDesk implements Desk {
     );
   }
 
-  /** Publishes what waits, or removes it. */
+  /** Publishes a waiting version, or removes it. */
   decide(
     { fqdn, version, hash }: Parameters<Desk["decide"]>[0],
     isAccepted: boolean,
@@ -301,7 +301,7 @@ export class EmbeddedDesk implements Desk {
       if (row === undefined) return "missing";
       const entry = waitingOf(row as unknown as WaitingRow); // the columns of the query
       if (entry.hash !== hash) return "other";
-      // The name may have been given to somebody else since.
+      // The name may have another owner by now.
       if (isAccepted && this.#isForeign(fqdn, entry.owner)) return "foreign";
       if (isAccepted && addVersion(this.#sql, entry, entry.owner) === "refused") return "exists";
       this.#sql.run("DELETE FROM waiting WHERE fqdn = ? AND version = ?", [fqdn, version]);
@@ -325,11 +325,11 @@ const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.create
 
 /** Notes that the operator has a name, unless its namespace has an owner. */
 export function claimForOperator(sql: Sql, fqdn: string): void {
-  const held = sql.get(
-    "SELECT 1 AS held FROM namespaces WHERE namespace IN (SELECT value FROM json_each(?))",
+  const taken = sql.get(
+    "SELECT 1 AS taken FROM namespaces WHERE namespace IN (SELECT value FROM json_each(?))",
     [JSON.stringify(namespacesOf(fqdn))],
   );
-  if (held !== undefined) return;
+  if (taken !== undefined) return;
   claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
 }
 
@@ -344,7 +344,7 @@ function claim(
   );
 }
 
-/** Removes what only a rejected version had: its code, and the claim of its namespace. */
+/** Removes the code of a rejected version, and the claim of its namespace, if unused otherwise. */
 function forget(sql: Sql, { fqdn, code }: Offered): void {
   const base = namespaceOf(fqdn);
   const isWithin = `(fqdn = ?1 OR fqdn > ?1 || '.' AND fqdn < ?1 || '/'

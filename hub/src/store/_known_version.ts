@@ -1,5 +1,5 @@
 /**
- * What becomes of publishing a version that the store has already.
+ * The result of publishing a version that the store has already.
  *
  * @module
  */
@@ -11,9 +11,8 @@ import type { Published } from "./store.ts";
 const TIME = /^[\d:.TZ-]{1,40}$/;
 
 /**
- * Compares the manifest that is offered (`text`) with the one that the store has. If they differ,
- * tells when the latter was signed: its owner can sign the same content with that time, and gets the
- * same manifest.
+ * Compares the offered manifest (`text`) with the one of the store. If they differ, returns when the
+ * latter was signed: its owner can sign the same content with that time, and gets the same manifest.
  */
 export function publishedAgain(
   kept: string,

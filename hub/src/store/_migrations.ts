@@ -34,7 +34,7 @@ const ROWS = (table: string, recordType: string) => `
     ) AS version_tag
   FROM ${table}`;
 
-/** What was there before belongs to the operator. */
+/** Earlier entries belong to the operator. */
 const OWNED = (table: string) => `
   ALTER TABLE ${table} ADD COLUMN owner TEXT;
   ALTER TABLE ${table} ADD COLUMN yanked TEXT;

@@ -13,7 +13,7 @@ export type PgValue = string | number | null | Uint8Array;
 /** A row. */
 export type PgRow = Readonly<Record<string, unknown>>;
 
-/** What runs statements: the server, or a transaction on it. */
+/** Runs statements: the server, or a transaction on it. */
 export interface Queries {
   /** Returns the first row. */
   get(text: string, values?: readonly PgValue[]): Promise<PgRow | undefined>;
@@ -34,7 +34,7 @@ const ANSWER_MS = 15_000;
 const CALLERS = 1_000;
 /** The lock under which everything is changed: the letters "PMLH". */
 const CHANGES = 0x504d4c48;
-/** The client may wait for what the server closed long ago. Nothing is asked any more by then. */
+/** How long closing waits, in seconds: the server may have closed the connection long ago. */
 const CLOSE_S = 1;
 
 /** The connections to a server. */
@@ -120,7 +120,7 @@ export class Pg implements Queries {
     await this.#sql.end({ timeout: CLOSE_S });
   }
 
-  /** A server that does not answer holds nobody for long, and not without a bound. */
+  /** Bounds how long work waits for a server that does not answer. */
   async #bounded<T>(work: () => Promise<T>): Promise<T> {
     if (this.#callers >= CALLERS) throw this.#silent("too much waits for it");
     this.#callers++;

@@ -17,18 +17,18 @@ interface Table {
   readonly name: string;
   readonly columns: readonly string[];
   readonly order: string;
-  /** How many rows are held at once. */
-  readonly held?: number;
+  /** How many rows are in memory at once. */
+  readonly batch?: number;
 }
 
 const VERSION = ["fqdn", "version", "type", "routing", "manifest", "code", "created", "owner"];
 const OF_VIEW = ["description", "install_command", "install_args"]
   .concat("proxy_to", "env_required", "warnings");
-const HELD = 500;
+const BATCH = 500;
 
-/** The tables in an order in which each row finds what it refers to. */
+/** The tables in an order in which referenced rows come first. */
 const TABLES: readonly Table[] = [
-  { name: "blobs", columns: ["integrity", "bytes"], order: "integrity", held: 10 },
+  { name: "blobs", columns: ["integrity", "bytes"], order: "integrity", batch: 10 },
   // In the file the order of rows is that of their adding.
   ...["servers", "capabilities"].map((name) => ({
     name,
@@ -74,7 +74,7 @@ async function copyOut(
   queries: Queries,
   { table, db }: { readonly table: Table; readonly db: DatabaseSync },
 ): Promise<void> {
-  const { name, columns, order, held = HELD } = table;
+  const { name, columns, order, batch = BATCH } = table;
   const places = columns.map(() => "?").join(", ");
   const insert = db.prepare(`INSERT INTO ${name} (${columns.join(", ")}) VALUES (${places})`);
   await queries.run(
@@ -83,7 +83,7 @@ async function copyOut(
     } FROM ${name} ORDER BY ${order}`,
   );
   for (;;) {
-    const rows = await queries.all(`FETCH ${held} FROM copied`);
+    const rows = await queries.all(`FETCH ${batch} FROM copied`);
     if (rows.length === 0) break;
     for (const row of rows) insert.run(...columns.map((column) => ofFile(row[column])));
   }

@@ -36,7 +36,7 @@ const TAKING = takingTurn({
 });
 const MISSING = { why: "missing" } as const;
 
-/** What an organisation publishes. */
+/** A publication, with its organisation. */
 interface Owned extends Publication {
   readonly owner: string;
 }
@@ -57,7 +57,7 @@ export class PgDesk implements Desk {
   readonly #pg: Pg;
   readonly #stamp: Stamp;
 
-  /** Takes a server whose tables are up to date, and what readers are told to be its state. */
+  /** Takes a server whose tables are up to date, and the stamp that readers compare. */
   constructor(pg: Pg, stamp: Stamp) {
     this.#pg = pg;
     this.#stamp = stamp;
@@ -191,7 +191,7 @@ export class PgDesk implements Desk {
     });
   }
 
-  /** Gives a namespace to an organisation, or to the operator. */
+  /** Assigns a namespace to an organisation, or to the operator. */
   give({ namespace, owner }: NamespaceRecord): Promise<void> {
     return this.#pg.together((sql) => claim(sql, { namespace, owner, isGiven: true }));
   }
@@ -204,13 +204,13 @@ export class PgDesk implements Desk {
     }));
   }
 
-  /** Returns what waits, the oldest first. */
+  /** Returns the waiting versions, the oldest first. */
   async waiting(limit: number): Promise<readonly WaitingEntry[]> {
     const rows = await this.#pg.all(`${WAITING} ORDER BY w.created, w.fqdn LIMIT $1`, [limit]);
     return rows.map(waitingOf);
   }
 
-  /** Publishes what waits, or removes it. */
+  /** Publishes a waiting version, or removes it. */
   decide(
     { fqdn, version, hash }: {
       readonly fqdn: string;
@@ -227,7 +227,7 @@ export class PgDesk implements Desk {
       if (entry.hash !== hash) return "other";
       const { owner } = entry;
       const holder = await holderOf(sql, fqdn);
-      // The name may have been given to somebody else since.
+      // The name may have another owner by now.
       if (isAccepted && await foreign(sql, fqdn, { holder, owner })) return "foreign";
       if (isAccepted && await addVersion(sql, entry, owner) === "refused") return "exists";
       await sql.run("DELETE FROM waiting WHERE fqdn = $1 AND version = $2", at);
@@ -272,7 +272,7 @@ async function publish(sql: Queries, owned: Owned): Promise<Published> {
   return { state: "public", isNew: true };
 }
 
-/** Returns what is to be said of a version that is there, or for which there is no room. */
+/** Returns the refusal of a version that exists, or that exceeds a limit. */
 async function known(
   sql: Queries,
   { offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned,

@@ -8,7 +8,7 @@
 import { PmlError, quoted } from "@casys/pml/registry";
 import { type Pg, type Queries, SCHEMA } from "./_pg.ts";
 
-/** What of a manifest the view shows is kept beside it, in a form that always is a text. */
+/** Columns with the parts of a manifest that the view shows, always as text. */
 const VERSIONS = (table: string) => `
   CREATE TABLE ${table} (
     fqdn text COLLATE "C" NOT NULL,

@@ -16,10 +16,10 @@ import {
 import type { Queries } from "./_pg.ts";
 import type { NamespaceRecord, Offered, Refusal } from "./store.ts";
 
-// The type is said twice, because the client would write a list as JSON a second time.
+// Casts twice, because the client would encode a list as JSON a second time.
 const LISTED = "(SELECT json_array_elements_text($1::text::json))";
 
-/** Returns whose a name is. Who published `com` has no other name under it. */
+/** Returns the owner of a name. The owner of `com` does not own other names below it. */
 export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRecord | undefined> {
   const row = await sql.get(
     `SELECT namespace, owner FROM namespaces
@@ -65,7 +65,7 @@ export async function claim(
   );
 }
 
-/** Removes what only a rejected version had: its code, and the claim of its namespace. */
+/** Removes the code of a rejected version, and the claim of its namespace, if unused otherwise. */
 export async function forget(sql: Queries, { fqdn, code }: Offered): Promise<void> {
   const isWithin = `(fqdn = $1 OR fqdn > $1 || '.' AND fqdn < $1 || '/'
     OR fqdn > $1 || ':' AND fqdn < $1 || ';')`;

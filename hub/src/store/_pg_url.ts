@@ -14,7 +14,7 @@ export interface PgPlace {
   readonly user: string;
   readonly password: string;
   readonly ssl: "verify-full" | "require" | false;
-  /** What may be shown of it. */
+  /** The URL without its password. */
   readonly shown: string;
 }
 
@@ -24,7 +24,7 @@ const MODES = ["disable", "require", "verify-full"];
 const HINT = "Write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and maybe ?sslmode=disable, " +
   "require or verify-full, or @localhost and ?host=FOLDER for a socket";
 
-/** Reads a URL. Throws `CONFIG_INVALID`, without what it says, because it has a password. */
+/** Parses a URL. Throws `CONFIG_INVALID` without the URL, which contains a password. */
 export function pgPlaceOf(text: string): PgPlace {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw unfit("it is no URL");
@@ -59,7 +59,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw unfit("it has a % that stands for nothing");
+    throw unfit("it contains an invalid % sequence");
   }
 }
 

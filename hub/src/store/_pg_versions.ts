@@ -53,7 +53,7 @@ export async function addVersion(
   return "added";
 }
 
-/** Returns what the view shows of a manifest. */
+/** Returns the columns of the view for a manifest. */
 export function shownOf(manifest: JsonObject): readonly (string | null)[] {
   const { description, proxy_to, env_required, warnings } = manifest;
   const { command, args } = isObject(manifest.install) ? manifest.install : {};
@@ -84,7 +84,7 @@ export async function keepCode(
   return hash;
 }
 
-/** Decides which version of a name is the newest, and what is searched of it. */
+/** Sets which version of a name is the newest, and its text for searches. */
 export async function chooseNewest(sql: Queries, fqdn: string): Promise<void> {
   const versions = (await versionsOf(sql, fqdn)).map((version) => ({ version }));
   const newest = chosen({ entries: versions, tags: await tagsOf(sql, fqdn) }, undefined);

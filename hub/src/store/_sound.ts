@@ -1,6 +1,6 @@
 /**
- * Looks whether a whole database holds only what a hub writes. A hub serves, and signs, what is in
- * it as it is.
+ * Checks that a database contains only rows that a hub writes, because a hub serves and signs its content
+ * unchanged.
  *
  * @module
  */
@@ -18,7 +18,7 @@ interface Row {
   readonly version: string;
   readonly manifest: string;
   readonly created: string;
-  /** The columns that repeat what the manifest says; null where the table has none. */
+  /** The columns that repeat members of the manifest; null where the table has none. */
   readonly type: string | null;
   readonly routing: string | null;
   /** The hash of the code, and whether that is there. */
@@ -26,7 +26,7 @@ interface Row {
   readonly has: number;
 }
 
-/** What runs by itself in a database. */
+/** Selects the triggers and views of a database. */
 const RUNS = "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
 
 /** The keys and the records of what became of them: each row of one needs the row of the other. */
@@ -40,7 +40,7 @@ const RECORDS = (kind: string) =>
   WHERE i.what = 'issued' ORDER BY i.id`;
 const RECORD_COUNT = `SELECT count(*) AS count FROM key_records WHERE what <> 'issued'`;
 
-/** Returns whether a database that so many steps made holds only what a hub writes. */
+/** Returns whether a database with this many migrations contains only rows that a hub writes. */
 export function isSound(db: DatabaseSync, steps: number): boolean {
   using made = openDatabase(":memory:", MIGRATIONS.slice(0, steps));
   if (JSON.stringify(db.prepare(RUNS).all()) !== JSON.stringify(made.prepare(RUNS).all())) {

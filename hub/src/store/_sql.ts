@@ -58,7 +58,7 @@ export class Sql {
 
   #prepared(sql: string): StatementSync {
     const statement = this.#statements.get(sql) ?? this.#db.prepare(sql);
-    // Each number of short words makes a text of its own.
+    // Queries with another number of words are other texts.
     if (this.#statements.size < KEPT) this.#statements.set(sql, statement);
     return statement;
   }

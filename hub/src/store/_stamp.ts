@@ -10,28 +10,28 @@ import { setTimeout as delay } from "node:timers/promises";
 const MARGIN_MS = 3;
 
 /**
- * The stamp of a store, which is another one after each change. Several hubs answer alike, because
- * a change is told as done only after each of them has looked again.
+ * The stamp of a store, which changes with each change of the store. Several hubs answer alike, because
+ * a change is reported as done only after each of them has read the stamp again.
  */
 export class Stamp {
   readonly #ask: () => string | Promise<string>;
-  readonly #heldMs: number;
+  readonly #validMs: number;
   #look: { readonly began: number; readonly stamp: string | Promise<string> } | undefined;
 
   /**
-   * Takes what looks at the store, and how long it is believed, counted from when it began to look.
-   * That must be the same for all hubs on a store.
+   * Takes the function that reads the stamp, and how long a stamp is valid, in milliseconds from the
+   * start of the read. That must be the same for all hubs on a store.
    */
-  constructor(ask: () => string | Promise<string>, heldMs: number) {
+  constructor(ask: () => string | Promise<string>, validMs: number) {
     this.#ask = ask;
-    this.#heldMs = heldMs;
+    this.#validMs = validMs;
   }
 
   /** Returns the stamp. Throws if the store must be looked at and does not answer. */
   now(): string | Promise<string> {
     const now = performance.now();
-    // Who comes later waits for no look that began before: it could have missed a change.
-    if (this.#look !== undefined && now - this.#look.began < this.#heldMs) return this.#look.stamp;
+    // A later request does not use a read that began before it: that could have missed a change.
+    if (this.#look !== undefined && now - this.#look.began < this.#validMs) return this.#look.stamp;
     const look = { began: now, stamp: this.#ask() };
     this.#look = look;
     if (typeof look.stamp !== "string") {
@@ -49,7 +49,7 @@ export class Stamp {
     } finally {
       this.#look = undefined;
       // Nor does a hub miss one that was made although its end was not seen.
-      await delay(this.#heldMs + MARGIN_MS);
+      await delay(this.#validMs + MARGIN_MS);
     }
   }
 }

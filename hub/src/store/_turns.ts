@@ -49,7 +49,7 @@ export function waitOf(
 /** Takes a turn in the embedded store. */
 export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefined {
   const now = Date.now() / 1_000;
-  // Who has no key must not make others wait for the one that writes.
+  // A request without a key must not delay writers.
   const left = sql.get(
     `SELECT coalesce(t.turns, 0) AS turns, coalesce(t.at, 0) AS at
      FROM keys LEFT JOIN turns t USING (hash)

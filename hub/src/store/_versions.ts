@@ -55,7 +55,7 @@ export function keepCode(sql: Sql, { code }: Pick<Offered, "code">): string | nu
   return hash;
 }
 
-/** Decides which version of a name is the newest, and what is searched of it. */
+/** Sets which version of a name is the newest, and its text for searches. */
 export function chooseNewest(sql: Sql, fqdn: string): void {
   const versions = versionsOf(sql, fqdn).map((version) => ({ version }));
   const newest = chosen({ entries: versions, tags: tagsOf(sql, fqdn) }, undefined);

@@ -55,7 +55,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal(await store.desk.isClientKey(hash), false);
   });
 
-  Deno.test(`${kind}: who has a key publishes once, and nobody whose key was revoked`, async () => {
+  Deno.test(`${kind}: a key publishes a version once, and a revoked key nothing`, async () => {
     await using there = await place();
     await using store = await there.open();
     await keyed(store, "acme");
@@ -102,7 +102,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     await until(async () => await store.desk.takeTurn("hash of acme", 600) === undefined);
   });
 
-  Deno.test(`${kind}: what follows what is counted over the newest versions of capabilities`, async () => {
+  Deno.test(`${kind}: successors are counted over the newest versions of capabilities`, async () => {
     await using there = await place();
     await using store = await there.open();
     await keyed(store, "acme", "other");
@@ -244,7 +244,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.deepEqual(await store.desk.tagsOf("weather"), {});
   });
 
-  Deno.test(`${kind}: what waits is seen by nobody, and is decided by its hash`, async () => {
+  Deno.test(`${kind}: a waiting version is invisible, and is decided by its hash`, async () => {
     await using there = await place();
     await using store = await there.open();
     await keyed(store, "acme", "other");
@@ -289,7 +289,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal((await store.desk.waiting(10)).length, 1);
   });
 
-  Deno.test(`${kind}: what waits is not published under a name that was given to somebody else`, async () => {
+  Deno.test(`${kind}: a waiting version is not published under a name that has another owner by now`, async () => {
     await using there = await place();
     await using store = await there.open();
     await keyed(store, "acme", "other");

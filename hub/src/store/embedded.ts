@@ -43,7 +43,7 @@ export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, DATABASE);
   const db = openDatabase(file);
-  // The files beside it get the rights of this one.
+  // SQLite gives its other files the mode of this one.
   if (Deno.build.os !== "windows") await Deno.chmod(file, 0o600);
   return new EmbeddedStore(db);
 }
@@ -109,7 +109,7 @@ export class EmbeddedStore implements HubStore {
       return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
     });
 
-  /** Returns what is another text after each change, of this process or of others. */
+  /** Returns a text that changes with each change, of this process or of others. */
   stamp(): string | Promise<string> {
     return this.#stamp.now();
   }

@@ -6,7 +6,7 @@
 
 import { type JsonObject, textOf } from "@casys/pml/registry";
 
-/** A tool that stands before or after another one. */
+/** A tool that is used before or after another one. */
 export interface Related {
   readonly tool: string;
   /** Whether it comes after the tool that was asked about, or before it. */
@@ -27,7 +27,7 @@ export function pairsOf({ tools_used: used }: JsonObject): readonly (readonly [s
   return [...new Map(pairs.map((pair) => [pair.join(" "), pair])).values()];
 }
 
-/** Returns the query for what is related to a tool. What many organisations say comes first. */
+/** Returns the query for the tools related to a tool, those of most organisations first. */
 export function relatedQuery(
   place: Related["place"],
   [tool, limit]: readonly [tool: string, limit: string],

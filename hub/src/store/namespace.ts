@@ -17,8 +17,8 @@ const LONG = 5;
 const TOP_LEVEL = /^([a-z]{2}|com|net|org|edu|gov|info|biz|dev|app|cloud|tech|xyz)$/;
 
 /**
- * Returns the namespace of a name: what stands before the colon, and of a name with dots what
- * stands before the last one (`fs:read` is in `fs`, `com.acme.maps` in `com.acme`).
+ * Returns the namespace of a name: the part before the colon, or before the last dot of a name with
+ * dots (`fs:read` is in `fs`, `com.acme.maps` in `com.acme`).
  */
 export function namespaceOf(fqdn: string): string {
   const [base = ""] = fqdn.split(":", 1);
@@ -50,8 +50,8 @@ export function shapeOf(namespace: string): string {
 }
 
 /**
- * Returns the shapes of all namespaces that look like one in which a name is: whoever has that one
- * has all names below it.
+ * Returns the shapes of all namespaces that look like a namespace of a name: the owner of such a
+ * namespace owns all names below it.
  */
 export function shapesLike(fqdn: string): readonly string[] {
   const domain = domainOf(fqdn);

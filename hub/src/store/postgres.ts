@@ -116,7 +116,7 @@ export class PostgresStore implements HubStore {
     return rows.map(entryOf);
   };
 
-  /** Returns what is another text after each change, which the server is asked for now and then. */
+  /** Returns a text that changes with each change. The server is asked for it at intervals. */
   stamp(): string | Promise<string> {
     return this.#stamp.now();
   }

@@ -35,13 +35,13 @@ Deno.test("pgPlaceOf() encrypts what leaves this machine, and never says the pas
     ["postgres://:geheim@db/d", /needs a host/],
     ["postgres://u:geheim@db/d?sslmode=prefer", /sslmode is none of/],
     ["postgres://u:geheim@db/d?options=geheim", /parameter "options"/],
-    ["postgres://u:geheim%zz@db/d", /a % that stands for nothing/],
+    ["postgres://u:geheim%zz@db/d", /an invalid % sequence/],
     ["postgres://u:geheim@db/d?host=geheim", /no folder/],
   ];
   for (const [text, says] of cases) await refused(() => of(text), says);
 });
 
-Deno.test("openPostgres() says what is wrong, and nothing of the password", async () => {
+Deno.test("openPostgres() reports an error without the password", async () => {
   const { port, database, psql } = await running();
   const url = await database();
   const at = url.replace(/hub_\d+$/, "");
@@ -57,7 +57,7 @@ Deno.test("openPostgres() says what is wrong, and nothing of the password", asyn
   await refused(() => openPostgres(url), /its tables have version 99, and this hub knows \d+/);
 });
 
-Deno.test("openPostgres() goes forward a step at a time, keeps what is there, and takes a step whole", async () => {
+Deno.test("openPostgres() runs each migration in one transaction and keeps the data", async () => {
   const { database, psql } = await running();
   const url = await database();
   {

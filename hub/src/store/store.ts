@@ -1,6 +1,6 @@
 /**
- * What a hub keeps: the versions of servers and capabilities, their tags, and what is searched of
- * them. A store can be a file or a database server; the same tests hold for each.
+ * The store of a hub: the versions of servers and capabilities, their tags, and their texts for
+ * searches. A store is a file or a database server; the same tests run for both.
  *
  * @module
  */
@@ -42,7 +42,7 @@ export interface NewKey {
 
 /** A key of an organisation. The key itself is kept nowhere. */
 export interface KeyRecord {
-  /** What the operator calls it. */
+  /** The operator's name for it. */
   readonly id: string;
   readonly owner: string;
   readonly kind: KeyKind;
@@ -75,7 +75,7 @@ export interface Shares {
   readonly waiting: number;
 }
 
-/** A version that somebody wants to publish. */
+/** A version to publish. */
 export interface Publication {
   readonly offered: Offered;
   /** The hash of the key with which it came. */
@@ -102,8 +102,8 @@ export type Published =
   | Refusal;
 
 /**
- * What became of a decision. Nothing was done if what waits has another hash by now, if the
- * version is there with other content, or if the name is somebody else's by now.
+ * The result of a decision. Nothing was changed if the waiting version has another hash by now, if the
+ * version exists with other content, or if the name has another owner by now.
  */
 export type Decided = "done" | "missing" | "other" | "exists" | "foreign";
 
@@ -114,8 +114,8 @@ export interface Change {
 }
 
 /**
- * What changes a store. Each change is one transaction, in which the key is looked at: what a
- * revoked key asks for after that is not done.
+ * Changes a store. Each change is one transaction, which reads the key, so that a revoked key changes
+ * nothing.
  */
 export interface Desk {
   /** Publishes a version, or lets it wait. */
@@ -145,13 +145,13 @@ export interface Desk {
   keys(): Promise<readonly KeyRecord[]>;
   /** Revokes a key. Returns whether there is such a key. */
   revokeKey(id: string): Promise<boolean>;
-  /** Gives a namespace to an organisation, or to the operator. */
+  /** Assigns a namespace to an organisation, or to the operator. */
   give(record: NamespaceRecord): Promise<void>;
   /** Returns all namespaces, ordered. */
   namespaces(): Promise<readonly NamespaceRecord[]>;
-  /** Returns what waits, the oldest first, at most `limit`. */
+  /** Returns the waiting versions, the oldest first, at most `limit`. */
   waiting(limit: number): Promise<readonly WaitingEntry[]>;
-  /** Publishes what waits, or removes it. */
+  /** Publishes a waiting version, or removes it. */
   decide(
     version: { readonly fqdn: string; readonly version: string; readonly hash: string },
     isAccepted: boolean,
@@ -178,13 +178,13 @@ export interface RegistryRow {
   readonly version_tag: string;
 }
 
-/** A store. All that is told as added is kept, whatever happens to the process then. */
+/** A store. Reported changes survive an end of the process. */
 export interface HubStore extends RegistryStore, AsyncDisposable {
   /** What publishers and the operator change. */
   readonly desk: Desk;
   /**
-   * Returns a text that is another one after each change, whoever makes it. What is told as changed
-   * is so for each process that asks from then on.
+   * Returns a text that changes with each change of any process. A reported change is visible to each
+   * process from then on.
    */
   stamp(): string | Promise<string>;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */

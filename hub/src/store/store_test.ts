@@ -49,7 +49,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal(await store.size(), 2);
   });
 
-  Deno.test(`${kind}: the newest that is no pre-release comes, or what a tag names`, async () => {
+  Deno.test(`${kind}: returns the newest version that is no pre-release, or the one of a tag`, async () => {
     await using there = await place();
     await using store = await there.open();
     const versions = ["1.9.0", "1.10.0", "2.0.0-rc.1"];
@@ -67,7 +67,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal(await at(), "1.10.0");
   });
 
-  Deno.test(`${kind}: a page has what has all words, by the same rule as a folder`, async () => {
+  Deno.test(`${kind}: a page has the entries with all words, by the same rule as a folder`, async () => {
     await using there = await place();
     await using store = await there.open();
     const names = ["apple", "fs:read_json", "fs:list", "ümlaut", "a-b", 'quo"te', "a.b*c"];
@@ -89,7 +89,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.deepEqual(two.map(({ fqdn }) => fqdn), ["fs:list", "fs:read_json", 'quo"te']);
   });
 
-  Deno.test(`${kind}: what was added last comes first, by the newest version of each name`, async () => {
+  Deno.test(`${kind}: the latest additions come first, by the newest version of each name`, async () => {
     await using there = await place();
     await using store = await there.open();
     const offers = [
@@ -139,7 +139,7 @@ for (const [kind, place] of Object.entries(STORES)) {
   });
 }
 
-Deno.test("openDatabase() gives to the operator what an older hub had, and finds it again", async () => {
+Deno.test("openDatabase() assigns the entries of an older hub to the operator", async () => {
   await using place = await folder();
   const file = join(place.path, DATABASE);
   {
@@ -162,7 +162,7 @@ Deno.test("openDatabase() gives to the operator what an older hub had, and finds
   for (const { namespace, shape } of rows) assert.equal(shape, shapeOf(String(namespace)));
 });
 
-Deno.test("openEmbedded() refuses what a newer hub wrote, what is no hub's, and a link", async () => {
+Deno.test("openEmbedded() refuses files of a newer hub, other files, and links", async () => {
   await using place = await folder();
   const file = join(place.path, DATABASE);
   await (await openEmbedded(place.path))[Symbol.asyncDispose]();
@@ -188,7 +188,7 @@ Deno.test("openEmbedded() refuses what a newer hub wrote, what is no hub's, and 
   }
 });
 
-Deno.test("openDatabase() goes forward a step at a time, keeps what is there, and takes a step whole", async () => {
+Deno.test("openDatabase() runs each migration in one transaction and keeps the data", async () => {
   await using place = await folder();
   const file = join(place.path, DATABASE);
   {
@@ -262,7 +262,7 @@ const CHANGES = {
   "another view": "DROP VIEW pml_registry; CREATE VIEW pml_registry AS SELECT * FROM keys",
 };
 
-Deno.test("A backup that holds what no hub writes is restored to no store", async () => {
+Deno.test("a backup with content that no hub writes is not restored", async () => {
   await using place = await folder();
   const file = join(place.path, "hub.backup");
   {

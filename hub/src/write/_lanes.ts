@@ -1,6 +1,6 @@
 /**
- * Bounds how many bodies a hub reads at once, and how many of them come with one key: who sends
- * slowly holds nobody else up.
+ * Bounds how many bodies a hub reads at once, in all and for each key, so that slow uploads do not
+ * delay others.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 /** How many bodies are read at once, of all keys and of one. */
 const MOST = { all: 8, one: 4 };
 
-/** Gives a lane to each body that is read. */
+/** Assigns a lane to each body that is read. */
 export class Lanes {
   readonly #taken: string[] = [];
 

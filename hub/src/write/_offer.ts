@@ -1,5 +1,5 @@
 /**
- * Checks what somebody wants to publish. Nothing of it is run, bundled or resolved here.
+ * Checks publications. Their code is not run, bundled or resolved here.
  *
  * @module
  */
@@ -54,16 +54,16 @@ export class Unfit extends Error {
   }
 }
 
-/** Returns what a body offers under a name. Throws `Unfit` if clients could not use it. */
+/** Returns the publication of a body. Throws `Unfit` if clients could not use it. */
 export async function offeredIn(
   body: Uint8Array,
   { target, registry }: { readonly target: Target; readonly registry: string },
 ): Promise<Offered> {
-  const said = jsonOf(body);
-  if (!isObject(said) || !isObject(said.manifest)) {
+  const offer = jsonOf(body);
+  if (!isObject(offer) || !isObject(offer.manifest)) {
     throw new Unfit('the body is not {"manifest": {…}, "code": "…"}');
   }
-  const { manifest, code, ...rest } = said;
+  const { manifest, code, ...rest } = offer;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw new Unfit(`the body has a key ${quoted(unknown)}`);
   if (code !== undefined && typeof code !== "string") throw new Unfit("code is no text");
@@ -143,13 +143,15 @@ function checkText(text: string, { where, isName }: Omit<TextPlace, "depth">): v
   }
 }
 
-/** Checks what an entry says of a server behind this hub. */
+/** Checks the entry of a server behind this hub. */
 function checkUpstream(manifest: JsonObject, proxy: string): void {
-  const { type, url, headers, proxy_to: said } = manifest;
+  const { type, url, headers, proxy_to: target } = manifest;
   if (!publishedKind(type)?.isInCloud || url === undefined && headers === undefined) return;
   const upstream = upstreamOf(manifest);
   if (typeof upstream === "string") throw new Unfit(upstream);
-  if (said !== proxy) throw new Unfit(`its proxy_to is not ${proxy}, where this hub passes it on`);
+  if (target !== proxy) {
+    throw new Unfit(`its proxy_to is not ${proxy}, where this hub passes it on`);
+  }
 }
 
 /** Checks the content of a saved capability: what its manifest says of it is so. It is not run. */

@@ -7,7 +7,7 @@
 import { failure, quoted, type RegistryResponse } from "@casys/pml/registry";
 import type { Refusal, Shares } from "../store/store.ts";
 
-/** What was to be changed. */
+/** The subject of a refused change. */
 interface Wanted {
   readonly fqdn: string;
   readonly version?: string | undefined;

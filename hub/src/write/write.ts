@@ -39,7 +39,7 @@ export interface WriteOptions {
 /** Answers a request that changes something; nothing if it is none. */
 export type Writing = (asked: HubRequest) => Promise<RegistryResponse | undefined>;
 
-/** What a request changes. */
+/** The subject of a change. */
 type Work =
   | { readonly what: "publish"; readonly name: string }
   | { readonly what: "yank" | "unyank"; readonly name: string }
@@ -52,7 +52,7 @@ interface Keyed {
 }
 
 const SHARES: Shares = { versions: 1_000, names: 10_000, waiting: 100 };
-/** What a body may have: code and manifest, escaped as JSON. */
+/** The most bytes of a body: code and manifest, escaped as JSON. */
 const BODY = 8_000_000;
 const SMALL_BODY = 10_000;
 const REASON = 300;
@@ -66,7 +66,7 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
   ["DELETE", /^\/mcp\/([^/]+)\/tags\/([^/]+)$/, "untag"],
 ];
 
-/** Returns what answers publishers. */
+/** Returns the handler of publishers' requests. */
 export function openWriting(options: WriteOptions): Writing {
   const lanes = new Lanes();
   return async (asked) => {
@@ -105,7 +105,7 @@ async function changed(
   const fqdn = entryName(target);
   if (work.what === "tag" || work.what === "untag") {
     const { tag } = work;
-    // What looks like a version would stand for another one.
+    // A tag that looks like a version could be mistaken for one.
     if (!isVersion(tag) || VERSION.test(tag)) {
       throw new Unfit(`the tag ${quoted(tag)} is no word such as "beta"`);
     }
@@ -143,8 +143,8 @@ async function publish(
   if ("why" in made) return refused(made, { fqdn, version });
   const { state, isNew } = made;
   const { integrity } = offered.manifest;
-  const told = { fqdn, version, ...integrity !== undefined && { integrity }, state };
-  return json(isNew ? 201 : 200, told, { location: `${registry}/${fqdn}@${version}` });
+  const answer = { fqdn, version, ...integrity !== undefined && { integrity }, state };
+  return json(isNew ? 201 : 200, answer, { location: `${registry}/${fqdn}@${version}` });
 }
 
 /** Returns the server of PML's own that a name is taken for. */
@@ -164,7 +164,7 @@ function workOf({ method, target }: HubRequest): Work | undefined {
   return undefined;
 }
 
-/** Returns the name and the version that a path has. Throws `Unfit` if it has not what it needs. */
+/** Returns the name and the version of a path. Throws `Unfit` if one is missing. */
 function targetOf({ what, name }: Work): Target {
   const target = fqdnOf(decoded(name));
   if (target === undefined) throw new Unfit("it is no name of an entry in lower case");
@@ -181,8 +181,8 @@ async function membersOf(asked: HubRequest): Promise<Readonly<Record<string, unk
   const body = await asked.body(SMALL_BODY);
   if (body === undefined) throw new Unfit(`the body has more than ${SMALL_BODY} bytes`, 413);
   if (body.length === 0) return {};
-  const said = jsonOf(body);
-  if (isObject(said)) return said;
+  const value = jsonOf(body);
+  if (isObject(value)) return value;
   throw new Unfit("the body is no object");
 }
 
