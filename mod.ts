@@ -1,5 +1,5 @@
 /**
- * PML: one MCP server between an AI client and every tool. This is its library face, and the
+ * PML: one MCP server between an AI client and every tool. This is its library, and the
  * command `pml`.
  *
  * @example
@@ -89,7 +89,7 @@ export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search
 
 /** How a gateway is opened. */
 export interface OpenOptions {
-  /** The folder whose workspace it serves; the current one unless told. */
+  /** The folder whose workspace it serves; by default the current one. */
   readonly cwd?: string;
   /** Whether changes of the configuration are followed. */
   readonly watch?: boolean;
@@ -99,7 +99,7 @@ export interface OpenOptions {
 export interface CallOptions {
   /** Ends the call when it aborts. */
   readonly signal?: AbortSignal;
-  /** Is told how far the call has come. */
+  /** Receives the progress of the call. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -111,15 +111,15 @@ export interface OpenedGateway extends AsyncDisposable {
    */
   callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;
   /**
-   * Gives the tools as functions that return their outputs, with the types that `pml types` writes:
+   * Returns the tools as functions that return their outputs, with the types that `pml types` writes:
    * `gateway.tools<Mcp>().filesystem.read_file({ path })`. A tool that fails throws a `ToolError`.
    */
   tools<T extends object>(): T;
-  /** Finds tools by what they do. */
+  /** Finds tools for a task. */
   search(query: string | readonly string[], options?: SearchOptions): Promise<SearchAnswer>;
-  /** Gives every tool that no rule denies, each named `server:tool`. */
+  /** Returns every tool that no rule denies, each named `server:tool`. */
   listTools(): Promise<readonly ToolDefinition[]>;
-  /** Gives the configuration that holds now. */
+  /** Returns the current configuration. */
   config(): Config;
   /** Ends everything that the gateway started. */
   close(): Promise<void>;

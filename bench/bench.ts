@@ -1,7 +1,6 @@
 /**
- * `deno task bench`: every figure that has a budget, beside its baseline of the same run. It fails
- * where a figure misses what is wanted by more than a quarter. `--json` prints one line of JSON
- * instead of a table.
+ * `deno task bench`: every figure that has a budget, with its baseline of the same run. It fails if a
+ * figure misses its budget by more than a quarter. `--json` prints one line of JSON instead of a table.
  *
  * @module
  */
@@ -54,19 +53,19 @@ async function sandboxRows(): Promise<readonly Row[]> {
       wanted: { of: "difference", most: 0.4 },
       runs: runs.warm,
     }),
-    row(", cold, beside an empty `deno run`", {
+    row(", cold, relative to an empty `deno run`", {
       value: figures.cold_start_and_call_ms,
       baseline: empty,
       wanted: ratio(2.5),
       runs: runs.cold,
     }),
-    row(", cold with a blank child kept, beside an empty `deno run`", {
+    row(", cold with a warm child, relative to an empty `deno run`", {
       value: figures.blank_load_and_call_ms,
       baseline: empty,
       wanted: ratio(0.7),
       runs: runs.cold,
     }),
-    row(" of 1 MB, beside the direct function", {
+    row(" of 1 MB, relative to the direct function", {
       value: figures.warm_1mb_ms,
       baseline: figures.direct_1mb_ms,
       wanted: ratio(2),

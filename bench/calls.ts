@@ -1,6 +1,5 @@
 /**
- * What a call through the whole of `pml stdio` costs, beside the bare server: gates, journal,
- * sandbox and back.
+ * Measures a call through `pml stdio` (checks, journal, sandbox and back), relative to the bare server.
  *
  * @module
  */
@@ -43,7 +42,7 @@ const ROUNDS = 15;
 const AT_ONCE = 100;
 const SERVERS = 10;
 
-/** Sends a hundred calls at once: to one module, then spread over ten, each in a child of its own. */
+/** Sends a hundred calls at once: to one module, then to ten, each in its own child. */
 export async function benchAtOnce(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
   await Deno.mkdir(`${folder}/ws`);

@@ -1,5 +1,5 @@
 /**
- * Measures what code costs: a run beside an empty `deno run`, and calls in code beside single calls.
+ * Measures code: a run relative to an empty `deno run`, and calls in code relative to single calls.
  *
  * @module
  */
@@ -16,7 +16,7 @@ const PAUSE_MS = 900;
 
 const EMPTY = "return 1 + 1";
 const MANY = `for (let i = 0; i < ${CALLS}; i++) await mcp.filesystem.read_file({ path: "a.txt" })`;
-/** Gives the median time of a call as the code sees it. */
+/** Returns the median time of a call, as measured in the code. */
 const EACH = `
   const times = [];
   for (let i = 0; i < 150; i++) {
@@ -75,13 +75,13 @@ async function measured(pml: Spawned, root: string): Promise<readonly Row[]> {
     row("code: `return 1 + 1`, warm", {
       ...{ value: warm, runs: WARM_RUNS, wanted: { of: "figure", most: 5 } },
     }),
-    row("code: `return 1 + 1`, cold, beside an empty `deno run`", {
+    row("code: `return 1 + 1`, cold, relative to an empty `deno run`", {
       ...{ value: cold, baseline: empty, runs: COLD_RUNS, wanted: { of: "ratio", most: 2.5 } },
     }),
-    row(`code: ${CALLS} calls in one run, beside ${CALLS} calls`, {
+    row(`code: ${CALLS} calls in one run, relative to ${CALLS} calls`, {
       ...{ value: many, baseline: single, runs: MANY_RUNS, wanted: { of: "ratio", most: 1.3 } },
     }),
-    row("code: one call from within, beside the same call of a client", {
+    row("code: one call in code, relative to the same call of a client", {
       ...{ value: inside, baseline: outside, runs: 150 },
       wanted: { of: "difference", most: 0.3 },
     }),

@@ -110,7 +110,7 @@ async function measure({ program, args }: Start, folder: string): Promise<Figure
   return { ms, mb };
 }
 
-/** The memory of a process and of all that it started, each counting its share of what is shared. */
+/** Returns the memory of a process and its children, with their proportional share of shared pages. */
 function residentMb(pid: number): number {
   const of = (id: number) =>
     Number(/^Pss:\s+(\d+)/m.exec(Deno.readTextFileSync(`/proc/${id}/smaps_rollup`))?.[1]) / 1024;

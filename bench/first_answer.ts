@@ -1,7 +1,7 @@
 /**
- * How soon `pml stdio` answers after its start and how much memory it holds, beside a bare server
- * on the same SDK, for clients of both eras; and how soon a command that only tells something is
- * over, beside an empty program.
+ * Measures how soon `pml stdio` answers after its start and how much memory it uses, relative to a bare
+ * server of the same SDK, for clients of both eras; and how long a command that only prints something
+ * takes, relative to an empty program.
  *
  * @module
  */
@@ -57,7 +57,7 @@ async function startRows(
       readonly wanted: Wanted;
     },
   ): Row => ({
-    what: `${what}, ${era}, beside a bare SDK server`,
+    what: `${what}, ${era}, relative to a bare SDK server`,
     unit,
     ...{ value: median(pml.map(of)), baseline: median(bare.map(of)), wanted, runs: RUNS },
   });
@@ -99,7 +99,7 @@ async function commandRows(folder: string): Promise<readonly Row[]> {
   const [baseline = NaN, version = NaN, help = NaN] = times.map(median);
   const wanted = { of: "ratio", most: 2 } as const;
   const row = (what: string, value: number): Row => ({
-    what: `\`pml ${what}\`, beside an empty \`deno run\``,
+    what: `\`pml ${what}\`, relative to an empty \`deno run\``,
     ...{ value, baseline, unit: "ms", wanted, runs: RUNS },
   });
   return [row("--version", version), row("--help", help)];

@@ -1,6 +1,6 @@
 /**
- * What calls of a server on stdio cost through `pml stdio`, beside a relay that only parses and
- * passes on, and what long lists cost, beside the server itself.
+ * Measures calls of a stdio server through `pml stdio`, relative to a relay that only parses and
+ * forwards, and long lists, relative to the server itself.
  *
  * @module
  */
@@ -15,13 +15,13 @@ const LARGE = 1_000_000;
 const LISTS = 12;
 const AT_ONCE = 64;
 const LOAD_MS = 800;
-/** After so long what a start left to be done is done. */
+/** How long a start takes to finish its work in the background, in milliseconds. */
 const SETTLED_MS = 800;
 
 type Mode = "full_proxy" | "meta_only";
 type Call = (tool: string, args: object) => Promise<unknown>;
 
-/** What is measured of one gateway in one round. */
+/** The figures of one gateway in one round. */
 interface Round {
   readonly small: number;
   readonly large: number;
@@ -51,7 +51,7 @@ export async function benchGateway(): Promise<readonly Row[]> {
       readonly rounds?: readonly Round[];
     },
   ): Row => ({
-    what: `${what}, beside a relay`,
+    what: `${what}, relative to a relay`,
     value: figure(rounds, of),
     baseline: figure(relay, of),
     ...{ unit, wanted, runs: ROUNDS },
@@ -162,7 +162,7 @@ async function listRow(): Promise<Row> {
   });
   await using pml = new Spawned(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
   return {
-    what: "list of 1,000 tools, beside the server itself",
+    what: "list of 1,000 tools, relative to the server itself",
     value: await list(pml, 1_000),
     baseline: await list(server, 1_000),
     unit: "ms",

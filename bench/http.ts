@@ -1,6 +1,6 @@
 /**
- * What a small call of a server over HTTP costs through `pml stdio`, beside the SDK's own client
- * that calls the same server directly, and beside a relay that only posts what it reads.
+ * Measures a small call of a server over HTTP through `pml stdio`, relative to the SDK's client that
+ * calls the same server directly, and to a relay that only posts messages.
  *
  * @module
  */
@@ -17,16 +17,16 @@ export async function benchHttp(): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const kind of ["legacy", "modern"] as const) {
     await using server = new FullHttp(kind);
-    // What serves both is in this process, and has to be as warm for the first as for the second.
+    // The server of both is in this process, and must be as warm for the first as for the second.
     await direct(server.url, kind);
     const rest = { baseline: await direct(server.url, kind), unit: "ms", runs: RUNS };
     rows.push({
-      what: `call of a server over HTTP, ${kind}, warm, beside the SDK's own client`,
+      what: `call of a server over HTTP, ${kind}, warm, relative to the SDK's client`,
       value: await throughPml(server.url),
       wanted: { of: "ratio", most: 1.5 },
       ...rest,
     }, {
-      what: `the same by a relay that only posts, ${kind}, beside the SDK's own client`,
+      what: `the same by a relay that only posts, ${kind}, relative to the SDK's client`,
       value: await throughRelay(server.url, kind),
       ...rest,
     });

@@ -1,6 +1,6 @@
 /**
- * Measures how many of the tools that a task needs are in the plan that is made of it, beside the
- * hits of a search, and what the memory of use adds:
+ * Measures how many of the needed tools are in the plan of a task, relative to the hits of a search,
+ * and the effect of the memory of use:
  * `deno task bench:intents --catalog FILE --queries FILE [--json]`.
  *
  * @module

@@ -4,9 +4,9 @@
  * @module
  */
 
-/** What a figure has to keep. */
+/** The budget of a figure. */
 export interface Wanted {
-  /** What is compared: the figure, how many times its baseline it is, or how much more than that. */
+  /** The compared value: the figure, its ratio to the baseline, or its difference to the baseline. */
   readonly of: "figure" | "ratio" | "difference";
   readonly most?: number;
   readonly least?: number;
@@ -19,19 +19,19 @@ export interface Row {
   readonly unit: string;
   /** The baseline's figure, where a ratio or a difference is wanted. */
   readonly baseline?: number;
-  /** Nothing if the figure is only told. */
+  /** Undefined if the figure is only reported. */
   readonly wanted?: Wanted;
   /** How many runs the medians are of. */
   readonly runs: number;
 }
 
-/** How a figure stands to what is wanted: "close" is a miss by no more than a quarter. */
+/** The comparison of a figure with its budget: "close" is a miss by at most a quarter. */
 export type Verdict = "kept" | "close" | "missed" | "-";
 
-/** How much a miss may be, as a part of what is wanted. */
+/** The most of a close miss, relative to the budget. */
 const CLOSE = 1.25;
 
-/** Says how a row stands to what is wanted. */
+/** Compares a row with its budget. */
 export function verdictOf({ value, baseline = NaN, wanted }: Row): Verdict {
   if (wanted === undefined) return "-";
   const { of, most = Infinity, least = -Infinity } = wanted;
@@ -58,7 +58,7 @@ export interface SpawnOptions {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly home: string;
-  /** What is asked for servers; nobody unless it is told. */
+  /** The registries; none by default. */
   readonly registries?: string;
 }
 
@@ -70,7 +70,7 @@ export class Spawned implements AsyncDisposable {
   readonly #over: Promise<void>;
   #out = "";
 
-  /** Starts `deno run -A SCRIPT ARGS` in a folder of its own. */
+  /** Starts `deno run -A SCRIPT ARGS` in a separate folder. */
   constructor(script: string, { args, cwd, home, registries = "none" }: SpawnOptions) {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--config", pathOf("deno.json"), script, ...args],
@@ -100,7 +100,7 @@ export class Spawned implements AsyncDisposable {
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
   }
 
-  /** Sends a message without waiting. What is sent at once goes out in one piece. */
+  /** Sends a message without waiting. Messages of one turn are written at once. */
   send(message: unknown): void {
     if (this.#out === "") queueMicrotask(() => this.#flush());
     this.#out += `${JSON.stringify(message)}\n`;
@@ -132,7 +132,7 @@ export class Spawned implements AsyncDisposable {
   }
 
   #flush(): void {
-    // Who is gone gives no answer either, which ends all that wait.
+    // After a disconnect no answer comes, which ends all that wait.
     this.#writer.write(new TextEncoder().encode(this.#out)).catch(() => {});
     this.#out = "";
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** A query and the tools that answer it. Each group holds alternatives; without groups each gold id is one. */
+/** A query and the tools that answer it. Each group contains alternatives; without groups each gold id is one. */
 export interface Judged {
   readonly query: string;
   readonly gold: readonly string[];
@@ -36,7 +36,7 @@ export function metrics(
 }
 
 interface Measured {
-  /** Where the best of each group stands, from 0; Infinity where none does. */
+  /** The rank of the best of each group, from 0; Infinity without one. */
   readonly ranks: readonly number[];
 }
 

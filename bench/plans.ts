@@ -1,6 +1,6 @@
 /**
- * What a plan costs through the whole of `pml stdio`: tasks that wait side by side, and what a task
- * costs over a call of the same tool.
+ * Measures plans through `pml stdio`: tasks in parallel, and a task relative to a call of the same
+ * tool.
  *
  * @module
  */
@@ -55,7 +55,7 @@ export async function benchPlans(): Promise<readonly Row[]> {
     wanted: { of: "figure", most: 300 },
     runs: ROUNDS,
   }, {
-    what: `task of a plan, in a chain of ${CHAIN}, beside one call after the other`,
+    what: `task of a plan, in a chain of ${CHAIN}, relative to one call after the other`,
     value: chain / CHAIN,
     unit: "ms",
     baseline: calls / CHAIN,

@@ -1,6 +1,6 @@
 /**
- * What a server of a registry costs: its first call, cold and from the cache, beside a module of the
- * person's own; a search over a large catalog; and a start beside a registry that never answers.
+ * Measures a server of a registry: its first call, cold and from the cache, relative to a module of the
+ * user; a search over a large catalog; and a start with a registry that never answers.
  *
  * @module
  */
@@ -125,7 +125,7 @@ async function benchCatalog(): Promise<readonly Row[]> {
       runs: 1,
     },
     {
-      what: `search over a catalog of ${ENTRIES} servers, beside a call that does nothing`,
+      what: `search over a catalog of ${ENTRIES} servers, relative to a call that does nothing`,
       value: median(searches),
       baseline: median(calls),
       unit: "ms",
@@ -163,7 +163,7 @@ async function benchBlackHole(): Promise<Row> {
   await Deno.remove(`${scene.cwd}/..`, { recursive: true });
   const [value, baseline] = [median(beside), median(without)];
   return {
-    what: "first answer beside a registry that never answers, beside one without",
+    what: "first answer with a registry that never answers, relative to none",
     value,
     unit: "ms",
     baseline,
@@ -207,7 +207,7 @@ async function calls(
     return performance.now() - since;
   };
   await call(1, "filesystem:read_file", { path: "small.txt" });
-  // What the call before left to be made ready is over.
+  // Waits until the preparations after the call before have ended.
   await new Promise((resolve) => setTimeout(resolve, 600));
   return { first: await call(2, "clock:tell"), next: await call(3, "clock:tell") };
 }

@@ -1,5 +1,5 @@
 /**
- * Measures what the sandbox costs: a warm call and a cold one beside the function itself.
+ * Measures the sandbox: a warm call and a cold one, relative to the function itself.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export function readSync(args: { path: string }): string {
   return Deno.readTextFileSync(args.path);
 }`;
 
-/** Medians in milliseconds (memory in megabytes), and how many runs each stands for. */
+/** Medians in milliseconds (memory in megabytes), and the number of runs of each. */
 export interface SandboxFigures {
   readonly runs: { readonly warm: number; readonly large: number; readonly cold: number };
   readonly direct_ms: number;
@@ -94,7 +94,7 @@ async function measure(root: string): Promise<SandboxFigures> {
   };
 }
 
-/** Gives the median time of a step; what the step gives back is run outside the measurement. */
+/** Returns the median time of a step. The function that the step returns is not measured. */
 async function typical(
   runs: number,
   step: () => Promise<(() => Promise<void>) | undefined | void>,

@@ -58,7 +58,7 @@ const UNANSWERABLE = [
   "is a tomato a fruit",
 ];
 
-/** Fills a catalog with the tools of a file; tells what it does not take. */
+/** Fills a catalog with the tools of a file, and prints the tools that it refuses. */
 export function catalogOf(path: string): Catalog {
   const catalog = new Catalog();
   const servers = Map.groupBy(readRows<Row>(path), ({ server }) => server);
@@ -103,7 +103,7 @@ function timesOf(times: readonly number[]): { readonly p50_ms: number; readonly 
   return { p50_ms: part(0.5), p95_ms: part(0.95) };
 }
 
-/** What the process holds; right only where `--v8-flags=--expose-gc` lets it be tidied up before. */
+/** Returns the memory of the process; exact only with `--v8-flags=--expose-gc`. */
 function heldBytes(): number {
   const tidy: unknown = Reflect.get(globalThis, "gc");
   if (typeof tidy === "function") tidy();
@@ -111,7 +111,7 @@ function heldBytes(): number {
   return heapUsed + external;
 }
 
-/** Opens a model, with a PML home of its own that is kept, so that tools are indexed once. */
+/** Opens a model with a separate PML home, which is kept, so that tools are indexed once. */
 async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promise<Meaning> {
   const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
   const meaning = new Meaning({
@@ -169,7 +169,7 @@ async function measure(files: {
     tools: catalog.list().length,
     ...metrics(queries, rank),
     ...sufficed(queries, rank),
-    // Each of these queries has an answer, so these were told wrongly that nothing fits.
+    // Each of these queries has an answer, so "nothing fits" is wrong for them.
     nothing_fits: unmet,
     nonsense_told: Math.round(100 * nonsense_told) / 100,
     nonsense_remarked: Math.round(100 * nonsense_remarked) / 100,

@@ -1,5 +1,5 @@
 /**
- * What stdio servers cost: a list of a thousand tools, and a call beside dead and hung ones.
+ * Measures stdio servers: a list of a thousand tools, and a call next to dead and hung ones.
  *
  *     deno run -A bench/servers.ts
  *
@@ -73,14 +73,14 @@ const beside = await repeated(200, () => echo(pml, "good"));
 const starts = (await Deno.readTextFile(ws.file("good.ledger"))).match(/start \d+/g) ?? [];
 Deno.kill(Number(starts.at(-1)?.slice("start ".length)), "SIGKILL");
 const again = await timed(async () => {
-  // A call that meets the death itself is told so.
+  // A call during the end of the server fails with its reason.
   while (JSON.stringify(await echo(pml, "good")).includes("UPSTREAM_DOWN"));
 });
 await pml.kill("SIGKILL");
 await Promise.allSettled(hanging);
 
 console.log(`list of 1,000 tools, known: ${known.toFixed(1)} ms`);
-console.log(`beside one that hangs, first: ${first.toFixed(0)} ms, known: ${later.toFixed(1)} ms`);
-console.log(`call alone: ${alone.toFixed(2)} ms, beside dead and hung: ${beside.toFixed(2)} ms`);
-console.log(`ratio beside / alone: ${(beside / alone).toFixed(2)}`);
+console.log(`next to one that hangs, first: ${first.toFixed(0)} ms, known: ${later.toFixed(1)} ms`);
+console.log(`call alone: ${alone.toFixed(2)} ms, next to dead and hung: ${beside.toFixed(2)} ms`);
+console.log(`ratio next to / alone: ${(beside / alone).toFixed(2)}`);
 console.log(`next call after kill -9: ${again.toFixed(0)} ms`);

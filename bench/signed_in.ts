@@ -1,6 +1,6 @@
 /**
- * What a small call of a server costs that the person is signed in at, beside the SDK's own client
- * with the same token; and what a sign-in in progress costs the calls of other servers.
+ * Measures a small call of a signed-in server, relative to the SDK's client with the same token; and
+ * calls of other servers during a sign-in.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const SIGN_INS = 10;
 
 type Work = () => Promise<unknown>;
 
-/** Calls a signed-in server of each era, and others while somebody signs in. */
+/** Calls a signed-in server of each era, and others during a sign-in. */
 export async function benchSignedIn(): Promise<readonly Row[]> {
   return [...await callRows(), await othersRow()];
 }
@@ -93,7 +93,7 @@ async function othersRow(): Promise<Row> {
   }
   const [value, baseline] = [median(busy), median(idle)];
   return {
-    what: "call of a server while the person signs in at another; while nobody does",
+    what: "call of a server during a sign-in at another; without a sign-in",
     ...{ value, baseline },
     unit: "ms",
     wanted: { of: "difference", most: 5 },

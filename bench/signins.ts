@@ -1,7 +1,7 @@
 /**
  * `deno task bench:signins`: many PMLs on one home, signed in at one server with rotating refresh
- * tokens, whose tokens expire again and again while processes are killed; and what a call of a
- * signed-in server costs.
+ * tokens, whose tokens expire again and again while processes are killed; and a call of a signed-in
+ * server.
  *
  *     deno task bench:signins [--processes N] [--expiries N] [--kills N]
  *

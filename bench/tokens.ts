@@ -1,9 +1,9 @@
 /**
- * What lists and answers cost a client in tokens, counted with the tables of o200k and beside it as
- * PML estimates it: `deno task bench:tokens [--catalog FILE] [--queries FILE] [--offline] [--json]`.
+ * Counts the tokens of lists and answers for a client, with the tables of o200k and as PML estimates
+ * them: `deno task bench:tokens [--catalog FILE] [--queries FILE] [--offline] [--json]`.
  *
- * The catalog's rows become servers of a real house, and the reference servers are installed and
- * asked beside the built-ins; what is counted is what a client would receive.
+ * The catalog's rows become servers of a real PML, and the reference servers are installed and listed
+ * with the built-ins; the counted texts are those that a client would receive.
  *
  * @module
  */
@@ -31,7 +31,7 @@ interface Count {
   readonly tools?: number;
   readonly median: number;
   readonly p95: number;
-  /** What PML takes the middle one for. */
+  /** PML's estimate of the median one. */
   readonly estimated: number;
   /** How far the estimates are off in total, as a part: less than nothing where they are too low. */
   readonly error: number;
@@ -125,7 +125,7 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
   }
 }
 
-/** Measures all that clients get of the tools that a house knows. */
+/** Measures the texts that clients get for the tools of a PML. */
 async function ofHouse(app: App, queries: readonly string[]): Promise<readonly Count[]> {
   const gateway = await app.gateway();
   const counts: Count[] = [];
@@ -195,7 +195,7 @@ function spread<T>(values: readonly T[], most: number): readonly T[] {
   return values.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));
 }
 
-/** Opens a house in folders of its own, with these servers, trusted. */
+/** Opens a PML in separate folders, with these servers, trusted. */
 async function withHouse<T>(mcpServers: object, work: (app: App) => Promise<T>): Promise<T> {
   const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
   const [ws, home] = [join(root, "ws"), join(root, "home")];

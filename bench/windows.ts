@@ -1,10 +1,10 @@
 /**
- * Measures windows: `pml stdio` that attach to a running `pml serve`, beside as many that work
- * alone. Gives the time to the first answer, and the proportional memory of all processes. The first
- * window calls until what all windows share is there, so that a further one is measured alone.
+ * Measures windows: `pml stdio` that attach to a running `pml serve`, and as many that work
+ * alone. Prints the time to the first answer, and the proportional memory of all processes. The first
+ * window calls until everything shared is loaded, so that a further one is measured alone.
  *
- * Run it with `deno task bench:windows [--servers N]`, on Linux: with so many servers on stdio beside
- * the built-in one, each of which every window calls.
+ * Run it with `deno task bench:windows [--servers N]`, on Linux: with that many stdio
+ * servers and the built-in one, each of which every window calls.
  *
  * @module
  */

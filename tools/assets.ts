@@ -1,7 +1,7 @@
 /**
  * `deno task assets`: bundles each program that PML ships as text and runs in a sandbox child. A
- * text import cannot be bundled when it is needed, so what is shipped is made here and committed;
- * a test says when it is not what the sources give.
+ * text import cannot be bundled when it is needed, so the texts are made here and committed; a test
+ * compares them with their sources.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { minify } from "terser";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** What is shipped as text, and the source that it is made of. */
+/** The texts that ship, and the source of each. */
 export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/filesystem.min.js": "builtin/filesystem/filesystem.ts",
   "builtin/shell.min.js": "builtin/shell/shell.ts",
@@ -28,7 +28,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/embedder.min.js": "src/sandbox/boot/embedder_main.ts",
 };
 
-/** Sources that stand before others in one script, and so have variables of their own. */
+/** Sources that come first in a script with others, and so have their own scope. */
 const BEFORE = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
 
 /**

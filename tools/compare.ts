@@ -1,5 +1,5 @@
 /**
- * `deno task compare`: runs popular npm servers directly and through PML, and tells what differs.
+ * `deno task compare`: runs popular npm servers directly and through PML, and reports differences.
  * Installs them, so it needs a registry of npm; not part of the tests.
  *
  *     deno task compare [--only NAME] [--jobs N] [--minutes N] [--json] [--write]
@@ -22,7 +22,7 @@ if (import.meta.main) {
   Deno.exit(await compare(Deno.args));
 }
 
-/** Compares what was asked for; 1 if something differs without `confine`. */
+/** Compares the chosen servers. Returns 1 if something differs without `confine`. */
 async function compare(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
@@ -60,7 +60,7 @@ async function compare(args: readonly string[]): Promise<number> {
   return free.every((run) => cellOf(run) === "same") ? 0 : 1;
 }
 
-/** Compares servers, some side by side, and gives the outcomes in their order. */
+/** Compares servers, some in parallel, and returns the outcomes in their order. */
 async function all(chosen: readonly Listed[], { jobs, until }: {
   readonly jobs: number;
   /** When no other server is begun. */

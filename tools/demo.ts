@@ -1,6 +1,6 @@
 /**
  * `deno task demo`: a real MCP client starts the real gateway in a temporary workspace and shows,
- * step by step, what a person gets from it.
+ * step by step, how a user works with it.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 
-/** One step of the demonstration: what is tried, and whether it came out as it must. */
+/** One step of the demonstration. */
 interface Step {
   readonly title: string;
   readonly run: (scene: Scene) => Promise<Shown>;
 }
 
-/** What a step shows. */
+/** The output of a step. */
 interface Shown {
   readonly text: string;
   readonly well: boolean;
@@ -34,7 +34,7 @@ const README = "# Demo\n\nThis file is real, and so is the sandbox that reads it
 
 const STEPS: readonly Step[] = [
   { title: "The whole list of tools that the model sees", run: listTools },
-  { title: "search: find a tool by what it does", run: (scene) => call(scene, "search", SEARCH) },
+  { title: "search: find a tool for a task", run: (scene) => call(scene, "search", SEARCH) },
   { title: "schema: look at one tool", run: (scene) => call(scene, "schema", SCHEMA) },
   { title: "call: a sandboxed read of a real file (cold start)", run: readFile },
   { title: "call: the same again (warm)", run: readFile },

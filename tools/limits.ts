@@ -72,7 +72,7 @@ if (import.meta.main) {
   const page = await formatted(await limitsPage());
   if (!Deno.args.includes("--check")) await Deno.writeTextFile(PAGE, page);
   else if (page !== await Deno.readTextFile(PAGE)) {
-    console.error("docs/limits.md is not what the code says: run `deno task limits`");
+    console.error("docs/limits.md differs from the code: run `deno task limits`");
     Deno.exitCode = 1;
   }
 }

@@ -198,9 +198,9 @@ Deno.test("powers leaves each power to its owner", () => {
   }
 });
 
-Deno.test("powers lets nobody end the process", () => {
+Deno.test("powers lets no file end the process", () => {
   for (const file of ["src/cli/cli.ts", "src/app/app.ts", "src/audit/log.ts", "mod.ts"]) {
-    assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /belongs to nobody/, file);
+    assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /No file may use this/, file);
   }
   assert.deepEqual(lint("mod.ts", `Deno.exitCode = 1;`), []);
 });
@@ -264,7 +264,7 @@ Deno.test("sizes reports a function of over 60 lines and a file of over 600", ()
   assert.deepEqual(lint("tests/fixtures/a.ts", "a();\n".repeat(601)), []);
 });
 
-Deno.test("sizes stops nesting at three levels, and tells it once", () => {
+Deno.test("sizes reports nesting of more than three levels once", () => {
   assertOffence("builtin/a.ts", /sizes: This is nested deeper than 3/, {
     offence: `if (a) { for (;;) { try { while (b) { if (c) d(); } } finally { e(); } } }`,
     innocent: `if (a) { for (;;) { try { c(); } finally { e(); } } }
@@ -280,9 +280,9 @@ Deno.test("sizes reports a function that takes more than three parameters", () =
   });
 });
 
-Deno.test("words wants files that are named for what they do", () => {
+Deno.test("words reports meaningless file names", () => {
   for (const name of ["utils", "helpers", "types", "constants", "index", "mod", "_utils"]) {
-    assert.match(lint(`src/core/${name}.ts`, "")[0] ?? "", /words: .* says nothing/, name);
+    assert.match(lint(`src/core/${name}.ts`, "")[0] ?? "", /words: .* does not describe/, name);
     assert.equal(lint(`src/core/${name}_test.ts`, "").length, 1, name);
   }
   assert.match(lint("src/core/toolId.ts", "")[0] ?? "", /words: .* snake_case/);

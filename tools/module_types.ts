@@ -10,7 +10,7 @@ const ROOT = new URL("../", import.meta.url);
 /** The file that ships. */
 export const SHIPPED: URL = new URL("config/module-types.d.ts", ROOT);
 
-/** Where each type stands; all of a file where none is named. */
+/** The files with the types, and their types; all types of a file without a list. */
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
   "src/sandbox/host.ts": [],
   "src/protocol/call.ts": ["ContentBlock", "ToolResult", "Progress"],
@@ -18,7 +18,7 @@ const SOURCES: Readonly<Record<string, readonly string[]>> = {
   "src/protocol/tool.ts": ["Permissions", "Meta", "ToolMeta"],
 };
 
-/** Gives what the file has to hold. */
+/** Returns the text of the file. */
 export async function moduleTypes(): Promise<string> {
   const parts = Object.entries(SOURCES).map(async ([source, names]) => {
     const text = await Deno.readTextFile(new URL(source, ROOT));

@@ -1,7 +1,7 @@
 /**
- * `deno task npm`: makes the package for people without Deno. It holds what is published, as
- * JavaScript, because Deno takes no TypeScript from `node_modules`; npm brings Deno and the
- * packages that PML imports.
+ * `deno task npm`: makes the package for users without Deno. It contains the published files as
+ * JavaScript, because Deno runs no TypeScript from `node_modules`; npm installs Deno and the packages
+ * that PML imports.
  *
  * @module
  */
@@ -25,7 +25,7 @@ interface Settings {
   readonly imports: Readonly<Record<string, string>>;
 }
 
-/** Makes the package in a folder, in place of what was there. */
+/** Makes the package in a folder, whose content it replaces. */
 export async function makePackage(folder: string): Promise<void> {
   const settings: Settings = JSON.parse(await readFile(join(ROOT, "deno.json"), "utf8"));
   await rm(folder, { recursive: true, force: true });
@@ -49,7 +49,7 @@ export async function makePackage(folder: string): Promise<void> {
   await writeFile(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Returns what the changelog says of the newest version: `pml update` shows it. */
+/** Returns the changelog of the newest version, which `pml update` shows. */
 export function newestIn(changelog: string): string {
   const [, newest = ""] = changelog.split(/^## .*$/m);
   return newest.trim();
@@ -80,7 +80,7 @@ async function resolved(
   for (const { specifier, start, end, type } of parse(before)[0]) {
     if (!specifier || specifier.startsWith("node:")) continue;
     if (specifier.startsWith(".")) {
-      // The place of a dynamic one holds the quotes, too.
+      // The range of a dynamic import includes the quotes.
       const name = type === "dynamic" ? JSON.stringify(named(specifier)) : named(specifier);
       code += before.slice(copied, start) + name;
       copied = end;

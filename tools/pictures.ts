@@ -80,7 +80,7 @@ async function seen(ws: Workspace, { line, typed = [] }: Step): Promise<string> 
   return settled(stdout, ws);
 }
 
-/** Returns what a screen shows in the end, without what differs from run to run. */
+/** Returns the final screen, without texts that differ from run to run. */
 function settled(text: string, ws: Workspace): string {
   return text.replaceAll(/\r+\n/g, "\n")
     .split("\n").map((line) => line.split("\r").at(-1) ?? "").join("\n")

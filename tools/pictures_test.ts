@@ -10,7 +10,7 @@ import { repoFile } from "../tests/kit/pml_command.ts";
 import { FOLDER, pictures } from "./pictures.ts";
 import { drawn } from "./pictures/drawing.ts";
 
-Deno.test("The pictures are what the commands show now; `deno task pictures` makes them anew", async () => {
+Deno.test("the pictures show the present output of commands (`deno task pictures` updates them)", async () => {
   const made = await pictures();
   const there = (await Array.fromAsync(Deno.readDir(repoFile(FOLDER)))).map(({ name }) => name);
   assert.deepEqual(there.sort(), Object.keys(made).sort());
@@ -19,7 +19,7 @@ Deno.test("The pictures are what the commands show now; `deno task pictures` mak
   }
 });
 
-Deno.test("The pictures are small, tell what they show, and name nothing of the machine", async () => {
+Deno.test("the pictures are small, have descriptions, and name nothing of the machine", async () => {
   for await (const { name } of Deno.readDir(repoFile(FOLDER))) {
     const svg = await Deno.readTextFile(join(repoFile(FOLDER), name));
     assert.ok(new TextEncoder().encode(svg).length < 20_000, name);
@@ -31,7 +31,7 @@ Deno.test("The pictures are small, tell what they show, and name nothing of the 
   }
 });
 
-Deno.test("drawn() escapes what is shown, keeps colours and breaks lines between words", () => {
+Deno.test("drawn() escapes text, keeps colours and breaks lines between words", () => {
   const shown = `a <b> & "c"\n\u001b[32mgood\u001b[39m ${"word ".repeat(30)}`;
   const svg = drawn({ title: "x < y", scenes: [{ said: "one", line: "say <it>", shown }] });
   assert.match(svg, /<title id="title">x &lt; y<\/title>/);

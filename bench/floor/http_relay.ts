@@ -1,6 +1,6 @@
 /**
- * A relay from stdio to a server over HTTP that does the least which a gateway can do: it parses each
- * message, posts it with the headers of its era, and writes on what comes back.
+ * A relay from stdio to a server over HTTP that does the minimum of a gateway: it parses each message,
+ * posts it with the headers of its era, and writes the answer.
  *
  *     deno run -A bench/floor/http_relay.ts URL legacy|modern
  *
@@ -14,7 +14,7 @@ const encoder = new TextEncoder();
 const writer = Deno.stdout.writable.getWriter();
 let session: string | null = null;
 
-/** What is read of a message. */
+/** The members of a message that the relay reads. */
 interface Message {
   readonly id?: number;
   readonly method?: string;
@@ -31,7 +31,7 @@ for await (const piece of Deno.stdin.readable) {
 
 async function relay(message: Message): Promise<void> {
   const isModern = era === "modern";
-  // The newest revision greets nobody: what a client says then is the relay's to answer.
+  // The newest revision has no handshake, so the relay answers the one of the client.
   if (isModern && message.method === "initialize") return write({ id: message.id, result: {} });
   if (isModern && message.id === undefined) return;
   const response = await fetch(url, {
@@ -66,6 +66,6 @@ function withMeta(message: Message): Message {
 }
 
 function write(message: object): void {
-  // Who is gone reads nothing.
+  // The client may have disconnected.
   writer.write(encoder.encode(`${JSON.stringify(message)}\n`)).catch(() => {});
 }

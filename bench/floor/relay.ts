@@ -1,6 +1,6 @@
 /**
- * A relay that does the least which a gateway can do: it parses each message, gives each request an
- * id of its own, and writes it on; and back.
+ * A relay that does the minimum of a gateway: it parses each message, replaces the ids of requests, and
+ * writes it; and back.
  *
  *     deno run -A bench/floor/relay.ts COMMAND ARGUMENTS
  *
@@ -33,7 +33,7 @@ function writerTo(stream: WritableStream<Uint8Array>): (message: object) => void
   const encoder = new TextEncoder();
   let waiting = "";
   const flush = () => {
-    // Who is gone reads nothing.
+    // The client may have disconnected.
     writer.write(encoder.encode(waiting)).catch(() => {});
     waiting = "";
   };

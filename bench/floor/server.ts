@@ -9,7 +9,7 @@
 
 import process from "node:process";
 
-/** What is read of a request. */
+/** The members of a request that the server reads. */
 interface Request {
   readonly id?: number | string;
   readonly method: string;

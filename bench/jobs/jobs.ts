@@ -5,7 +5,7 @@
  * @module
  */
 
-/** Makes one call of a tool and gives its text: one round trip of a client. */
+/** Calls a tool and returns its text: one round trip of a client. */
 export type CallTool = (tool: string, args: Readonly<Record<string, unknown>>) => Promise<string>;
 
 /** A job over the files of a workspace. */
@@ -23,7 +23,7 @@ export interface Job {
   };
   /** Does the job by code, which returns the answer. */
   readonly code: string;
-  /** Gives a file that the job wrote, if it wrote one. Its text must be the same in all ways. */
+  /** The file that the job writes, if any. Its text must be the same in all ways. */
   readonly written?: string;
 }
 

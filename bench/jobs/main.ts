@@ -1,9 +1,9 @@
 /**
- * What five jobs cost done tool by tool, by a plan and by code, over the reference servers:
+ * Measures five jobs with the reference servers, tool by tool, by a plan and by code:
  * `deno task bench:jobs [--json]`. It installs two packages of npm.
  *
- * Tokens (o200k) are what the model writes and what it reads, each once. The time is that of all
- * round trips together, without the model, which would think before each.
+ * Tokens (o200k) are the texts that the model writes and reads, each once. The time is that of all
+ * round trips, without the model.
  *
  * @module
  */
@@ -28,7 +28,7 @@ type Way = (job: Job, client: Counted) => Promise<string>;
 
 const VERSION = "2026.8.31";
 const INSTALL_MS = 180_000;
-/** The median of so many runs is told. */
+/** The number of runs, of which the median counts. */
 const RUNS = 3;
 
 const WAYS: Readonly<Record<string, Way>> = {

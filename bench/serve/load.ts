@@ -12,7 +12,7 @@ export interface Target {
   readonly url: string;
   readonly token?: string;
   /**
-   * `alone`: each request of 2026-07-28 stands alone. `session`: one session of 2025-11-25, shared
+   * `alone`: each request of 2026-07-28 is independent. `session`: one session of 2025-11-25, shared
    * by all connections. `sse`: one stream of HTTP+SSE that carries the answers of all connections.
    */
   readonly how: "alone" | "session" | "sse";
@@ -20,7 +20,7 @@ export interface Target {
   readonly tool: string;
 }
 
-/** What a run of many calls showed. */
+/** The figures of a run of many calls. */
 export interface Loaded {
   readonly perSecond: number;
   /** Milliseconds. */
@@ -37,7 +37,7 @@ export interface Amount {
   readonly calls?: number;
 }
 
-/** What the tool answers. */
+/** The answer of the tool. */
 export const SAID = "hello";
 /** Ids have one length, so that the length of a body is known. */
 const FIRST_ID = 1_000_000_000;
@@ -218,7 +218,7 @@ class Connection {
     for (let at = 0; at < bytes.length;) at += await this.#connection.write(bytes.subarray(at));
   }
 
-  /** Gives what comes. */
+  /** Yields the received pieces. */
   async *pieces(): AsyncGenerator<string> {
     const decoder = new TextDecoder();
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * What a small call costs over HTTP: `pml serve` beside the SDK's own HTTP server and beside other
- * gateways, each at several numbers of connections. The servers take turns in each round.
+ * Measures a small call over HTTP: `pml serve`, the SDK's own HTTP server and other gateways, each at
+ * several numbers of connections. The servers take turns in each round.
  *
  *     deno task bench:serve [--peers DIR] [--project DIR] [--rounds N] [--seconds N]
  *       [--connections 1,16,64,256] [--only PATTERN] [--json]
@@ -15,7 +15,7 @@ import { optionsOf } from "./options.ts";
 import { startServers } from "./servers.ts";
 
 const WARM_UP = { connections: 16, calls: 2_000 };
-/** What the SDK's own server is called. */
+/** The name of the SDK's own server. */
 const BASELINE = "sdk";
 
 interface Cell {
@@ -31,7 +31,7 @@ if (typeof options === "string") {
 }
 const { peers, project, rounds, seconds, connections: numbers, only, json } = options;
 
-// The servers start in a folder of their own.
+// The servers start in a separate folder.
 await using servers = await startServers({ peers, project });
 const targets = servers.targets.filter(({ name }) => only.test(name));
 if (targets.length === 0) {

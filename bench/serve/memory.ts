@@ -17,7 +17,7 @@ const CONNECTIONS = 16;
 const [WARM_UP, STEP] = [20_000, 2_000];
 const LOOKS = 5;
 
-/** What was seen. */
+/** The measured memory. */
 export interface Memory {
   readonly requests: number;
   /** The median of the first and of the last looks, in bytes. */

@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { pathOf } from "../measure.ts";
 import { PEERS } from "./servers.ts";
 
-/** What is measured, and how often. */
+/** The options of the benchmark. */
 export interface Options {
   /** The folder in which npm installed other gateways. */
   readonly peers: string | undefined;

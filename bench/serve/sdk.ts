@@ -1,5 +1,5 @@
 /**
- * The baseline of the door over HTTP: the SDK's own HTTP handlers on `node:http`, and one tool. With
+ * The baseline over HTTP: the SDK's own HTTP handlers on `node:http`, and one tool. With
  * a command, the tool is that of a stdio server, called through the SDK's client.
  *
  *     deno run -A sdk.ts PORT [COMMAND ARGS...]

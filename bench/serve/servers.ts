@@ -1,5 +1,5 @@
 /**
- * Starts what is measured: the SDK's own HTTP server, `pml serve`, and other gateways.
+ * Starts the measured servers: the SDK's own HTTP server, `pml serve`, and other gateways.
  *
  * @module
  */
@@ -117,7 +117,7 @@ function at(port: number): string {
   return `http://127.0.0.1:${port}/mcp`;
 }
 
-/** Writes what PML is told: one server, whose tools have their own names. */
+/** Writes PML's configuration: one server, whose tools have their own names. */
 async function pmlIn(folder: string): Promise<Record<string, string>> {
   const [command, ...args] = BACKEND;
   const config = {
@@ -149,13 +149,13 @@ async function isOpen(port: number): Promise<boolean> {
   }
 }
 
-/** Tells whether mcp-hub has started its server. */
+/** Returns whether mcp-hub has started its server. */
 async function hasTools(port: number): Promise<boolean> {
   const response = await fetch(`http://127.0.0.1:${port}/api/servers`);
   return /"status":"connected"/.test(await response.text());
 }
 
-/** A process. It says a line when it is ready, unless it is told to be quiet. */
+/** A process. It prints a line when it is ready, unless it is quiet. */
 class Child implements AsyncDisposable {
   readonly said: Promise<string>;
   readonly pid: number;

@@ -1,5 +1,5 @@
 /**
- * The types of what a tool function gets.
+ * The types of the parameters of tool functions.
  *
  * @module
  */

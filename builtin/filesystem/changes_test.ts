@@ -52,7 +52,7 @@ Deno.test("write_file() leaves everything as it was when it cannot write", async
   assert.deepEqual(folder.names(), before);
 });
 
-Deno.test("edit_file() edits in order and gives a diff", async () => {
+Deno.test("edit_file() edits in order and returns a diff", async () => {
   using folder = new Folder({ "a": `${[..."abcdefghijklmnop"].join("\n")}\nend` });
   const edits = [
     { oldText: "b\n", newText: "B\nBB\n" },
@@ -123,7 +123,7 @@ function patched(text: string, diff: string): string {
   return [...out, ...old.slice(at)].join("");
 }
 
-Deno.test("edit_file() can be undone, keeps line endings, and its diff says what it did", async () => {
+Deno.test("edit_file() can be undone, keeps line endings, and returns a complete diff", async () => {
   using folder = new Folder();
   const text = (max: number) =>
     fc.string({ unit: fc.constantFrom("a", "é", " ", "\n"), maxLength: max });
@@ -165,7 +165,7 @@ Deno.test("edit_file() lets several edits of one file at a time all count", asyn
   assert.equal(folder.get("a"), [..."ABCDEFGH"].map((sign) => sign + sign).join("\n"));
 });
 
-Deno.test("get_file_info() tells what a path is, and of a link that it is one", async () => {
+Deno.test("get_file_info() returns the type of a path, also of a link", async () => {
   using folder = new Folder({ "a": "abc" });
   Deno.chmodSync(`${folder.path}/a`, 0o640);
   Deno.symlinkSync("a", `${folder.path}/link`);
@@ -208,7 +208,7 @@ Deno.test("move_file() moves to a free path only", async () => {
   assert.deepEqual([folder.get("dir/c"), folder.get("b")], ["A", "B"]);
 });
 
-Deno.test("remove_file() and remove_directory() remove only what they name", async () => {
+Deno.test("remove_file() and remove_directory() remove only the given path", async () => {
   using folder = new Folder({ "a": "", "dir/x": "", "empty/x": "", "ws/x": "" });
   Deno.removeSync(`${folder.path}/empty/x`);
   Deno.symlinkSync("../ws", `${folder.path}/dir/link`);

@@ -1,5 +1,5 @@
 /**
- * Edits text, and shows what changed.
+ * Edits text, and returns the difference.
  *
  * @module
  */

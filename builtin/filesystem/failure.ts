@@ -20,7 +20,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "its name is too long",
 };
 
-/** Returns the start of an error: what was tried. */
+/** Returns the start of an error message. */
 export function cannot(doing: string, path: string): string {
   return `Cannot ${doing} ${quoted(path)}`;
 }
@@ -30,7 +30,7 @@ export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
-/** Returns an error: what was tried, and why it failed. */
+/** Returns an error with the attempted action and the reason. */
 export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
@@ -41,7 +41,7 @@ export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS
     return await work;
   } catch (error) {
     const { name, code }: { name?: unknown; code?: unknown } = Object(error);
-    // An error of the sandbox has a code of its own; codes of the system look like ENOENT.
+    // Errors of the sandbox have other codes than those of the system, such as ENOENT.
     if (code !== undefined && !/^E[A-Z]+$/.test(String(code))) throw error;
     const known = { ...REASONS, ...reasons };
     const why = known[String(code)] ?? known[String(name)];

@@ -58,7 +58,7 @@ export async function read_media_file({ path }: Args) {
   return { content: [{ type: "resource", resource: { uri, mimeType, blob } }] };
 }
 
-/** Reads several text files. The error of a file stands in place of its text. */
+/** Reads several text files. The error of a file replaces its text. */
 export async function read_multiple_files({ paths }: Args, host: Host) {
   const parts: string[] = [];
   let limit = MAX_BYTES;
@@ -99,7 +99,7 @@ export async function list_directory_with_sizes({ path, sortBy }: Args, host: Ho
   return [...capped(rows.map(({ text }) => text)), total].join("\n");
 }
 
-/** What nobody looks for below a folder. It is shown if the folder itself is asked for. */
+/** Names that are left out below a folder. They are shown if the folder itself is listed. */
 const NOISE = [".git", "**/.git"];
 
 /** Shows everything below a folder as JSON. If there is too much, the upper levels come first. */
@@ -122,7 +122,7 @@ export async function directory_tree({ path, excludePatterns = [] }: Args, host:
   );
   const [json = "", ...more] = noted([JSON.stringify(tree)], count - MAX_ENTRIES, closed);
   if (more.length === 0) return json;
-  // It is a block of its own, so that the first one stays JSON.
+  // A separate block, so that the first one is valid JSON.
   return { content: [{ type: "text", text: json }, { type: "text", text: more.join("\n") }] };
 }
 

@@ -28,13 +28,13 @@ Deno.test("__meta__ describes every exported tool, closed, with the rights that 
   assert.ok(JSON.stringify(__meta__).length < 10_000);
 });
 
-Deno.test("read_file() gives the whole text as it is", async () => {
+Deno.test("read_file() returns the whole text unchanged", async () => {
   using folder = new Folder({ "a.txt": "\uFEFFé\r\n\n", "empty": "" });
   assert.equal(await folder.run("read_file", { path: "at:a.txt" }), "\uFEFFé\r\n\n");
   assert.equal(await folder.run("read_text_file", { path: "at:empty" }), "");
 });
 
-Deno.test("read_file() gives the first and last lines of any text", async () => {
+Deno.test("read_file() returns the first and last lines of any text", async () => {
   using folder = new Folder();
   const line = fc.oneof(
     fc.string({ unit: "grapheme", maxLength: 5 }),
@@ -76,7 +76,7 @@ Deno.test("read_file() reads the ends of a file that is too large to read", asyn
   await folder.fails("edit_file", { path: "at:line", edits: [] }, /^Cannot edit .* over 10.00 MB/);
 });
 
-Deno.test("read_file() refuses what is no text file, without waiting for a pipe", async () => {
+Deno.test("read_file() refuses paths that are no text files, without waiting for a pipe", async () => {
   using folder = new Folder({ "nul": "a\0", "latin1": Uint8Array.of(65, 233), "dir/x": "" });
   folder.put("late", new Uint8Array([0, ...Array(9_000).fill(10), 65]));
   await new Deno.Command("mkfifo", { args: [`${folder.path}/pipe`] }).output();
@@ -112,7 +112,7 @@ Deno.test("tools pass a refusal by the sandbox on unchanged", async () => {
   }
 });
 
-Deno.test("read_media_file() gives images, sounds and other files as base64", async () => {
+Deno.test("read_media_file() returns images, sounds and other files as base64", async () => {
   using folder = new Folder();
   for (const name of ["a.PNG", "a.mp3", "a #.bin", "png"]) folder.put(name, Uint8Array.of(0, 255));
   const read = async (path: string) =>
@@ -137,7 +137,7 @@ Deno.test("read_media_file() gives images, sounds and other files as base64", as
   ]);
 });
 
-Deno.test("read_multiple_files() tells each failure in its place", async () => {
+Deno.test("read_multiple_files() reports each failure in its place", async () => {
   using folder = new Folder({ "a": "A", "b": "B", "big": "x".repeat(9_000_000) });
   const read = (...paths: string[]) => folder.run("read_multiple_files", { paths });
   const failed = `at:no: Error - Cannot read "at:no": no such file or folder`;
@@ -163,7 +163,7 @@ Deno.test("list_directory() shows folders, files and links, one a line", async (
   );
 });
 
-Deno.test("list_directory_with_sizes() sorts and sums, and counts no size for what it cannot see", async () => {
+Deno.test("list_directory_with_sizes() sorts and sums, and counts no size for unreadable entries", async () => {
   using folder = new Folder({ "a": "x", "b": "x".repeat(2_048), "c": "xx", "d/e": "xxx" });
   const list = (sortBy?: string) =>
     folder.run("list_directory_with_sizes", { path: "at:", sortBy });
@@ -177,7 +177,7 @@ Deno.test("list_directory_with_sizes() sorts and sums, and counts no size for wh
   assert.match(String(await list()), /^\[FILE\] a\n\[FILE\] b\n/);
 });
 
-Deno.test("directory_tree() shows what is not left out and never follows a link", async () => {
+Deno.test("directory_tree() leaves out excluded entries and never follows a link", async () => {
   using folder = new Folder({
     "src/a.ts": "",
     "src/deep/b.ts": "",
@@ -236,7 +236,7 @@ Deno.test("walks pass over folders that do not open, or lie more than 100 deep",
   assert.equal(await find(), "No matches found\n2 folders could not be opened");
 });
 
-Deno.test("search_files() gives paths that other tools take, shallow ones first", async () => {
+Deno.test("search_files() returns paths for other tools, shallow ones first", async () => {
   using folder = new Folder({ "a.ts": "", "b/c.ts": "", "b/.d/e.tsx": "", "m/n/o.ts": "" });
   Deno.symlinkSync(".", `${folder.path}/b/loop`);
   const find = (pattern: string, ...excludePatterns: string[]) =>

@@ -101,7 +101,7 @@ export async function walk(
   return closed;
 }
 
-/** Compiles a glob to a test of a path. `a/**` matches what is below `a`, but not `a` itself. */
+/** Compiles a glob to a test of a path. `a/**` matches everything below `a`, but not `a` itself. */
 export function glob(pattern: string): Test {
   const forms = braced(slashed(pattern)).map((form) => {
     const parts = form.split("/").filter((part) => part !== "" && part !== ".");
@@ -138,7 +138,7 @@ function segment(text: string): Test {
 }
 
 /**
- * Matches items with tests; `undefined` stands for any run of items. Only the last run is ever made
+ * Matches items with tests; `undefined` matches any run of items. Only the last run is ever made
  * longer, so the time is at most the product of both lengths.
  */
 export function matches(tests: readonly (Test | undefined)[], items: readonly string[]): boolean {

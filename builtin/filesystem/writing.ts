@@ -27,7 +27,7 @@ export async function target(what: string, path: string): Promise<WriteTarget> {
 }
 
 /**
- * Writes a new file beside the old one, then renames it over the old one. Returns the number of
+ * Writes a new file next to the old one, then renames it over the old one. Returns the number of
  * bytes.
  */
 export async function replace(what: string, { path, mode }: WriteTarget, content: string) {

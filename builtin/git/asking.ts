@@ -1,5 +1,5 @@
 /**
- * Makes arguments of git from what a caller gave. No value can be read as an option, a pattern or a
+ * Makes arguments of git from the arguments of a call. No value can be read as an option, a pattern or a
  * path outside the repository.
  *
  * @module

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { Yard } from "./_host_test.ts";
 
-Deno.test("add() stages changes, deletions and swaps of files for folders, and says what it left", async () => {
+Deno.test("add() stages changes, deletions and swaps of files for folders, and lists the rest", async () => {
   using yard = new Yard().repository({ a: "1\n", b: "1\n", c: "1\n", ".gitignore": "ignored\n" });
   Deno.removeSync(`${yard.ws}/a`);
   Deno.removeSync(`${yard.ws}/b`);
@@ -27,7 +27,7 @@ Deno.test("add() stages changes, deletions and swaps of files for folders, and s
   );
 });
 
-Deno.test("commit() commits what is staged, some paths, all, or anew", async () => {
+Deno.test("commit() commits staged changes, some paths, all, or amends", async () => {
   using yard = new Yard().repository({ a: "1\n", b: "1\n", c: "1\n" });
   for (const name of ["a", "b", "c"]) yard.put(name, "2\n");
   await yard.fails("commit", { message: "x" }, /nothing is staged; stage files with add/);
@@ -49,7 +49,7 @@ Deno.test("commit() commits what is staged, some paths, all, or anew", async () 
   await yard.fails("commit", { message: "x", paths: ["no"] }, /nothing is staged/);
 });
 
-Deno.test("commit() takes the author from the repository, the person, or what they include", async () => {
+Deno.test("commit() takes the author from the configuration of the repository, the user, or included files", async () => {
   using yard = new Yard().repository({ a: "1\n" });
   const last = () => yard.git(["log", "-1", "--format=%an %ae %cn"]).trim();
   const commit = () => yard.run("commit", { message: "x", allow_empty: true });
@@ -70,7 +70,7 @@ Deno.test("commit() takes the author from the repository, the person, or what th
   await yard.fails("stash", { action: "push" }, /does not know the author|nothing changed/);
 });
 
-Deno.test("A merge with conflicts is told, kept from being committed, and concluded", async () => {
+Deno.test("a merge with conflicts is reported, not committed, and concluded", async () => {
   using yard = new Yard().repository({ a: "1\n" });
   yard.git(["checkout", "-q", "-b", "topic"]);
   yard.put("a", "topic\n");

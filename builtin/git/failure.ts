@@ -22,7 +22,7 @@ export function quoted(text: string): string {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 }
 
-/** Returns an error: what was tried, and why it failed. */
+/** Returns an error with the attempted action and the reason. */
 export function fail(what: string, why: string): Error {
   return new Error(`${what}: ${why}`);
 }

@@ -25,7 +25,7 @@ import {
 } from "./staging.ts";
 import { bringBack, listAside, putAside } from "./stashing.ts";
 
-/** Shows the branch and what changed. */
+/** Shows the branch and its changes. */
 export async function status({ repo, paths, limit = 500, untracked = true }: Args, host: Host) {
   const repository = await openRepository("Cannot read the status", repo, host);
   const kind = ["status", "--porcelain=v2", "--branch", "--show-stash", "--find-renames"];
@@ -233,7 +233,7 @@ export async function add({ repo, paths = [], all = false }: Args, host: Host) {
   });
 }
 
-/** Commits what is staged, some paths, or all changes to files that git knows. */
+/** Commits staged changes, some paths, or all changes to tracked files. */
 export async function commit(args: Args, host: Host) {
   const { repo, message, paths = [], all = false, amend = false, allow_empty = false } = args;
   const what = "Cannot commit";

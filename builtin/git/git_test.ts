@@ -25,7 +25,7 @@ Deno.test("__meta__ describes every exported tool, closed, with the rights that 
   assert.ok(JSON.stringify(__meta__).length < 14_500);
 });
 
-Deno.test("status() tells of a repository without commits, and log and show say so", async () => {
+Deno.test("status() works in a repository without commits, and log and show report it", async () => {
   using yard = new Yard().repository();
   yard.put("a", "1\n");
   const { structuredContent, content } = await yard.run("status");
@@ -46,7 +46,7 @@ Deno.test("status() tells of a repository without commits, and log and show say 
   assert.equal(await yard.text("status"), "On main\nNothing changed");
 });
 
-Deno.test("status() tells of upstream, stash, renames, deletions and detached HEAD", async () => {
+Deno.test("status() reports upstream, stash, renames, deletions and detached HEAD", async () => {
   using yard = new Yard().repository({ a: "1\n2\n3\n", b: "1\n", c: "1\n" });
   yard.git(["branch", "up"]);
   yard.git(["branch", "-q", "--set-upstream-to=up"]);
@@ -73,7 +73,7 @@ Deno.test("status() tells of upstream, stash, renames, deletions and detached HE
   assert.match(await yard.text("status"), /^Detached at [0-9a-f]{10}\n/);
 });
 
-Deno.test("A name of any bytes is told, and can be staged by its folder", async () => {
+Deno.test("a name of any bytes is reported, and can be staged by its folder", async () => {
   using yard = new Yard().repository();
   const names = [
     "with space",
@@ -112,7 +112,7 @@ Deno.test("A name of any bytes is told, and can be staged by its folder", async 
   assert.equal(await yard.text("status"), "On main\nNothing changed");
 });
 
-Deno.test("diff() counts lines, follows renames, and tells of binary files", async () => {
+Deno.test("diff() counts lines, follows renames, and reports binary files", async () => {
   using yard = new Yard().repository({ a: "1\n2\n3\n4\n", b: new Uint8Array([0, 1, 2]), c: "1\n" });
   yard.put("b", new Uint8Array([0, 1, 3]));
   yard.git(["mv", "a", "moved"]);
@@ -187,7 +187,7 @@ Deno.test("log() pages, filters and follows", async () => {
   assert.equal(commits[0].body, "why: (because)");
 });
 
-Deno.test("show() gives a commit, a merge, a file and a folder", async () => {
+Deno.test("show() returns a commit, a merge, a file and a folder", async () => {
   using yard = new Yard().repository({ "d/a": "1\n", bin: new Uint8Array([0, 1]) });
   yard.git(["checkout", "-q", "-b", "topic"]);
   yard.put("d/b", "2\n");
@@ -205,7 +205,7 @@ Deno.test("show() gives a commit, a merge, a file and a folder", async () => {
   await yard.fails("show", { path: "no" }, /does not exist in 'HEAD'/);
 });
 
-Deno.test("blame() tells each line, and goes on", async () => {
+Deno.test("blame() returns each line, and continues", async () => {
   using yard = new Yard().repository({ a: "1\n2\n3\n" });
   yard.put("a", "1\nzwei\n3\n");
   yard.git(["-c", "user.name=Bob", "commit", "-qam", "second"]);
@@ -227,7 +227,7 @@ Deno.test("blame() tells each line, and goes on", async () => {
   await yard.fails("blame", { path: "no" }, /no such path/);
 });
 
-Deno.test("branches() tells the current one, what they follow, and those of remotes", async () => {
+Deno.test("branches() returns the current one, upstreams, and remote branches", async () => {
   using yard = new Yard().repository({ a: "1\n" });
   yard.git(["branch", "-q", "feature/x"]);
   yard.git(["branch", "-q", "--set-upstream-to=feature/x"]);
@@ -262,7 +262,7 @@ Deno.test("A repository in a folder is found from below, and a linked work tree 
   await yard.run("add", { repo: "app", paths: [`${yard.ws}/app/d/a`] });
 });
 
-Deno.test("A submodule is told by its commit, staged, and a repository of its own", async () => {
+Deno.test("a submodule is reported by its commit, staged, and is a separate repository", async () => {
   using yard = new Yard().repository({ f: "1\n" }, "seed");
   yard.repository({ a: "1\n" });
   yard.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./seed", "sub"]);
@@ -278,7 +278,7 @@ Deno.test("A submodule is told by its commit, staged, and a repository of its ow
   assert.match(await yard.text("show"), /\+Subproject commit /);
 });
 
-Deno.test("A broken repository, a lock and a git that fails are told in words", async () => {
+Deno.test("a broken repository, a lock and a failing git are reported", async () => {
   using yard = new Yard().repository({ a: "1\n" });
   yard.put("a", "2\n");
   yard.put(".git/index.lock", "");
@@ -291,7 +291,7 @@ Deno.test("A broken repository, a lock and a git that fails are told in words", 
   await yard.fails("status", {}, /its \.git is broken/);
 });
 
-Deno.test("History is told as its hashes say, whatever would replace it", async () => {
+Deno.test("history follows the hashes, without replacements", async () => {
   using yard = new Yard().repository({ a: "1\n" });
   yard.git(["commit", "-q", "--allow-empty", "-m", "second"]);
   yard.git(["commit", "-q", "--allow-empty", "-m", "third"]);

@@ -20,7 +20,7 @@ async function attempt(yard: Yard, [tool, args]: readonly [Name, object]): Promi
   }
 }
 
-Deno.test("No tool starts what a repository plants for plain git", async (t) => {
+Deno.test("no tool starts programs that a repository configures for git", async (t) => {
   using base = ground();
   for (const [name, trap] of Object.entries(TRAPS)) {
     await t.step(name, async () => {
@@ -40,7 +40,7 @@ Deno.test("No tool starts what a repository plants for plain git", async (t) => 
   }
 });
 
-Deno.test("commit() keeps git out of submodules where what was staged is gone by then", async () => {
+Deno.test("commit() keeps git out of submodules if the staged changes are gone", async () => {
   const trap = TRAPS["a submodule's own configuration"];
   assert.ok(trap);
   using yard = ground();

@@ -130,7 +130,7 @@ export function changesOf(
       ...(count !== undefined && count[0] !== "-" && { additions, deletions }),
     };
   });
-  // A path in conflict comes a second time, with what it is compared to.
+  // A path in conflict comes a second time, with the other side.
   const seen = new Set<string>();
   const once = files.filter(({ path }) => !seen.has(path) && seen.add(path));
   return { files: once, patch: lines.slice(numEnd).join("\n").replace(/^\n+/, "").trimEnd() };

@@ -12,7 +12,7 @@ import { FIXED, NOWHERE, overrides, type Pair, requireUsable, type Setting } fro
 
 /** A repository that was checked. */
 export interface Repository extends RepositoryPlace {
-  /** What the call tries to do, for errors. */
+  /** The attempted action, for errors. */
   readonly what: string;
   /** Runs git and returns its output. Throws if git fails. */
   git(args: readonly string[], options?: GitOptions): Promise<string>;
@@ -93,7 +93,7 @@ function runner(what: string, { root, gitDir }: RepositoryPlace, host: Host) {
     // Git reports a conflict on stdout.
     if (code !== 0) throw refused(what, `${stderr}\n${stdout}`);
     if (whole && omitted.stdout > 0) throw fail(what, "there is too much of it; give paths");
-    // What follows the gap may belong to a file whose name is lost in it.
+    // The text after the gap may belong to a file whose name is in the gap.
     const gap = `\n[${omitted.stdout} bytes left out]\n`;
     return omitted.stdout > 0 ? stdout.split(gap, 1) + gap : stdout;
   };

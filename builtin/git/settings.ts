@@ -12,7 +12,7 @@ export type Pair = readonly [key: string, value: string];
 /** One setting of git, and whether it is the repository's own. */
 export interface Setting {
   readonly own: boolean;
-  /** Section and name are in lower case. What is between them is as written. */
+  /** Section and name are in lower case. The part between them is unchanged. */
   readonly key: string;
   readonly value: string;
 }

@@ -51,7 +51,7 @@ Deno.test("__meta__ describes every exported tool, closed, with the rights that 
   assert.ok(JSON.stringify(__meta__).length < 4_000);
 });
 
-Deno.test("query() gives rows by line, and the same as data", async () => {
+Deno.test("query() returns rows by line, and as data", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", SHOP);
   const sql =
@@ -118,7 +118,7 @@ Deno.test("query() changes nothing and says which tool does", async () => {
   assert.deepEqual(yard.names(), ["a.db"]);
 });
 
-Deno.test("query() names what is there when something is not", async () => {
+Deno.test("query() names existing tables and columns in errors", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", SHOP);
   yard.make("empty.db");
@@ -140,7 +140,7 @@ Deno.test("query() names what is there when something is not", async () => {
   await assert.rejects(ask("a.db", "SELECT 1; SELECT 2"), /send them one by one$/);
 });
 
-Deno.test("execute() changes rows, and makes a file only when it is told to", async () => {
+Deno.test("execute() changes rows, and creates a file only with `create`", async () => {
   await using yard = new DatabaseYard();
   const change = (sql: string, more: object = {}) =>
     run(yard, "execute", { path: "new.db", sql, ...more } as never);
@@ -205,7 +205,7 @@ Deno.test("schema() shows tables with all that belongs to them", async () => {
   );
 });
 
-Deno.test("schema() counts no further than a bound, and shows what it can", async () => {
+Deno.test("schema() counts up to a bound, and shows a part", async () => {
   await using yard = new DatabaseYard();
   const numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 20000)";
   yard.make(

@@ -9,7 +9,7 @@ const SAME: Compared = {
   ...{ counts: COUNTS, differences: [] },
 };
 
-Deno.test("entriesOf() gives one server's entries under its own names, in the order of keys", () => {
+Deno.test("entriesOf() returns one server's entries under its own names, in the order of keys", () => {
   const tools = [{ title: "A", name: "a__x", z: 1 }, { name: "ab__x" }, { name: "b__a__x" }];
   const own = entriesOf(tools, { server: "a", name: "tools" });
   assert.equal(JSON.stringify(own), '[{"title":"A","name":"x","z":1}]');
@@ -70,7 +70,7 @@ Deno.test("resultDifference() takes an error of the protocol and a result with i
   assert.equal(cellOf({ differences: found }), "1 denied");
 });
 
-Deno.test("pageOf() counts what is the same, and names what is not, with the reason", () => {
+Deno.test("pageOf() counts equal results, and names the others with their reasons", () => {
   const bad = { what: "tools: x", direct: "1", through: "2" };
   const page = pageOf([
     { name: "a", package: "pa", version: "1.0.0", runs: [SAME, { ...SAME, confined: true }] },

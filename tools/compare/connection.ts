@@ -15,7 +15,7 @@ export const ERAS = ["2025-11-25", "2026-07-28"] as const;
 /** One of these revisions. */
 export type Era = typeof ERAS[number];
 
-/** What is started, and where. */
+/** A program to start, and its folder. */
 export interface Start {
   readonly command: string;
   readonly args: readonly string[];
@@ -50,13 +50,13 @@ const MEMORY = 4 * 1024 ** 3;
 const MAX_PAGES = 50;
 const REQUEST_MS = 120_000;
 
-/** Lets nothing be started any more. */
+/** Aborts to prevent further starts. */
 export const STOPPING = new AbortController();
 
-/** What servers show some tools for: the most that a client can do. */
+/** All capabilities of a client, because servers show some tools only for these. */
 const ABLE = { roots: {}, elicitation: { form: {} }, sampling: {} };
 
-/** Takes any value, so that what came is not changed by the SDK. */
+/** Accepts any value, so that the SDK does not change the results. */
 const ANY = {
   "~standard": {
     version: 1 as const,
@@ -65,15 +65,15 @@ const ANY = {
   },
 };
 
-/** A connected process. Disposing of it hangs up and ends what is left. */
+/** A connected process. Disposing of it disconnects and ends the process. */
 export interface Connection extends AsyncDisposable {
   /** Reads a list, all pages of it; undefined where the server has no such list. */
   list(name: ListName): Promise<readonly Json[] | undefined>;
-  /** Calls a tool; gives the result, or the error as a value. */
+  /** Calls a tool. Returns the result, or the error as a value. */
   call(name: string, args: Json): Promise<Json>;
 }
 
-/** Connects in one era; throws with what the process said on stderr. */
+/** Connects in one era. Throws with the stderr of the process. */
 export async function connect(start: Start, era: Era): Promise<Connection> {
   const { command, args } = bounded(start);
   const transport = new StdioClientTransport({

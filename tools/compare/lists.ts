@@ -1,5 +1,5 @@
 /**
- * Compares what a server shows and answers directly with what it does through PML.
+ * Compares the lists and answers of a server, directly and through PML.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface Difference {
   readonly through: string;
 }
 
-/** Ends what differs because a confined server was denied what it wanted. */
+/** The suffix of a difference that has its reason in a denied access. */
 export const DENIED = " (denied)";
 const DENIES = /Requires \w+ access to|PML confines this server|getaddrinfo EPERM/;
 
@@ -57,7 +57,7 @@ export function resultDifference(tool: string, { direct, through, server, varies
 }): readonly Difference[] {
   if (typeof direct.error === "string") return errorDifference(tool, { direct, through });
   const text = (value: Json) => {
-    // What the newest revision adds to each result names who answered.
+    // The newest revision adds the name of the server to each result.
     const { _meta, resultType: _, ...rest } = value;
     return JSON.stringify(varies ? formOf(rest) : rest).replaceAll(`pml://${server}/`, "");
   };
@@ -69,7 +69,7 @@ function callOf(tool: string, through: Json): string {
   return `call ${tool}${DENIES.test(JSON.stringify(through)) ? DENIED : ""}`;
 }
 
-/** Returns a difference where an error of the protocol is told as no error, or in other words. */
+/** Returns a difference if an error of the protocol has become a result or another error. */
 function errorDifference(
   tool: string,
   { direct, through }: { readonly direct: Json; readonly through: Json },
@@ -87,7 +87,7 @@ function textOf(entry: Json, ignored: readonly string[]): string {
   );
 }
 
-/** Returns the keys and the kinds of values; what is true or false is kept. */
+/** Returns the keys and the types of values; booleans keep their value. */
 function formOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(formOf);
   if (typeof value === "boolean") return value;

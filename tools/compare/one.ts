@@ -38,7 +38,7 @@ export interface Listed {
   readonly skip?: string;
 }
 
-/** What one way of running it through PML came to. */
+/** The result of one way of running a server through PML. */
 export interface Compared {
   readonly era: Era;
   readonly confined: boolean;
@@ -51,7 +51,7 @@ export interface Compared {
   readonly failed?: string;
 }
 
-/** What the comparison of one server came to. */
+/** The result of the comparison of one server. */
 export interface Outcome {
   readonly name: string;
   readonly package: string;
@@ -80,7 +80,7 @@ const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
 /** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
 const LOOKS = 240;
 
-/** Compares one server in all ways; says on `tell` what is done. */
+/** Compares one server in all ways. Reports its steps to `tell`. */
 export async function compareOne(
   listed: Listed,
   tell: (text: string) => void,
@@ -105,7 +105,7 @@ export async function compareOne(
     };
   } finally {
     const left = await leave(folder);
-    if (left.length > 0) tell(`ended what was left: ${left.join(", ")}`);
+    if (left.length > 0) tell(`ended the remaining processes: ${left.join(", ")}`);
   }
 }
 
@@ -211,7 +211,7 @@ async function through(
   const { name } = scene.listed;
   const counts = countsOf(direct);
   try {
-    // Installs the package, and gives the reason where the server does not run.
+    // Installs the package, and returns the reason if the server does not run.
     const listing = pml(scene, ["tools", "--refresh", "--json", name]);
     const { servers: [told] } = JSON.parse(await run(scene.workspace, listing, listing.env));
     // Lists are those of the last time where the server does not start now.
@@ -235,7 +235,7 @@ async function through(
   }
 }
 
-/** Returns how PML is started, with a home of its own and the workspace trusted. */
+/** Returns the command that starts PML with a separate home and a trusted workspace. */
 function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
   const root = new URL("../../", import.meta.url);
   const file = (name: string) => decodeURIComponent(new URL(name, root).pathname);
@@ -251,7 +251,7 @@ function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
   };
 }
 
-/** Reads the lists and makes the calls; of PML only what is of one server. */
+/** Reads the lists and makes the calls; of PML only those of one server. */
 async function look(
   scene: Scene,
   connection: Connection,

@@ -1,5 +1,5 @@
 /**
- * Runs programs for comparisons in folders of their own, and ends what they leave behind.
+ * Runs programs for comparisons in separate folders, and ends the processes that they leave.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export async function leaveAll(): Promise<void> {
   }
 }
 
-/** Ends what runs in a folder, removes it, and gives the names of what was ended. */
+/** Ends the processes of a folder and removes it. Returns the names of the ended processes. */
 export async function leave(folder: string): Promise<readonly string[]> {
   const ended = await endAll(folder);
   for (let tries = 0; tries < 20; tries++) {
@@ -42,7 +42,7 @@ export async function leave(folder: string): Promise<readonly string[]> {
   return ended;
 }
 
-/** Runs a program to its end and gives its output; throws with what it said. */
+/** Runs a program to its end and returns its output. Throws with its output. */
 export async function run(
   cwd: string,
   start: Pick<Start, "command" | "args">,
@@ -67,7 +67,7 @@ export function passed(): Record<string, string> {
   }));
 }
 
-/** Ends the processes whose environment names a folder, and gives their names; on Linux alone. */
+/** Ends the processes whose environment names a folder, and returns their names; only on Linux. */
 async function endAll(folder: string): Promise<readonly string[]> {
   if (Deno.build.os !== "linux") return [];
   const ended: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * Writes what was compared as the page `docs/compatibility.md`.
+ * Writes the results as the page `docs/compatibility.md`.
  *
  * @module
  */

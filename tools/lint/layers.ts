@@ -30,7 +30,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 ];
 /** Every module of `src/`. */
 export const MODULES: readonly string[] = LAYERS.flat();
-/** The layers of the hub, which is a package of its own. */
+/** The layers of the hub, which is a separate package. */
 export const HUB_LAYERS: typeof LAYERS = [
   ["http", "publish", "store"],
   ["mcp", "page"],
@@ -49,7 +49,7 @@ const SDK = /^(npm:)?@modelcontextprotocol\//;
 /** The module that creates the parts of a running PML. */
 const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
-/** The types of what a module's function gets; they are erased. */
+/** The types of the host of a module's functions; they are erased. */
 const HOST = "src/sandbox/host.ts";
 
 /** One edge of the import graph. */
@@ -159,7 +159,7 @@ function orderOffence(layers: typeof LAYERS, from: Place, to: Place): string | u
     : `The module "${from.module}" cannot import from "${to.module}"`;
 }
 
-/** A built-in becomes one file: what it imports lies in its own folder and is bundled in. */
+/** A built-in becomes one file: its imports are in its own folder and are bundled. */
 function builtinOffence(
   from: Place,
   { path, edge }: { readonly path: string | undefined; readonly edge: Edge },

@@ -24,7 +24,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Reading a file",
-    // All but the first read what the kernel tells of processes.
+    // All but the first read process information of the kernel.
     owners: [
       "src/io/regular_file.ts",
       "src/sandbox/process.ts",
@@ -34,7 +34,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Opening a file",
-    // All but the first write what is PML's own, or lock it.
+    // All but the first write or lock PML's own files.
     owners: [
       "src/io/regular_file.ts",
       "src/audit/_journal_file.ts",
@@ -47,7 +47,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Files of Node",
-    // One asks how much room there is, the other reads a terminal without waiting.
+    // One reads the free disk space, the other a terminal without waiting.
     owners: ["src/search/embedding/model_hub.ts", "src/cli/_terminal_input.ts"],
     spelled: ["node:fs", "node:fs/promises"],
   },
@@ -93,7 +93,7 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/registry/",
       "src/transport/http/client/",
-      // It loads what a module imports, and sends the module to a hub.
+      // It loads the imports of a module, and sends the module to a hub.
       "hub/src/publish/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
@@ -131,7 +131,7 @@ const POWERS: readonly Power[] = [
     ],
   },
   {
-    // A server is made of it as well as a request, and the doors need the server.
+    // It has servers as well as requests, and the listeners need servers.
     name: "HTTP of Node",
     owners: ["src/io/listener.ts", "src/oauth/_redirect_page.ts", "src/transport/http/client/"],
     spelled: ["node:http"],
@@ -198,7 +198,7 @@ function offence(
   const power = BY_SPELLING.get(spelled);
   if (power === undefined || isOwner(power, place.path)) return undefined;
   const message = power.owners.length === 0
-    ? `${power.name} belongs to nobody: "${spelled}"`
+    ? `No file may use this: ${power.name}: "${spelled}"`
     : `${power.name} belongs to ${power.owners.join(", ")}: "${spelled}"`;
   const hint = power.owners.length === 0
     ? "Return; mod.ts sets the exit code"
@@ -212,7 +212,7 @@ function isOwner(power: Power, path: string): boolean {
   );
 }
 
-/** Spells what is taken from `Deno`, `process` or the global object where it is mentioned. */
+/** Returns the spellings of a member of `Deno`, `process` or the global object. */
 function spellings(node: Deno.lint.Identifier): string[] {
   const { parent } = node;
   if (parent.type === "MemberExpression") return memberSpellings(node.name, parent);

@@ -1,5 +1,5 @@
 /**
- * Tells a use of a global name from a property, a type or a local variable of that name.
+ * Distinguishes a use of a global name from a property, a type or a local variable of that name.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const NOT_A_USE = new Set([
   "LabeledStatement",
 ]);
 
-/** Tells whether an identifier is read as a value. */
+/** Returns whether an identifier is read as a value. */
 export function isReference(node: Deno.lint.Identifier): boolean {
   const parent = node.parent as Node;
   if (NOT_A_USE.has(parent.type)) return false;
@@ -44,7 +44,7 @@ export function isReference(node: Deno.lint.Identifier): boolean {
   }
 }
 
-/** Gives the name of the member that is taken, where it is written out. */
+/** Returns the name of a member that is accessed by a literal name. */
 export function memberName(node: Deno.lint.MemberExpression): string | undefined {
   const { property } = node;
   if (property.type === "Identifier" && !node.computed) return property.name;
@@ -53,7 +53,7 @@ export function memberName(node: Deno.lint.MemberExpression): string | undefined
     : undefined;
 }
 
-/** Tells whether one of the scopes around a name declares it: a parameter, a variable, an import. */
+/** Returns whether a scope around a name declares it: a parameter, a variable, an import. */
 export function isShadowed(ancestors: readonly Node[], name: string): boolean {
   return ancestors.some((scope) => declaredIn(scope).includes(name));
 }

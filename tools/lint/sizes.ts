@@ -36,7 +36,7 @@ export const sizes: Deno.lint.Rule = {
         for (const found of functionOffences(node, text)) context.report({ node, ...found });
       },
       [BRANCHES](node: Deno.lint.Node) {
-        // Only the first level too deep is told, not each one inside it.
+        // Reports only the first level that is too deep.
         if (depthOf(node) !== MAX_NESTING + 1) return;
         const message = `This is nested deeper than ${MAX_NESTING} levels`;
         context.report({ node, message, hint: "Return early, or name the inner part" });

@@ -1,5 +1,5 @@
 /**
- * Keeps names that say nothing, and state that nobody owns, out of `src/`.
+ * Forbids meaningless file names and module state in `src/`.
  *
  * @module
  */
@@ -41,8 +41,9 @@ function nameOffence(
   const name = place.path.split("/").at(-1) ?? "";
   const stem = name.replace(/(_test)?\.ts$/, "").replace(/^_/, "");
   if (EMPTY_NAMES.split(" ").includes(stem)) {
-    const hint = "Name it for what it does; a type lives beside the function that makes it";
-    return { message: `"${name}" says nothing about what is inside`, hint };
+    const hint =
+      "Name it after its main export; a type belongs next to the function that creates it";
+    return { message: `"${name}" does not describe the content`, hint };
   }
   if (!SNAKE_CASE.test(name)) {
     return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
