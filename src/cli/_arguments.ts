@@ -37,7 +37,7 @@ export function parseArguments(
   return Object.fromEntries(given);
 }
 
-/** Takes arguments that are typed as one JSON object out of what is typed; `{}` if there are none. */
+/** Removes arguments that are typed as one JSON object from the words, and returns them; `{}` by default. */
 export function takeObject(pairs: string[]): string {
   return pairs.length === 1 && pairs[0]?.startsWith("{") && pairs.pop() || "{}";
 }

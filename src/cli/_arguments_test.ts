@@ -59,7 +59,7 @@ Deno.test("parseArguments() reads a value by the type that the schema wants", ()
   }
 });
 
-Deno.test("parseArguments() refuses what is no pair, is no JSON where that is wanted, or comes twice", () => {
+Deno.test("parseArguments() refuses words that are no pairs, invalid JSON, and repeated keys", () => {
   const wrong = [
     "text",
     "=x",

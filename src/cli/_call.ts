@@ -50,8 +50,8 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
   try {
     return (await app.servers.definition(id)).inputSchema;
   } catch (error) {
-    // What was tried and failed is not tried again. Any other reason is told by the call itself,
-    // which passes the same gates.
+    // A failed attempt is not repeated. The call itself, which passes the same checks, reports any
+    // other reason.
     if (TRIED.includes(asPmlError(error).code)) throw error;
     return {};
   }

@@ -1,6 +1,5 @@
 /**
- * `pml capability`: shows what the person saved, saves, renames and deletes, and moves it between
- * machines.
+ * `pml capability`: lists, shows, saves, renames, deletes, exports and imports capabilities.
  *
  * @module
  */
@@ -20,7 +19,7 @@ import { typedPath } from "./command_process.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
 type Prepared = ReturnType<Open["saving"]["prepare"]>;
-/** A command, with what is open, and the words after its own. */
+/** The context of a subcommand: the open capabilities, and its words. */
 interface At extends CommandContext, Open {
   readonly typed: Typed;
   /** The first word: a name or a file. A name that is none is not found. */
@@ -67,7 +66,7 @@ async function list(at: At): Promise<Shown> {
   return { value: all, text: texts.join("\n"), note };
 }
 
-/** What is told of one capability in a list. */
+/** A capability in a list. */
 interface Told {
   readonly name: ToolId;
   readonly hash: string | undefined;
@@ -164,13 +163,13 @@ async function remove(at: At): Promise<Shown> {
   return await agreedTo(at, "delete", { ...asked, isAgreed: yes });
 }
 
-/** What is done if the person types a word. */
+/** An action that the user confirms by typing a word. */
 interface Asked {
   readonly value: unknown;
   readonly facts: readonly string[];
   readonly work: () => Promise<void>;
   readonly done: string;
-  /** Whether nobody is asked any more. */
+  /** Whether the user has agreed already. */
   readonly isAgreed?: boolean | undefined;
 }
 
@@ -203,7 +202,7 @@ function parsed(text: string, file: string): Record<string, Json> {
   try {
     value = parseExact(text);
   } catch {
-    // Told below.
+    // Reported below.
   }
   if (isObject(value)) return value as Record<string, Json>; // it came from JSON
   throw new PmlError("BAD_ARGUMENTS", `Cannot use ${quoted(file, 400)}: it is no JSON object`, {

@@ -18,10 +18,10 @@ type Jsonc = typeof import("jsonc-parser");
 const COMMENT = /\/\/.*|\/\*[^]*?\*\//g;
 
 const NAME = "pml";
-/** The keys of an entry that say what it leads to. */
+/** The keys of an entry that name its command or address. */
 const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
 
-/** Where a value stands in a file. */
+/** The position of a value in a file. */
 interface Place extends Setting {
   readonly path: string;
 }
@@ -174,7 +174,7 @@ function edited(
   },
 ): string {
   const there = nodeIn(text, at, jsonc);
-  // What is not there cannot be removed.
+  // There is no entry to remove.
   if (entry === undefined) {
     return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
   }

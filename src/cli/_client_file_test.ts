@@ -66,7 +66,7 @@ Deno.test("editClientText() writes as the file is written: indentation and line 
   assert.ok(!/[^\r]\n/.test(windows), JSON.stringify(windows));
 });
 
-Deno.test("editClientText() tells another server of the name pml, and leaves it", async () => {
+Deno.test("editClientText() reports another server with the name pml, and does not change it", async () => {
   const text = '{"mcpServers": {"pml": {"command": "./evil"}, "b": {}}}';
   const edit = await editClientText(text, ".mcp.json");
   assert.ok(edit !== undefined);
@@ -79,7 +79,7 @@ Deno.test("editClientText() takes its own entry in any order for its own", async
   assert.equal(await editClientText(text, ".mcp.json"), undefined);
 });
 
-Deno.test("editClientText() takes what starts PML for its own, and nothing else", async () => {
+Deno.test("editClientText() replaces entries that start PML, and no others", async () => {
   const edit = (pml: unknown) => editClientText(JSON.stringify({ mcpServers: { pml } }), "x.json");
   const { args, command } = ENTRY;
   assert.equal(await edit({ type: "stdio", command, args }), undefined);
@@ -138,14 +138,14 @@ Deno.test("editClientText() takes its own entry of Windows for its own, in any f
   assert.match(evil?.other ?? "", /pml2/);
 });
 
-Deno.test("editClientText() says in words what is wrong, and in which line", async () => {
+Deno.test("editClientText() reports errors with their line", async () => {
   await assert.rejects(editClientText('{\n  "a": }', "x.json"), {
     message:
       'Cannot read "x.json:2:8": found invalid JSON (value expected), wanted JSON with comments',
   });
 });
 
-Deno.test("editClientText() refuses what it cannot edit without another change", async () => {
+Deno.test("editClientText() refuses files that it cannot edit without another change", async () => {
   const texts = [
     "",
     "{",
@@ -168,7 +168,7 @@ Deno.test("editClientText() writes an entry that names no variable: clients warn
   assert.equal(after, `${JSON.stringify({ mcpServers: { pml: ENTRY } }, null, 2)}\n`);
 });
 
-Deno.test("withValue() removes what is there, and leaves a text as it is that does not have it", async () => {
+Deno.test("withValue() removes a value, and returns a text without it unchanged", async () => {
   const text = '{\n  "a": { "b": 1, "c": 2 } // kept\n}\n';
   for (const at of [["b"], ["a", "d"], ["b", "c"], ["b", "c", "d"]] as const) {
     const now = await withValue(text, { path: "f", at, entry: undefined }).catch(String);
@@ -212,7 +212,7 @@ Deno.test("editClientText() leaves a comment behind the server that it is about"
   assert.match(await edited(tabs), /"gh": \{\}, \/\/ mine\r\n\t\t"pml": \{\r\n\t\t\t"type"/);
 });
 
-Deno.test("editClientText() has VS Code ask for the token once, beside what it asks already", async () => {
+Deno.test("editClientText() adds one input for the token to VS Code's inputs", async () => {
   const form = formOf("vscode", { http: true, command: "pml" });
   const ask =
     '{ "type": "promptString", "id": "pml-token", "description": "PML_TOKEN", "password": true }';
@@ -237,7 +237,7 @@ Deno.test("editClientText() has VS Code ask for the token once, beside what it a
   await assert.rejects(editClientText(text, "x.json", form), /"inputs" is not a list/);
 });
 
-Deno.test("editClientText() tells entries of other addresses from its own", async () => {
+Deno.test("editClientText() distinguishes entries of other addresses from its own", async () => {
   for (const client of ["claude-code", "cursor", "gemini", "opencode", "windsurf"] as const) {
     const form = formOf(client, { http: true, command: "pml" });
     const [section] = form.at;

@@ -1,6 +1,5 @@
 /**
- * What goes into the file of each client, in the words of the client's own documentation. No entry
- * holds a key.
+ * The entry for the file of each client, as its documentation describes it. No entry contains a key.
  *
  * @module
  */
@@ -22,9 +21,9 @@ export function blankOf(client: ClientName): string {
   return BLANK[client] ?? "{}\n";
 }
 
-/** What is written into a client's file. */
+/** The entry for a client's file, and its place. */
 export interface ClientForm {
-  /** The keys of the object that holds the servers. */
+  /** The keys of the object that contains the servers. */
   readonly at: readonly [section: string, ...names: string[]];
   /** The entry of PML. */
   readonly entry: ClientEntryValue;
@@ -68,7 +67,7 @@ export function takesHttp(client: ClientName): boolean {
   return HTTP[client] !== undefined;
 }
 
-/** Returns what goes into the file of a client; `text` is what stands there. */
+/** Returns the entry for the file of a client, whose present text is `text`. */
 export function formOf(
   client: ClientName,
   { text = "", http, command, isOwn = false, os = Deno.build.os }: {

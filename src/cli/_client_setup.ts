@@ -1,5 +1,5 @@
 /**
- * Connects clients: puts PML into their files after showing what is added, and takes it out again.
+ * Connects clients: adds PML to their files after showing the change, and removes it again.
  *
  * @module
  */
@@ -34,19 +34,19 @@ export interface Step {
   readonly path: string;
   readonly changed: boolean;
   readonly said: string;
-  /** What the person still has to do. */
+  /** The remaining step for the user. */
   readonly todo?: string;
 }
 
 /** The file of a client that is to start PML, and the edit that it needs. */
 export interface ClientSetup extends Target {
   readonly client: ClientName;
-  /** Whether the file holds in every workspace. */
+  /** Whether the file applies to every workspace. */
   readonly isOwn: boolean;
   readonly edit: ClientEdit | undefined;
 }
 
-/** The servers that a client starts beside PML, or instead of it. */
+/** The servers that a client starts itself. */
 export interface ClientState {
   readonly client: ClientName;
   readonly startsPml: boolean;
@@ -157,7 +157,7 @@ function commandOf(place: ClientPlace): string {
   return paths.find((path) => exists(path)) ?? "pml";
 }
 
-/** Puts PML into the file of a client, after showing what is added and asking where it must. */
+/** Adds PML to the file of a client, after showing the change and asking where required. */
 export async function writeSetup(
   { client, path, found, isOwn, edit }: ClientSetup,
   { app, ask, dry, signal }: Asking,
@@ -165,7 +165,7 @@ export async function writeSetup(
   const todo = `${client} does not start PML yet: give it the command \`pml stdio\``;
   if (edit === undefined) return { path, changed: false, said: "has PML already" };
   const { text, added, other } = edit;
-  // Somebody else wrote this entry. PML does not replace it, whatever it starts.
+  // Another author wrote this entry. PML does not replace it.
   if (other !== undefined) {
     const said = `left as it is: it has another server "pml": ${visible(other, 2_000)}`;
     return { path, changed: false, said, todo: `${todo}, under another name` };
@@ -226,7 +226,7 @@ async function undoable(app: App, files: readonly ClientFile[]) {
   );
 }
 
-/** Returns what the clients here start. A file that cannot be read is left to `pml import`. */
+/** Returns the servers that clients start. `pml import` reports unreadable files. */
 export async function clientStates(app: App): Promise<readonly ClientState[]> {
   const place = placeOf(app);
   const states = await Promise.all(CLIENTS.map(async (client) => {

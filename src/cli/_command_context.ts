@@ -18,15 +18,15 @@ import { commandProcess, logWriter } from "./command_process.ts";
 import { fitted, type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
 
 /**
- * Logs only warnings and errors on a terminal, unless the person asks for more: there the command
- * itself says what happens.
+ * Logs only warnings and errors on a terminal, unless the user asks for more: commands report their
+ * steps there themselves.
  */
 function quietOnTerminal(environment: Environment): Environment {
   const isTold = environment.get("PML_LOG_LEVEL") !== undefined;
   return isTold || !isTerminal() ? environment : { ...environment, logLevel: "warn" };
 }
 
-/** What the person typed: the words behind the command's name, and the options. */
+/** The words after the command's name, and the options. */
 export interface Typed {
   readonly words: readonly string[];
   readonly json?: boolean;
@@ -78,7 +78,7 @@ export interface Typed {
   readonly offlineReady?: boolean;
 }
 
-/** What a command works with while PML is open. */
+/** The context of a command while PML is open. */
 export interface CommandContext {
   readonly app: App;
   /** Aborts when the person stops the command. */
@@ -99,7 +99,7 @@ export interface Shown {
   readonly code?: number;
 }
 
-/** Returns what a command shows that the person did not agree to. */
+/** Returns the output of a command that the user did not confirm. */
 export function unchanged(value: unknown = {}): Shown {
   return { value, text: "Nothing was changed", code: 1 };
 }
@@ -108,13 +108,13 @@ export function unchanged(value: unknown = {}): Shown {
 interface ContextOptions {
   /** Whether the command also runs with a broken configuration. */
   readonly broken?: boolean;
-  /** Whether the command itself tells what is not trusted. */
+  /** Whether the command itself reports untrusted files. */
   readonly tellsTrust?: boolean;
 }
 
 /**
- * Returns a function that runs a command with PML open and gives the exit code. A signal that ended
- * the command gives its own exit code.
+ * Returns a function that runs a command with PML open and returns the exit code. A signal that ended
+ * the command has its own exit code.
  */
 export function inContext(
   command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
@@ -129,7 +129,7 @@ export function inContext(
     await using app = await openApp({ cwd, environment, write });
     try {
       if (!broken) checkConfig(app, tellsTrust);
-      // A signal ends the command, whatever it waits for. The app then ends what it started.
+      // A signal ends the command at once. The app then ends the processes that it started.
       const { signal } = signals;
       const shown = await unlessAborted(command({ app, signal }, typed), signal);
       show(shown, typed);
@@ -143,7 +143,7 @@ export function inContext(
   };
 }
 
-/** Has the journal tell what the person did at the terminal. */
+/** Records an action of the user in the journal. */
 export async function record(
   { app }: Pick<CommandContext, "app">,
   event: string,
@@ -161,7 +161,7 @@ export async function prepare(
   server: string | undefined,
   { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
 ): Promise<void> {
-  // A person sees what is installed, and waits for it; a script is told which command waits.
+  // A user sees the installation and waits for it; a script gets the command that waits.
   if (server === undefined) {
     return await askForTools({ app, signal }, { isWhole: isWhole || isTerminal() });
   }
@@ -181,14 +181,14 @@ export async function prepare(
 }
 
 /**
- * Asks servers for their tools, all or one. It never throws if a server fails: the server's state
- * holds the reason.
+ * Asks servers for their tools, all or one. It never throws if a server fails: the server's state has
+ * the reason.
  */
 export async function askForTools(
   { app, signal }: Pick<CommandContext, "app" | "signal">,
   options: { readonly only?: string; readonly isWhole?: boolean },
 ): Promise<void> {
-  // When the command ends, nobody waits any longer for an installation that still runs.
+  // When the command ends, it no longer waits for installations.
   const names = app.servers.states().filter(({ state }) => state === "unknown")
     .map(({ name }) => name);
   await withProgress(app, names, async () => {

@@ -8,7 +8,7 @@ import { SETUP_COMMANDS } from "./_setup_commands.ts";
 import { IN_WORKSPACE, JSON_OPTION, SERVER_COMMANDS } from "./_server_commands.ts";
 import type { CommandRow } from "./_command_row.ts";
 
-/** What each list of rules does. */
+/** The help of the command of each list of rules. */
 const RULE_DOES = {
   allow: "let tools run without a question",
   ask: "have tools ask you before each call",

@@ -1,6 +1,5 @@
 /**
- * `pml config`: shows the settings and what they cost in tokens, and changes them if the person
- * agrees.
+ * `pml config`: shows the settings and their costs in tokens, and changes them if the user agrees.
  *
  * @module
  */

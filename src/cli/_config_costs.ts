@@ -1,5 +1,5 @@
 /**
- * Measures what each way of listing tools costs a client, and shows it as a table.
+ * Measures the tokens of each way of listing tools, and shows them as a table.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
 import { defined } from "../core/json.ts";
 
-/** What one way costs; every figure is an estimate. */
+/** The costs of one way; every figure is an estimate. */
 export interface ModeCost {
   /** The name of the preset, or `now` for the present settings. */
   readonly name: string;

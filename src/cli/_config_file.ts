@@ -73,7 +73,7 @@ export async function agreed(
     readonly change: Change;
     /** What else the person has to know before the answer. */
     readonly said?: string | undefined;
-    /** What stands in the JSON beside the file and its change. */
+    /** The other members of the JSON output, next to the file and its change. */
     readonly about: object;
     /** Whether the value is only shown. */
     readonly json?: boolean | undefined;

@@ -20,7 +20,7 @@ import type { Setting } from "./_yaml_text.ts";
 /** The change that a preset makes. */
 export interface PresetPlan {
   readonly change: Change;
-  /** What a list costs before and after, and which values of the preset do not count. */
+  /** The costs of a list before and after, and the ignored values of the preset. */
   readonly said: string;
   readonly about: object;
 }
@@ -35,7 +35,7 @@ export async function writePreset(
   return await agreed(at, { ...await planOf(at.app, { preset, workspace }), json });
 }
 
-/** Returns what a preset would change in a file and in tokens. */
+/** Returns the changes of a preset in a file and in tokens. */
 export async function planOf(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },

@@ -14,7 +14,7 @@ import { agreed, type Change, changeOf } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 
-/** What has commands of its own, which show more before they write. */
+/** Settings with their own commands, which show more before they write. */
 const OTHERS: Readonly<Record<string, string>> = {
   permissions: "`pml allow`, `pml ask` or `pml deny`",
   mcpServers: "`pml add`",
@@ -51,7 +51,7 @@ function valueOf(text: string): JsonObject[string] {
   }
 }
 
-/** Throws what is wrong with the new text, before it is written. */
+/** Throws if the new text is invalid, before it is written. */
 async function mustBeReadable(
   app: App,
   { change: { text }, workspace, key }: {

@@ -116,7 +116,7 @@ Deno.test("config show says of each value where it comes from, and what of it is
   ) assert.equal(warnings.filter((warning) => said.test(warning)).length, 1, `${said}`);
 });
 
-Deno.test("config show tells what an untrusted file says, and that it counts for nothing", async () => {
+Deno.test("config show lists the settings of an untrusted file as ignored", async () => {
   const pml = '{"version": 1, "gateway": {"tools_exposure": "nonsense"}, "intent": "evil"}';
   await using house = await open({ pml, trusted: false });
   const { values, warnings } = await seen(house);
@@ -181,7 +181,7 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   assert.equal(again.change.diff, "");
 });
 
-Deno.test("A change of config.yaml keeps comments, line ends and the mark, and what is empty takes keys", async () => {
+Deno.test("a change of config.yaml keeps comments, line ends and the byte order mark, and fills empty sections", async () => {
   const yaml = "\uFEFF# mine\r\ngateway:\r\n  # none yet\r\nlimits: { call_ms: 5000 } # so\r\n";
   await using house = await open({ yaml });
   const path = join(house.home, "config.yaml");
@@ -205,7 +205,7 @@ Deno.test("A change of config.yaml keeps comments, line ends and the mark, and w
   );
 });
 
-Deno.test("A config.yaml that cannot take a key, or is a link, is left with what is so", async () => {
+Deno.test("a config.yaml that cannot get a key, or is a link, is not changed, with the reason", async () => {
   await using house = await open();
   const path = join(house.home, "config.yaml");
   const set = () => setForPerson(house.app, { keys: ["search", "model"], value: "m" });
@@ -237,7 +237,7 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
 
 const INTENT = [{ at: ["intent"], entry: 'a "web" app\n— 中文' }] as const;
 
-Deno.test("What is written into the workspace file keeps its comments and its trust", async () => {
+Deno.test("a change of the workspace file keeps its comments and its trust", async () => {
   const pml = '{\n  // mine\n  "version": 1,\n  "mcpServers": {"x": {"command": "x"}}, // end\n}\n';
   for (const trusted of [true, "listed"] as const) {
     await using house = await open({ pml, trusted });
@@ -282,7 +282,7 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   assert.ok(!await late.app.policy.store.isTrusted(join(late.ws, ".pml.json"), sha256(evil)));
 });
 
-Deno.test("pml config tells of what cannot be, and shows as JSON what it would write", async () => {
+Deno.test("pml config reports invalid values, and shows as JSON what it would write", async () => {
   await using house = await open();
   const typed = (words: readonly string[], more = {}) =>
     config({ app: house.app, signal }, { words, json: true, ...more });

@@ -1,5 +1,5 @@
 /**
- * Returns the settings of the gateway, where each value comes from, and what looks like a mistake.
+ * Returns the settings of the gateway, the source of each value, and likely mistakes.
  *
  * @module
  */
@@ -50,7 +50,7 @@ export function valuesOf(app: App): readonly Value[] {
   ];
 }
 
-/** Returns what each policy of the company says, and the servers that it forbids. */
+/** Returns each policy of the company, and the servers that it forbids. */
 export function policyValues(app: App): readonly Value[] {
   const { file, person, others } = app.loaded();
   const own = [...file?.servers ?? [], ...person.servers];

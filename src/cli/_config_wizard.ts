@@ -19,10 +19,10 @@ import { askForTools, type CommandContext, type Shown, type Typed } from "./_com
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-/** What the person said. */
+/** The user's answers. */
 export interface WizardAnswers {
   readonly client: ClientName | "other";
-  /** How many servers there are to be beside those that were measured. */
+  /** How many servers the user plans to add to those that were measured. */
   readonly planned: number;
   readonly intent: string | undefined;
 }
@@ -36,7 +36,7 @@ const TOOLS_MAX: Partial<Record<WizardAnswers["client"], number>> = {
   vscode: 128,
   windsurf: 100,
 };
-/** What a server adds on average, measured with a hundred real servers. */
+/** The average tools and tokens of a server, measured with a hundred real servers. */
 const TYPICAL = { tools: 13, tokens: 1_400 };
 const SERVERS_MAX = 10_000;
 

@@ -1,6 +1,6 @@
 /**
- * Logs how PML serves when it starts, and what the list of tools costs a client: at the start and
- * after each change of the settings.
+ * Logs how PML serves when it starts, and the tokens of the list of tools: at the start and after each
+ * change of the settings.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export const MANY_TOKENS = 10_000;
 /** Listing starts servers and counting takes time, so both wait until the first answers are out. */
 const LATER_MS = 1_000;
 
-/** Logs how this process serves, and what is wrong with the configuration. */
+/** Logs how this process serves, and the problems of the configuration. */
 export function logStart(app: App, on: string): void {
   const { workspace, gateway, ignored } = app.config();
   logWrong(app);
@@ -26,7 +26,7 @@ export function logStart(app: App, on: string): void {
   app.log.info(`Serving on ${on}`, { workspace, exposure: gateway.exposure });
 }
 
-/** Logs what is wrong with the configuration, but for what was wrong before. */
+/** Logs the new problems of the configuration. */
 function logWrong(app: App, before?: Config): void {
   const { warnings, problem } = app.config();
   for (const warning of warnings) if (!before?.warnings.includes(warning)) app.log.warn(warning);
@@ -36,8 +36,8 @@ function logWrong(app: App, before?: Config): void {
 }
 
 /**
- * Logs the exposure and its cost now, and again when the gateway's settings or the intent change.
- * Logs what becomes wrong with the configuration.
+ * Logs the exposure and its cost now, and again when the gateway's settings or the intent change. Logs
+ * new problems of the configuration.
  */
 export function followCost(app: App): Disposable {
   let known = app.config();

@@ -64,7 +64,7 @@ async function answerLines(
   }
 }
 
-/** Gives the lines of stdin one by one. */
+/** Yields the lines of stdin. */
 class DevInput {
   readonly #signal: AbortSignal;
   readonly #decoder = new TextDecoder();

@@ -1,5 +1,5 @@
 /**
- * Says what a module lacks, and what its author writes into which file to have it.
+ * Finds the permissions that a module lacks, and the change of a file that grants them.
  *
  * @module
  */
@@ -31,11 +31,11 @@ export interface GrantPlace {
   readonly granted: Grants | undefined;
 }
 
-/** What to write so that a call has what it lacks. */
+/** The changes that grant a missing permission. */
 export interface GrantAdvice {
   /** What `__meta__` has to ask for; undefined if it does. */
   readonly ask?: Grants | undefined;
-  /** The workspace file, and what it has to say; undefined if it says so. */
+  /** The grants for the workspace file; undefined if it has them. */
   readonly file?: string;
   readonly config?: unknown;
 }
@@ -57,7 +57,7 @@ export function missingIn(message: string): Missing | undefined {
   };
 }
 
-/** Returns what gives a call what it lacks. */
+/** Returns the changes that grant a missing permission. */
 export function adviceOn(
   { kind, item, isProtected }: Missing,
   { server, path, workspace, file, asked, granted }: GrantPlace,

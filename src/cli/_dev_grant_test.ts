@@ -24,7 +24,7 @@ const PLACE = {
   granted: { net: ["c.d"] },
 };
 
-Deno.test("missingIn() finds the permission that the message of an error tells of", () => {
+Deno.test("missingIn() finds the permission in the message of an error", () => {
   for (const [message, kind, item] of SAID) {
     const { kind: found, item: named } = missingIn(message) ?? {};
     assert.deepEqual([found, named], [kind, item], message);
@@ -32,7 +32,7 @@ Deno.test("missingIn() finds the permission that the message of an error tells o
   assert.equal(missingIn("No such file or directory"), undefined);
 });
 
-Deno.test("adviceOn() gives what the file lacks beside what it has, and what __meta__ lacks", () => {
+Deno.test("adviceOn() returns the missing grants of the file, merged with its own, and of __meta__", () => {
   const net = { kind: "net", item: "a.b", isProtected: false } as const;
   const config = {
     private_mcps: undefined,

@@ -1,5 +1,5 @@
 /**
- * The module that `pml dev` follows: checks it, and calls its tools through the one door.
+ * The module that `pml dev` follows: checks it, and calls its tools through the pipeline.
  *
  * @module
  */
@@ -70,7 +70,7 @@ export class DevModule {
     shown.show({
       event: "check",
       ...{ ok, ms: Date.now() - since, server, runs, tools },
-      // What it is granted is told when something is missing.
+      // Grants are reported when a permission is missing.
       checks: checks.filter(({ name }) => name !== "permissions"),
     });
     const last = this.#last;

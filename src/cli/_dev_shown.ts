@@ -1,5 +1,5 @@
 /**
- * Shows what happens to a module that is followed: as lines for a person, as JSON for a script.
+ * Shows the events of a followed module: as lines for a user, as JSON for a script.
  *
  * @module
  */
@@ -29,7 +29,7 @@ interface ShownCall {
   readonly ms: number;
   /** Whether the file was saved meanwhile, so that the code from before ran. */
   readonly stale: boolean;
-  /** What to write so that it has what it lacked. */
+  /** The changes that grant the missing permission. */
   readonly grant?: GrantAdvice | undefined;
 }
 
@@ -46,7 +46,7 @@ export type DevEvent =
     readonly ok: boolean;
     readonly ms: number;
     readonly server: string;
-    /** With what it runs. */
+    /** The permissions with which it runs. */
     readonly runs: string;
     readonly tools: readonly string[];
     readonly checks: readonly ShownFinding[];

@@ -107,7 +107,7 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
   };
 }
 
-/** Asks each registry what it offers. One that is down is no failure: what is cached still works. */
+/** Checks each registry. An unreachable one is no failure: cached entries still work. */
 async function registries({ app, signal }: CommandContext): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
     return [well("registry", "none is configured")];
@@ -236,7 +236,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   return [...replaced, ...states, ...silent, ...changed];
 }
 
-/** Tells which clients start PML, and which start servers past it. */
+/** Checks which clients start PML, and which start servers themselves. */
 async function clients(app: App): Promise<readonly Check[]> {
   return (await clientStates(app)).map(({ client, startsPml, others }): Check => {
     const name = `client ${client}`;
@@ -267,7 +267,7 @@ async function signIns(app: App): Promise<readonly Check[]> {
 /** This many searches are enough for an estimate. */
 const SEARCHES = 10;
 
-/** Estimates what a list and a search cost a client. */
+/** Estimates the tokens of a list and a search. */
 async function context(app: App): Promise<Check> {
   const { problem, gateway } = app.config();
   const name = "context";

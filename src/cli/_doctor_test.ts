@@ -5,7 +5,7 @@ import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { doctor } from "./_doctor.ts";
 
-Deno.test("doctor() tells a workspace file that cannot be trusted as one finding of many", async () => {
+Deno.test("doctor() reports a workspace file that cannot be trusted as one of many findings", async () => {
   const HOME = await Deno.realPath(await Deno.makeTempDir());
   try {
     const cwd = `${HOME}/ws`;
@@ -34,7 +34,7 @@ Deno.test("doctor() tells a workspace file that cannot be trusted as one finding
   }
 });
 
-Deno.test("doctor() tells which server wants which key and where it is, never its value", async () => {
+Deno.test("doctor() reports which server needs which key and its source, never its value", async () => {
   const HOME = await Deno.realPath(await Deno.makeTempDir());
   try {
     const cwd = `${HOME}/ws`;
@@ -64,7 +64,7 @@ Deno.test("doctor() tells which server wants which key and where it is, never it
   }
 });
 
-Deno.test("doctor() tells why search is lexical, and that it is so where a model cannot be used", async () => {
+Deno.test("doctor() reports why search is lexical, also if a model cannot be used", async () => {
   const HOME = await Deno.realPath(await Deno.makeTempDir());
   try {
     const cwd = `${HOME}/ws`;

@@ -1,6 +1,6 @@
 /**
- * Who may use this PML over HTTP: the person, and the identities of `config.yaml`. Each identity
- * has a PML of its own in this process: rules, servers, sandboxes, questions and tasks.
+ * The users of this PML over HTTP: its owner, and the identities of `config.yaml`. Each identity has
+ * its own PML in this process: rules, servers, sandboxes, questions and tasks.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export interface FacesOptions {
   readonly replica: Replica | undefined;
 }
 
-/** The PML of an identity, and what answers its requests. */
+/** The PML of an identity, and the endpoint for its requests. */
 interface Own {
   /** The hash of its token. */
   readonly token: string;
@@ -32,14 +32,14 @@ interface Own {
   readonly face: HttpFace;
 }
 
-/** What answers the requests of each. */
+/** The endpoints of all users. */
 export class Faces implements AsyncDisposable {
-  /** What answers the person. */
+  /** The endpoint of the owner. */
   readonly person: Promise<HttpFace>;
   readonly #options: FacesOptions;
   readonly #own = new Map<string, Promise<Own>>();
 
-  /** Opens the face of the person. Those of identities are opened by their first requests. */
+  /** Opens the endpoint of the owner. Those of identities are opened by their first requests. */
   constructor(options: FacesOptions) {
     this.#options = options;
     this.person = faceOf(options.app, { identity: null, replica: options.replica });
@@ -47,13 +47,13 @@ export class Faces implements AsyncDisposable {
     options.app.policy.onChange(() => this.#endRevoked());
   }
 
-  /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
+  /** Returns the endpoint for a header `Authorization`; undefined if there is none. */
   for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
     return this.of(sameHash(token, this.#options.token) ? null : token);
   }
 
-  /** Returns what answers the person, or who has the token of this hash; undefined for nobody. */
+  /** Returns the endpoint of the owner, or of the token with this hash; undefined if there is none. */
   async of(token: string | null): Promise<HttpFace | undefined> {
     const { policy } = this.#options.app;
     // A token may have been revoked where the watcher missed it.
@@ -99,7 +99,7 @@ export class Faces implements AsyncDisposable {
 
   #endRevoked(): void {
     const { person: { hash, path } } = this.#options.app.loaded();
-    // A mistake in the file revokes no identity: what runs goes on, and none is let in meanwhile.
+    // A mistake in the file revokes no identity: running ones continue, and none is added meanwhile.
     // guard: revoked-slip
     if (!hash && stampAt(path)) return;
     const identities = this.#identities();
@@ -146,7 +146,7 @@ function lookOf({ policy, closing, log }: App): () => void {
   };
 }
 
-/** Returns the limits of the door. */
+/** Returns the limits of an HTTP endpoint. */
 export function limitsOf(app: App): FaceLimits {
   const { connections, inputBytes, queuedBytes } = app.config().limits;
   return {

@@ -24,7 +24,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
   const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
-  // What is wrong with a capability says itself what to do.
+  // Errors of capabilities have their own hints.
   const hint = (args[0] === "capability" ? said : HINTS[code] ?? said)?.replace(
     "SERVER:TOOL",
     tool,
@@ -40,10 +40,10 @@ export function report(error: unknown, args: readonly string[]): number {
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
-/** What a subcommand does, and the least and the most words behind its name; by default as many. */
+/** The description of a subcommand, and the least and most words after its name; by default as many. */
 type Subcommand<T> = readonly [does: T, least: number, most?: number];
 
-/** Returns what the first word behind a command names. Throws `USAGE` for words that mean nothing. */
+/** Returns the subcommand that the first word names. Throws `USAGE` for unknown words. */
 export function named<T>(
   command: string,
   words: readonly string[],
@@ -70,8 +70,8 @@ export function unknownWords(
 }
 
 /**
- * Asks whether the nearest of the known names was meant: `before` it stands, or the text is
- * `otherwise` if none is near.
+ * Returns a question with the nearest of the known names, after the text `before`; `otherwise` if none
+ * is near.
  */
 export function meant(
   name: string,

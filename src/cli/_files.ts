@@ -62,7 +62,7 @@ export async function place(path: string, { text, mode, over }: FileContent): Pr
   }
 }
 
-/** Keeps a copy of a file beside it, which only this person can read, and returns its path. */
+/** Stores a private copy of a file next to it, and returns its path. */
 export async function backUp({ path, text }: TextFile): Promise<string> {
   const name = (number: number) => `${path}.backup${number === 0 ? "" : `.${number}`}`;
   let number = 0;
@@ -88,7 +88,7 @@ export function changed(before: string, after: string): readonly string[] {
   return [...old.map((line) => `- ${line}`), ...now.map((line) => `+ ${line}`)];
 }
 
-/** Returns what stands between the beginning and the end that two lists, or texts, have in common. */
+/** Returns the part between the common beginning and the common end of two lists or texts. */
 export function unlike<T extends string | string[]>(
   before: T,
   after: T,

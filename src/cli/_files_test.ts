@@ -77,7 +77,7 @@ Deno.test("backUp() takes the next free number, readable for this person alone",
   });
 });
 
-Deno.test("readInside() refuses links that lead out, and what is no file, without opening it", async () => {
+Deno.test("readInside() refuses links that lead out, and paths that are no files, without opening them", async () => {
   await withFolder(async (folder) => {
     const inner = `${folder}/inner`;
     await Deno.mkdir(`${inner}/folder`, { recursive: true });

@@ -1,6 +1,5 @@
 /**
- * `pml tools`, `pml search` and `pml why`: show servers and tools, and what the rules say about
- * them.
+ * `pml tools`, `pml search` and `pml why`: show servers and tools, and the decisions of the rules.
  *
  * @module
  */
@@ -80,7 +79,7 @@ function slow(servers: readonly { readonly name: string; readonly state: string 
   return `Not ready yet: ${names.join(", ")}. \`pml tools --refresh\` installs and waits for all`;
 }
 
-/** Finds tools by what they do. */
+/** Finds tools for a task. */
 export async function search(
   at: CommandContext,
   { words, server, limit = "10" }: Typed,
@@ -119,8 +118,8 @@ export async function search(
 }
 
 /**
- * Shows whether the rules allow a tool or a call, and which rule decides. Fails for one that is not
- * there, and shows all the same what the rules say of it.
+ * Shows whether the rules allow a tool or a call, and which rule decides. Fails for an unknown tool, for
+ * which it also shows the decision.
  */
 export async function why(
   at: CommandContext,
@@ -172,7 +171,7 @@ export async function why(
   };
 }
 
-/** Says that nobody has a server, or that it lists no such tool. */
+/** Returns the text that a server is unknown, or that it lists no such tool. */
 async function missingText(
   app: App,
   { server, own, state }: {
@@ -182,7 +181,7 @@ async function missingText(
   },
 ): Promise<string> {
   if (state === undefined) {
-    // Who has the name is known once the registries were asked for what they offer.
+    // The owner of the name is known after the registries were asked.
     await (await app.finder()).offered(server);
     return ownerOf(app, server) ? "" : `There is no server ${quoted(server)} here`;
   }
@@ -191,7 +190,7 @@ async function missingText(
   return state.state === "ready" ? meant(own, { known, before }) : "";
 }
 
-/** Returns what of a server and a tool the person approved, or what was pinned at first sight. */
+/** Returns the approvals of a server and a tool, or the pins of their first use. */
 async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string, string>>> {
   const { server, tool } = splitToolId(id);
   const pins = await app.pins();

@@ -34,7 +34,7 @@ export class FirstRoot implements Disposable {
     else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#keep());
   }
 
-  /** Wraps a face: a client that cannot be asked for its roots gets the default folder at once. */
+  /** Wraps a gateway: a client without roots gets the default folder at once. */
   facing(face: Face): Face {
     return {
       ...face,
@@ -79,9 +79,9 @@ export class FirstRoot implements Disposable {
     }
   }
 
-  /** Takes up what the person approved of registries in this workspace before. */
+  /** Loads the servers of registries that the user approved in this workspace. */
   async #takeUp(): Promise<void> {
-    // A broken lock is told by each call.
+    // Each call reports a broken lock.
     await this.#app.registries().catch((error) => this.#app.log.warn(error.message));
   }
 

@@ -1,5 +1,5 @@
 /**
- * Puts to the person on a terminal what a server asks while it works: a form, or a page to open.
+ * Asks the user on a terminal for a server during a call: a form, or a page to open.
  *
  * @module
  */
@@ -21,13 +21,13 @@ import { tell } from "./out.ts";
 const TEXT_MAX = 4_000;
 const LINE_MAX = 400;
 
-/** What can be done on a terminal, in the words of MCP. */
+/** The capabilities of a terminal, as those of a client. */
 const TERMINAL_CAN: JsonObject = { elicitation: { form: {}, url: {} } };
 
 /** One field of a form, as MCP defines it. */
 type Field = Readonly<Record<string, unknown>>;
 
-/** Returns what a call on a terminal has in the place of a client. */
+/** Returns the client of calls on a terminal. */
 export async function terminalForms({ app, signal }: CommandContext) {
   return await terminalWays(app, {
     able: TERMINAL_CAN,
@@ -35,7 +35,7 @@ export async function terminalForms({ app, signal }: CommandContext) {
   });
 }
 
-/** Asks the person, and returns the answer as a client gives it. */
+/** Asks the user, and returns the answer in the form of a client. */
 export async function askForm(
   { params }: { readonly params: JsonObject },
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import { COMMANDS } from "./_commands.ts";
 import type { CommandRow } from "./_command_row.ts";
 import { isPiped, printPlain } from "./_version.ts";
 
-/** What `--version` and `--help` are called, and what they do. */
+/** The names and descriptions of `--version` and `--help`. */
 export const OPTIONS = {
   version: ["-v, --version", "show the version"],
   help: ["-h, --help", "show this help"],
@@ -23,7 +23,7 @@ const HEAD = `Usage: pml [options] [command]
 
 One MCP server between your AI client and every tool
 `;
-/** What follows the commands. */
+/** The text after the commands. */
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
 
 Options of a command: pml COMMAND --help

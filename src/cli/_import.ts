@@ -32,7 +32,7 @@ import { keep } from "./_key.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
-/** What was found, and what would be done with it. */
+/** The found servers, and the planned changes. */
 interface Plan extends PickResult {
   readonly files: readonly ClientFile[];
   /** The errors of files that could not be read. */

@@ -126,8 +126,8 @@ export function canUndo(app: App, path: string): boolean {
 }
 
 /**
- * Finds the last edit of a file; `what` names it. Returns a text that says what an undo would do, and the function
- * that does it.
+ * Finds the last edit of a file; `what` names it. Returns a text that describes an undo, and the
+ * function that performs it.
  */
 export async function findUndo(
   app: App,
@@ -195,7 +195,7 @@ export async function make(
   { path, text, shown, mode = isTrustable(path) ? 0o644 : 0o600 }: {
     readonly path: string;
     readonly text: string;
-    /** What a workspace file brings, if the person is told that. */
+    /** The content of a workspace file, if it is shown to the user. */
     readonly shown?: readonly string[];
     readonly mode?: number;
   },
@@ -243,7 +243,7 @@ export async function textWith(
   return text;
 }
 
-/** Returns the value that a file holds; an empty object if there is no file. */
+/** Returns the parsed value of a file; an empty object if there is no file. */
 export async function valueIn({ path, found }: Target): Promise<unknown> {
   if (found === undefined) return {};
   if (!isTrustable(path)) return (await import("yaml")).parse(found.text);
@@ -262,7 +262,7 @@ function readDone(app: App, path: string): readonly ImportRecord[] {
   } catch {
     // Half a record is none.
   }
-  // A copy lies beside its file. No other file is put in its place, or removed.
+  // A copy is next to its file. No other file replaces it, or is removed.
   const isDone = (one: unknown) => {
     const { backup, before } = objectOf(one);
     // guard: undo-outside

@@ -64,7 +64,7 @@ async function within<T>(app: App, use: (app: App) => Promise<T>): Promise<T> {
   return await use(open);
 }
 
-Deno.test("addServers() keeps the comments of any .pml.json, and undoing gives the same bytes", async () => {
+Deno.test("addServers() keeps the comments of any .pml.json, and undoing restores the same bytes", async () => {
   await fc.assert(
     fc.asyncProperty(odd, async (text) => {
       const after = await roundTrip(text, true);
@@ -96,7 +96,7 @@ Deno.test("addServers() takes a second for a thousand servers, whatever the file
   }
 });
 
-Deno.test("addServers() keeps the comments of a config.yaml, and undoing gives the same bytes", async () => {
+Deno.test("addServers() keeps the comments of a config.yaml, and undoing restores the same bytes", async () => {
   const texts = [
     "",
     "# only this\n",

@@ -31,7 +31,7 @@ import { tell } from "./out.ts";
 
 const SERVE =
   `Run \`pml serve\` in this folder; it says where its token is. The client needs it in PML_TOKEN`;
-/** Where an editor finds what a workspace file may hold. PML itself never asks for it. */
+/** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
 /** Sets up the workspace, and the clients that the person names. A second run changes nothing. */
@@ -97,8 +97,8 @@ async function keepCloudKey(at: CommandContext): Promise<Step | undefined> {
 }
 
 /**
- * Offers to take over the servers that these clients start themselves. Returns what is left to say
- * of them, and of other clients.
+ * Offers to import the servers that these clients start themselves. Returns the remaining notes about
+ * them, and about other clients.
  */
 async function offered(
   { ask, dry, ...at }: Asking,
@@ -141,7 +141,7 @@ async function writeWorkspace(app: App, dry: boolean): Promise<Step> {
     return { path, changed: false, said: `is there already${but}` };
   }
   if (dry) return { path, changed: false, said: "would be created with the default rules" };
-  // A later question marks what is new since then.
+  // A later question marks changes since then.
   const shown = DEFAULT_TEXTS.allow.map(allowedLine);
   const made = { path, text: workspaceText(), shown };
   await app.policy.store.whileEditing(path, () => make(app, made));

@@ -31,7 +31,7 @@ import { place, readInside } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 
-/** The key of the cloud account, which has a file of its own. */
+/** The key of the cloud account, which has its own file. */
 export const CLOUD = "PML_API_KEY";
 const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
@@ -50,7 +50,7 @@ export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   return await does(at, { name, command, stdin });
 }
 
-/** What is typed behind the name of a subcommand. */
+/** The words after the name of a subcommand. */
 interface KeyWords {
   readonly name: string;
   readonly command: readonly string[];

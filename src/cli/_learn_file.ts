@@ -17,7 +17,7 @@ type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 interface Proposal {
   readonly path: string;
   readonly diff: string;
-  /** The change as text, or what the person has to write by hand. */
+  /** The change as text, or the text for the user to write by hand. */
   readonly text: string;
   /** Writes the change; undefined if there is none, or the server is defined in another file. */
   readonly write: (() => Promise<void>) | undefined;

@@ -1,5 +1,5 @@
 /**
- * `pml lock`: shows what is pinned and what differs from it, and pins it anew if the person agrees.
+ * `pml lock`: shows pins and differences from them, and updates pins if the user agrees.
  *
  * @module
  */
@@ -21,7 +21,7 @@ type Entry = State["lock"][string];
 /** Something to approve: the lines to show, and the function that pins it. */
 type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
 
-/** Shows the lock, checks it, or pins what the person agrees to. */
+/** Shows the lock, checks it, or updates pins if the user agrees. */
 export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
@@ -62,8 +62,8 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
 }
 
 /**
- * Compares the lock with what is there. It asks no person and starts no server, so it can run in
- * CI.
+ * Compares the lock with the present servers. It asks no question and starts no server, so it can run
+ * in CI.
  */
 async function check({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
@@ -116,7 +116,7 @@ async function update(
   return { value, text: lines.join("\n"), code: done.left.length === 0 ? 0 : 1 };
 }
 
-/** Shows what differs of one server, and pins what the person agrees to. */
+/** Shows the differences of one server, and updates its pins if the user agrees. */
 async function updateServer(
   at: CommandContext,
   { name, isGone, json }: {
@@ -179,7 +179,7 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
   const { lock, home } = await pins.state();
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
   if (pinned.length === 0 && pins.listedBy(name).length === 0) return [];
-  // A list that is known already may be from before. A failure is told by the server's state.
+  // A known list may be outdated. The server's state reports a failure.
   await unlessAborted(app.servers.lists.load(name).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);

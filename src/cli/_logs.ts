@@ -1,5 +1,5 @@
 /**
- * `pml logs`: shows what a server wrote to its standard error.
+ * `pml logs`: shows the standard error of a server.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * `pml memory`: shows what is remembered of the use of tools, or forgets it.
+ * `pml memory`: shows the memory of the use of tools, or clears it.
  *
  * @module
  */

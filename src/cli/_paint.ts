@@ -1,6 +1,6 @@
 /**
- * Colours and signs for a person at a terminal. `NO_COLOR` and a terminal without colours hold;
- * what is piped stays plain.
+ * Colours and signs for terminals. `NO_COLOR` and terminals without colours are respected; piped
+ * output stays plain.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export const paintReport: Paint = (text) =>
     return mark === "warn" ? styled("yellow", "!") : styled("green", "✔");
   }).replace(/^ {5}(\S.*)$/gm, (_, hint) => `  ${styled("dim", `→ ${hint}`)}`);
 
-/** Colours what the rules say of each tool. */
+/** Colours the decision of the rules about each tool. */
 export const paintVerdicts: Paint = (text) =>
   fitted(text).replace(/^( *\S+ +)(runs|asks|denied)(?= |$)/gm, (_, before, verdict) => {
     const colour = verdict === "runs" ? "green" : verdict === "asks" ? "yellow" : "red";

@@ -58,7 +58,7 @@ function isCommand(word: string | undefined): boolean {
   return Object.values(COMMANDS).flat().some(({ usage }) => usage.split(" ")[0] === word);
 }
 
-/** Makes the program that reads a command line. `start` is given what the command does. */
+/** Creates the parser of the command line. `start` receives the work of the command. */
 export function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Command {
   const program = new Command("pml")
     .version(VERSION, ...OPTIONS.version)

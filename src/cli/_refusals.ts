@@ -1,5 +1,5 @@
 /**
- * Has the log and the journal of `pml serve` tell of refused requests.
+ * Logs and records the refused requests of `pml serve`.
  *
  * @module
  */
@@ -8,10 +8,10 @@ import type { App } from "../app/app.ts";
 import type { JsonObject } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 
-/** How many refusals of a minute are told of one by one. Otherwise they would fill the journal. */
+/** How many refusals of a minute are recorded one by one, so that they cannot fill the journal. */
 const [MOST, MINUTE] = [60, 60_000];
 
-/** Tells of refused requests: of each, or of how many more there were in a minute. */
+/** Records refused requests: each one, or the number of further ones in a minute. */
 export class Refusals implements Disposable {
   readonly #app: App;
   #count = 0;
@@ -22,13 +22,13 @@ export class Refusals implements Disposable {
     this.#app = app;
   }
 
-  /** Tells of a refused request: its status and why. */
+  /** Records a refused request with its status and reason. */
   add(status: number, why: string): void {
     this.#minute ??= after(MINUTE, () => this[Symbol.dispose]());
     if (++this.#count <= MOST) this.#tell({ status, why });
   }
 
-  /** Tells of those that it has not told of. */
+  /** Records the remaining ones. */
   [Symbol.dispose](): void {
     this.#minute?.[Symbol.dispose]();
     this.#minute = undefined;
@@ -38,7 +38,7 @@ export class Refusals implements Disposable {
 
   #tell(about: JsonObject): void {
     this.#app.log.info("Refused a request", about);
-    // Who sent it is not known.
+    // The sender is unknown.
     const told = this.#app.callPath().then((path) => path.record("request refused", { about }));
     told.catch((error) => this.#app.log.warn(`${error}`));
   }

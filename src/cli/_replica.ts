@@ -50,7 +50,7 @@ function fileOf(app: App, path: string): string {
   return new TextDecoder("latin1").decode(bytes);
 }
 
-/** The path is not shown: somebody may have written the key itself there. */
+/** The error does not contain the path: the user may have written the key itself there. */
 function read(file: string) {
   try {
     return readRegular(file, { most: MOST_BYTES, links: true });

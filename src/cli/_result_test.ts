@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { textOf } from "./_result.ts";
 
-Deno.test("textOf() gives texts as they are, and a line for each other block", () => {
+Deno.test("textOf() returns texts unchanged, and a line for each other block", () => {
   const content = [
     { type: "text", text: "a\n" },
     { type: "audio", mimeType: "audio/wav", data: "AAEC" },

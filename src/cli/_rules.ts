@@ -19,8 +19,8 @@ const LISTS = ["allow", "ask", "deny"] as const;
 export type RuleList = typeof LISTS[number];
 
 /**
- * Returns the command that puts a rule into one list and takes it out of the two others. A server's
- * name alone stands for all of its tools.
+ * Returns the command that adds a rule to one list and removes it from the two others. The name of a
+ * server alone means all of its tools.
  */
 export function ruleCommand(list: RuleList) {
   return async (at: CommandContext, { words: [said = ""], workspace = false, json }: Typed) => {

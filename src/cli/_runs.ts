@@ -1,6 +1,6 @@
 /**
- * What runs each command, by the command's name. It is loaded when a command runs: help needs none
- * of it. Commands with much code of their own are loaded when one of them runs.
+ * The functions of the commands, by name. They are loaded when a command runs: help needs none of them.
+ * Large commands are loaded when one of them runs.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { memory } from "./_memory.ts";
 import { trust } from "./_trust.ts";
 import { update } from "./_update.ts";
 
-/** Runs a command with what the person typed. Returns the exit code. */
+/** Runs a command. Returns the exit code. */
 export type Run = (typed: Typed) => Promise<number>;
 
 type Command = Parameters<typeof inContext>[0];
@@ -41,7 +41,7 @@ const ALWAYS: Readonly<Record<string, Command>> = {
   ...later(["check"], () => import("./_check.ts")),
 };
 
-/** What runs each command. */
+/** The function of each command. */
 export const RUNS: Readonly<Record<string, Run>> = {
   ...withPml(USUAL),
   ...withPml(ALWAYS, { broken: true }),
@@ -55,7 +55,7 @@ export const RUNS: Readonly<Record<string, Run>> = {
   stdio: async () => (await import("./_stdio.ts")).stdio(),
 };
 
-/** Returns what runs commands with PML open. */
+/** Returns functions that run commands with PML open. */
 function withPml(
   commands: Readonly<Record<string, Command>>,
   options?: Parameters<typeof inContext>[1],

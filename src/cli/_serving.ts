@@ -1,5 +1,5 @@
 /**
- * What all commands that serve MCP have in common.
+ * The common parts of all commands that serve MCP.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import { asPmlError } from "../core/errors.ts";
 import { commandProcess } from "./command_process.ts";
 
 /**
- * Passes promise rejections that nobody handled to `tell`. Otherwise they would end the process
- * with all its calls.
+ * Passes unhandled promise rejections to `tell`. Otherwise they would end the process with all its
+ * calls.
  */
 export function caught(tell: (error: Error) => void): Disposable {
   const onLost = (event: PromiseRejectionEvent) => {

@@ -1,5 +1,5 @@
 /**
- * `pml` alone: says where the person stands, and what to do next.
+ * `pml` alone: shows the state of PML here, and the next step.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { VERSION } from "../core/version.ts";
 import { clientStates } from "./_client_setup.ts";
 import type { CommandContext, Shown } from "./_command_context.ts";
 
-/** Shows the workspace, the servers, the clients and what waits, and names the next step. */
+/** Shows the workspace, the servers, the clients and waiting approvals, and names the next step. */
 export async function status({ app }: CommandContext): Promise<Shown> {
   const { problem } = app.config();
   const { workspace: { root, found, file } } = app.loaded();

@@ -16,11 +16,11 @@ import { tell } from "./out.ts";
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
 const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
-/** How long nothing must come before what was typed counts as thrown away, in milliseconds. */
+/** How long the terminal must be quiet until earlier input is discarded, in milliseconds. */
 const QUIET_MS = 250;
 /** The same behind a key that means nothing: the rest of a word comes at the speed of a person. */
 const WORD_MS = 600;
-/** What the backspace and delete keys send. */
+/** The characters of the backspace and delete keys. */
 const RUB_OUT = ["\u007f", "\b"];
 
 /** Returns whether a person can be asked here. */
@@ -28,7 +28,7 @@ export function isTerminal(): boolean {
   return commandProcess().stdin.isTerminal() && commandProcess().stderr.isTerminal();
 }
 
-/** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. `also` tells of another way. */
+/** Throws `APPROVAL_REQUIRED` without a terminal. `also` is a text about another way. */
 export function needPerson(tried: string, also = "; `--json` only shows it"): void {
   if (isTerminal()) return;
   const command = ["pml", ...commandProcess().args].map((word) => shellWord(word)).join(" ");
@@ -41,16 +41,16 @@ export function needPerson(tried: string, also = "; `--json` only shows it"): vo
 interface ReplyOptions {
   /** Whether "always" is offered. */
   readonly always?: boolean;
-  /** Whether a yes holds once only, which the question then says. */
+  /** Whether a yes applies once only, which the question then shows. */
   readonly once?: boolean;
-  /** What a key that means nothing is answered with, behind the keys that do. */
+  /** The text after the valid keys, for an invalid key. */
   readonly pending?: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks for one key: y, n, or a where "always" is offered. Enter is no. What was typed before the
- * question is thrown away. Returns "cancelled" if the person stops.
+ * Asks for one key: y, n, or a where "always" is offered. Enter is no. Input from before the question is
+ * discarded. Returns "cancelled" if the user stops.
  */
 export async function askReply(
   message: string,
@@ -81,7 +81,7 @@ export async function askReply(
       tell(`\nPress y${always ? ", a" : ""} or n.${pending} `, { end: "" });
     }
   } finally {
-    // Who types the whole word does not type the rest into the next question, or the shell.
+    // If the user types a whole word, the rest must not answer the next question, or reach the shell.
     await dropTyped(signal);
     commandProcess().stdin.setRaw(false);
   }
@@ -97,14 +97,13 @@ export async function agrees(
   return await askReply(question, { signal }) === "Yes";
 }
 
-/** Has the person type a word to have something done. Returns whether they did. */
+/** Asks the user to type a word as a confirmation. Returns whether they did. */
 export async function isTyped(word: string, to: string, signal: AbortSignal): Promise<boolean> {
   return await askWord(`Type "${word}" and press Enter to ${to}`, signal) === word;
 }
 
 /**
- * Asks for one line; what was typed before the question is thrown away. Returns undefined if the
- * person stops.
+ * Asks for one line. Input from before the question is discarded. Returns undefined if the user stops.
  */
 export async function askWord(message: string, signal: AbortSignal): Promise<string | undefined> {
   if (commandProcess().stdin.isTerminal()) {
@@ -127,9 +126,9 @@ async function askLine(message: string, signal: AbortSignal): Promise<string | u
   return undefined;
 }
 
-/** Asks for one line without showing what is typed. */
+/** Asks for one line without showing the input. */
 export async function askSecret(message: string, signal: AbortSignal): Promise<string | undefined> {
-  // In raw mode the terminal neither shows nor interprets what is typed.
+  // In raw mode the terminal neither shows nor interprets the input.
   setRaw();
   try {
     await dropTyped(signal);
@@ -145,7 +144,7 @@ function setRaw(): void {
   commandProcess().stdin.setRaw(true, { cbreak: Deno.build.os !== "windows" });
 }
 
-/** Throws away what was typed, until nothing comes for a moment. The terminal must be in raw mode. */
+/** Discards input until the terminal is quiet for a moment. The terminal must be in raw mode. */
 async function dropTyped(signal: AbortSignal, quiet = QUIET_MS): Promise<void> {
   await takeTyped(signal);
   do await pause(quiet, signal); while ((await takeTyped(signal))?.length && !signal.aborted);

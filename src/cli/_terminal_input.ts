@@ -1,7 +1,7 @@
 /**
- * What is typed at the terminal, or comes on stdin. A terminal is looked at without waiting: what
- * was typed before a question is there when PML looks, however busy the machine is. A read that
- * waits in another thread could tell of it after the question.
+ * Reads the terminal, or stdin. A terminal is read without waiting: input from before a question is
+ * then there, however busy the machine is. A blocking read in another thread could return it after the
+ * question.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { closeSync, constants, openSync, readSync } from "node:fs";
 import { onAbort, pause, soon } from "../io/waiting.ts";
 import { commandProcess } from "./command_process.ts";
 
-/** How often PML looks for what was typed, in milliseconds. */
+/** How often PML reads the terminal, in milliseconds. */
 const LOOK_MS = 25;
 
-/** Returns what came since the last call: empty if nothing did, undefined if nothing more comes. */
+/** Returns the input since the last call; undefined at the end of the input. */
 export async function takeTyped(signal: AbortSignal): Promise<Uint8Array | undefined> {
   const file = openTerminal();
   if (file === undefined) return await takeStream(signal);
@@ -22,15 +22,15 @@ export async function takeTyped(signal: AbortSignal): Promise<Uint8Array | undef
     const length = readSync(file, bytes);
     return length === 0 ? undefined : bytes.subarray(0, length);
   } catch {
-    return new Uint8Array(); // EAGAIN; SIGHUP tells that the terminal is gone
+    return new Uint8Array(); // EAGAIN; SIGHUP reports that the terminal is gone
   } finally {
     closeSync(file);
   }
 }
 
 /**
- * Returns what comes next: undefined if nothing more does or the signal aborts, empty if only this
- * wait is over first.
+ * Returns the next input: undefined at its end or if the signal aborts, empty if only this wait is over
+ * first.
  */
 export async function nextTyped(
   signal: AbortSignal,
@@ -54,11 +54,11 @@ export function endInput(): void {
   commandProcess().stdin.readable.cancel().catch(() => {}); // it was closed already
 }
 
-/** Opens the terminal anew: what others share as stdin must go on to wait. */
+/** Opens the terminal separately: reads of stdin by other programs must stay blocking. */
 function openTerminal(): number | undefined {
   if (!commandProcess().stdin.isTerminal()) return undefined;
   try {
-    // Elsewhere, whoever opens /dev/stdin gets the file that waits.
+    // On other systems, /dev/stdin opens the same blocking file.
     const path = Deno.build.os === "linux" ? "/dev/stdin" : "/dev/tty";
     return openSync(path, constants.O_NOCTTY | constants.O_NONBLOCK); // O_RDONLY is 0
   } catch {
@@ -66,7 +66,7 @@ function openTerminal(): number | undefined {
   }
 }
 
-/** Reads what comes soon. What comes later is kept for the next call. */
+/** Reads the input that comes soon. Later input is kept for the next call. */
 async function takeStream(signal: AbortSignal): Promise<Uint8Array | undefined> {
   const reader = commandProcess().stdin.readable.getReader();
   using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // it was closed already

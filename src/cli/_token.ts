@@ -1,5 +1,5 @@
 /**
- * `pml token`: lets others use this PML over HTTP, each by a token and with rules of their own.
+ * `pml token`: lets others use this PML over HTTP, each with a token and separate rules.
  *
  * @module
  */

@@ -15,10 +15,10 @@ const TEXT_MAX = 2_000;
 const LINE_MAX = 400;
 const SIGNATURE_MAX = 100;
 const NAME_MAX = 40;
-/** What stands in a call to try for a value that nobody gave. */
+/** The placeholders of values in an example call. */
 const PLACE = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
 
-/** What PML itself says of a tool. */
+/** PML's own facts about a tool. */
 export interface ToolFacts {
   /** The name that clients see. */
   readonly id: string;
@@ -67,7 +67,7 @@ export async function toolPage(
   ].join("\n");
 }
 
-/** Returns a line with what a tool adds to what a model reads. */
+/** Returns a line with the tokens of a tool. */
 export function tokensLine(tokens: number): string {
   return `about ${tokens} tokens where a client lists it`;
 }
@@ -102,7 +102,7 @@ async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Ar
   return all.sort((one, other) => Number(other.isNeeded) - Number(one.isNeeded));
 }
 
-/** Returns what a tool returns, by its own schema or as it was observed. */
+/** Returns the type of a tool's results, by its own schema or as observed. */
 async function outputLines(app: App, tool: ToolDefinition, id: string): Promise<readonly string[]> {
   const { observedBy, typesOf } = await import("../app/app_workflow.ts");
   const [server = ""] = id.split(":");

@@ -1,6 +1,5 @@
 /**
- * `pml trust`: shows what the workspace file brings, asks the person, and keeps or takes back the
- * trust.
+ * `pml trust`: shows the content of the workspace file, asks the user, and stores or removes the trust.
  *
  * @module
  */
@@ -19,7 +18,7 @@ import { typedPath } from "./command_process.ts";
 
 type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
-/** Shows or changes what the person trusts. */
+/** Shows or changes the trust. */
 export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
   const { list = false, revoke = false, words: [file] } = typed;
   if (list && revoke || file !== undefined && !revoke) {
@@ -67,8 +66,8 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
 }
 
 /**
- * Returns the servers of registries that a rule allows by name and that nobody approved yet. A
- * registry that cannot be asked is told of, and its servers ask at their first use.
+ * Returns the servers of registries that a rule allows by name and that are not approved yet.
+ * Unreachable registries are reported, and their servers ask at their first use.
  */
 async function namedByRules(
   { app, signal }: CommandContext,
@@ -88,7 +87,7 @@ async function namedByRules(
         .unapproved(name, { signal, isAllowed: false, isNamed: true });
       if (unapproved !== undefined) found.push({ ...unapproved, name });
     } catch (error) {
-      // `pml doctor` alone tells of a registry that nobody configured.
+      // Only `pml doctor` reports the default registry.
       if (registries.every(({ isDefault }) => isDefault)) continue;
       tell(`warning: a rule allows ${quoted(name)}: ${asPmlError(error).message}`);
     }
@@ -97,8 +96,8 @@ async function namedByRules(
 }
 
 /**
- * Shows what is not approved yet, and stores the approval if the person says yes. Returns whether it
- * was given.
+ * Shows the parts without an approval, and stores the approval if the user answers yes. Returns whether
+ * they did.
  */
 export async function askUntrusted(
   { facts, accept }: Pick<Unapproved, "facts" | "accept">,

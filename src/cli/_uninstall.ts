@@ -1,5 +1,5 @@
 /**
- * `pml uninstall`: shows what PML keeps on this machine, and removes it if the person agrees.
+ * `pml uninstall`: shows PML's files on this machine, and removes them if the user agrees.
  *
  * @module
  */
@@ -16,8 +16,7 @@ import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /**
- * What PML writes into its home, by the name before the first dot. Anything else is somebody else's,
- * and stays.
+ * The files that PML writes into its home, by the name before the first dot. Other files stay.
  */
 const KEPT: Readonly<Record<string, string>> = {
   answered: "questions that were answered",
@@ -56,7 +55,7 @@ const KEPT: Readonly<Record<string, string>> = {
   windows: "open windows",
 };
 
-/** Shows what PML keeps, and removes it. */
+/** Shows PML's files, and removes them. */
 export async function uninstall(at: CommandContext, { json }: Typed): Promise<Shown> {
   const { app } = at;
   const { home } = app.config();
@@ -91,7 +90,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text ??
       `Remove the entry "pml" from the files of ${clients.join(", ")}`,
   ];
-  // The journal tells of that before it goes, and is not begun anew.
+  // The journal records this before it is removed, and is not created again.
   await (await app.callPath())[Symbol.asyncDispose]();
   // Before the files that name them.
   const left: string[] = [];
@@ -103,7 +102,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
       if (!isGone(error)) left.push(error.message);
     });
   }
-  // Another PML may have written there meanwhile what nobody was shown.
+  // Another PML may have written files that the user has not seen.
   const there = await namesIn(home);
   if (there.length === 0) await Deno.remove(home).catch(unlessGone);
   const lines = [
@@ -116,7 +115,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };
 }
 
-/** Returns the bytes of a file or a folder. What another PML removes meanwhile has none. */
+/** Returns the bytes of a file or a folder. Files that another PML removes meanwhile count 0. */
 async function bytesOf(path: string): Promise<number> {
   const { isDirectory = false, size = 0 } = infoAt(path) ?? {};
   if (!isDirectory) return size;

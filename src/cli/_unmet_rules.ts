@@ -18,7 +18,7 @@ export interface UnmetRule {
   readonly isNear: boolean;
 }
 
-/** Returns the rules of the person and the workspace that name nothing among what is known now. */
+/** Returns the rules of the user and the workspace that match no known server or tool. */
 export function unmetRules(app: App): readonly UnmetRule[] {
   const { config: { rules } } = app.policy.now;
   const lines = [...rules.deny, ...rules.ask, ...rules.allow];
@@ -26,7 +26,7 @@ export function unmetRules(app: App): readonly UnmetRule[] {
     .flatMap((line) => unmetRule(app, line) ?? []);
 }
 
-/** Returns what a rule does not name; undefined if it names something. */
+/** Returns the unknown name in a rule; undefined if it matches something. */
 export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | undefined {
   if (pattern.kind === "any") return undefined;
   const { server, text } = pattern;

@@ -1,5 +1,5 @@
 /**
- * `pml update`: says whether there is a newer PML, what changed in it, and how to install it.
+ * `pml update`: shows whether there is a newer PML, its changes, and how to install it.
  *
  * @module
  */

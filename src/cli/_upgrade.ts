@@ -54,7 +54,7 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
   };
 }
 
-/** Brings a server to the newest version of its package, after showing what changes. */
+/** Upgrades a server to the newest version of its package, after showing the changes. */
 export async function upgrade(
   at: CommandContext,
   { words: [server = ""], json }: Typed,
@@ -89,14 +89,14 @@ export function noPackage(
   return misnamed(what, name, { why, known, otherwise: "See `pml outdated`" });
 }
 
-/** What is upgraded. */
+/** An upgrade. */
 interface Upgrade {
   readonly own: ProgramDefinition;
   readonly found: Newest;
   readonly value: unknown;
 }
 
-/** Upgrades a command that names no version: the lock holds it. */
+/** Upgrades a command without a version: the lock contains it. */
 async function repinned(
   at: CommandContext,
   { own, found, value }: Upgrade,
@@ -152,7 +152,7 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   return { ...unchanged(), text: `${own.name} stays at ${found.named}` };
 }
 
-/** Says that it is done if the person pinned what is there now, or nothing differs. */
+/** Reports success if the user pinned the new version, or nothing differs. */
 async function compared(
   at: CommandContext,
   { own: { name }, found, value }: Upgrade,

@@ -11,7 +11,7 @@ export function version(): number {
   return printPlain(VERSION);
 }
 
-/** Returns whether what is printed goes to no terminal. */
+/** Returns whether standard output is no terminal. */
 export function isPiped(): boolean {
   return !Deno.stdout.isTerminal();
 }

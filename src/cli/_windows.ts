@@ -25,7 +25,7 @@ import { commandProcess } from "./command_process.ts";
 /** The options of `openWindows`. */
 export interface WindowsOptions {
   readonly app: App;
-  /** What answers the person over HTTP. */
+  /** The endpoint of the owner over HTTP. */
   readonly face: HttpFace;
 }
 
@@ -89,7 +89,7 @@ class Windows {
   /** Serves a connection until it ends. */
   take(socket: Duplex): void {
     const { app } = this.#options;
-    socket.on("error", () => {}); // its end is told
+    socket.on("error", () => {}); // the end event follows
     const isFull = this.#open.size >= app.config().limits.connections;
     if (isFull || this.#closing.signal.aborted) return void socket.destroy();
     const served: Promise<void> = this.#serve(socket).catch((error) => logError(app, error))
@@ -138,7 +138,7 @@ class Windows {
       pipes: pipesOf(socket),
       hello: (isModern) => app.hello(isModern),
       ...{ inputBytes, queuedBytes, unreadMs },
-      // One window holds no server up that others use.
+      // One window must not block servers that others use.
       onWaiting: (size) => {
         attached.unread = size;
         // guard: window-unread
@@ -166,7 +166,7 @@ class Windows {
     slowest?.socket.destroy();
   }
 
-  /** Returns the names of the variables that must be equal, beside PML's own. */
+  /** Returns the names of the variables that must be equal, besides PML's own. */
   #names(): readonly string[] {
     const { app } = this.#options;
     const config = app.config();

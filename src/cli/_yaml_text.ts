@@ -14,7 +14,7 @@ import { refused, uneditable } from "./_files.ts";
 export interface Setting {
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
-  /** Whether the entry has only members that are added to what is there. */
+  /** Whether the members of the entry are added to the present value. */
   readonly adds?: boolean;
 }
 
@@ -98,7 +98,7 @@ export async function withListItem(
   throw uneditable(path);
 }
 
-/** Returns the settings of single members that one setting stands for. */
+/** Splits a setting into settings of single members. */
 function eachOf({ at, entry, adds }: Setting): readonly Setting[] {
   if (!adds) return [{ at, entry }];
   return Object.entries(Object(entry)).map(([name, one]) => ({ at: [...at, name], entry: one }));
@@ -106,7 +106,7 @@ function eachOf({ at, entry, adds }: Setting): readonly Setting[] {
 
 function set(document: Document, { at, entry }: Setting): void {
   if (entry === undefined) return void (document.hasIn(at) && document.deleteIn(at));
-  // A section that holds only comments is null in YAML, and no value can be set in null.
+  // A section with only comments is null in YAML, and no value can be set in null.
   for (let depth = 1; depth < at.length; depth++) {
     const above = at.slice(0, depth);
     const empty = document.getIn(above, true);
@@ -139,8 +139,8 @@ function isNode(value: unknown): value is Node {
 }
 
 /**
- * Returns plain data with a value set, which is a member of its own whatever its name. It leaves
- * what is no object; the comparison then finds the difference.
+ * Returns plain data with a value set, also for a name such as `__proto__`. Values that are no objects
+ * stay unchanged; the comparison then finds the difference.
  */
 export function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];

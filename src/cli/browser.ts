@@ -16,8 +16,8 @@ const OPENERS: Partial<Record<typeof Deno.build.os, readonly [string, ...string[
 };
 
 /**
- * Opens a page, without a shell and with a program from outside the workspace, if there is one.
- * Nobody knows whether it shows the page.
+ * Opens a page, without a shell and with a program from outside the workspace, if there is one. It is
+ * unknown whether the program shows the page.
  */
 export function openInBrowser(address: string, loaded: LoadedConfig): void {
   const [name, ...args] = OPENERS[Deno.build.os] ?? ["xdg-open"];

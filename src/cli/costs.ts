@@ -1,6 +1,6 @@
 /**
- * What a client would pay in tokens for each way of showing tools, measured over the tools that are
- * there. Every figure is an estimate.
+ * The tokens that each way of showing tools costs a client, measured with the present tools. Every
+ * figure is an estimate.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { App } from "../app/app.ts";
 
-/** What a list costs. */
+/** The costs of a list. */
 export interface ListCost {
   readonly tools: number;
   readonly tokens: number;
 }
 
-/** What answers cost. */
+/** The costs of answers. */
 export interface AnswerCost {
   /** How many were measured. */
   readonly count: number;
@@ -27,7 +27,7 @@ export interface AnswerCost {
   readonly p95: number;
 }
 
-/** A tool, and the first line of what is said of it. */
+/** A tool, and the first line of its description. */
 interface Asked {
   readonly id: ToolId;
   readonly query: string;
@@ -40,7 +40,7 @@ const LISTED_MAX = 10;
 /** Longer lines are no query that anybody asks. */
 const QUERY_MAX = 300;
 
-/** Measures what clients would pay; nothing is told to any. */
+/** Measures the costs for clients. Sends nothing. */
 export class Costs {
   readonly #app: App;
 
@@ -49,7 +49,7 @@ export class Costs {
     this.#app = app;
   }
 
-  /** Returns what a list costs, without a query as clients ask for it. */
+  /** Returns the costs of a list, without a query as clients request it. */
   async list(options: GatewayOptions, query?: string): Promise<ListCost> {
     const tools = await (await this.#app.gateway()).exposed(options, { query });
     // With `full_proxy` the instructions of servers are in PML's.
@@ -67,12 +67,12 @@ export class Costs {
     return partOf(costs, 0.5);
   }
 
-  /** Returns what answers of `search` cost that look for the words of tools, at most so many. */
+  /** Returns the costs of answers of `search` for the words of tools, at most `most` tools. */
   async search(most = ASKED_MAX): Promise<AnswerCost> {
     return await this.#answers("search", most, ({ query }) => ({ query }));
   }
 
-  /** Returns what answers of `schema` for one tool cost. */
+  /** Returns the costs of answers of `schema` for one tool. */
   async schema(): Promise<AnswerCost> {
     return await this.#answers("schema", ASKED_MAX, ({ id }) => ({ tools: [id] }));
   }

@@ -61,7 +61,7 @@ export function toolsFor<T extends object>(app: App): T {
     if (result.isError === true) throw new ToolError(name, result);
     return outputOf(result);
   };
-  // The person names the type, which is that of what servers say.
+  // The caller names the type, which describes the servers' declarations.
   return byName((server) =>
     byName((tool) => (args?: JsonObject) => call(`${server}:${tool}`, args))
   ) as T;

@@ -13,7 +13,7 @@ import { type CommandProcess, commandProcess } from "./command_process.ts";
 /** Adds colours and signs to a text in which every control character is visible already. */
 export type Paint = (text: string) => string;
 
-/** Erases what a line of progress left behind the cursor, which it put at the line's beginning. */
+/** Erases the line of progress after the cursor, which is at the beginning of the line. */
 const ERASE = "\u001b[K";
 /** How wide a line of progress is where the terminal does not say its width. */
 const COLUMNS = 80;
@@ -46,7 +46,7 @@ export function tell(
   write(stderr, (stderr.isTerminal() ? erased(paint(fitted(shown))) : shown) + end);
 }
 
-/** Tells how far something is: in one line that the next one replaces, or a line each in a file. */
+/** Prints progress: in one line that the next one replaces, or a line each in a file. */
 export function tellProgress(text: string): void {
   const { stderr } = commandProcess();
   if (!stderr.isTerminal() || isPlain()) return tell(text);
@@ -66,7 +66,7 @@ export function harmless(text: string): string {
     .map((part, at) => at % 2 === 1 ? part : visible(part, Infinity)).join("");
 }
 
-/** Leaves a text as it is, for what is not PML's own. */
+/** Returns a text unchanged, for texts of others. */
 export function asItIs(text: string): string {
   return text;
 }
@@ -80,12 +80,12 @@ function isPlain(): boolean {
   return styleText("bold", "x", { stream: process.stderr }) === "x";
 }
 
-/** What is not broken: commands, which a person copies, and the keys of a question. */
+/** Parts without line breaks: commands, which users copy, and the keys of a question. */
 const WHOLE = /`[^`\n]*`|\bRun: .*|\[[yaN]\] \w+/g;
 
 /**
- * Breaks lines between words where the terminal is narrower. What follows is set in further than any
- * line begins, or stays in the last column of a list.
+ * Breaks lines between words where the terminal is narrower. Continuation lines are indented further
+ * than any line begins, or stay in the last column of a list.
  */
 export function fitted(text: string): string {
   const width = columns(Infinity);
@@ -116,7 +116,7 @@ function write(stream: CommandProcess["stderr"], text: string): void {
   try {
     for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
   } catch (cause) {
-    // The reader closed the pipe, as `head` does. If stderr fails, nobody can be told.
+    // The reader closed the pipe, as `head` does. A failure of stderr cannot be reported.
     if (cause instanceof Deno.errors.BrokenPipe || stream === commandProcess().stderr) return;
     throw new PmlError("USAGE", `Cannot write to stdout: ${cause}`, {
       hint: "Check where the output goes",

@@ -18,7 +18,7 @@ export async function prune(app: App): Promise<readonly string[]> {
   const { root } = app.loaded().workspace;
   const own = programsOf(servers);
   const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
-    // What this workspace defined once, and defines no more, is not named by its approval.
+    // The approvals of this workspace do not keep packages that it no longer defines.
     folder !== root || source !== "private" || own.some((one) => one.name === name)
   );
   return await prunePackages(home, [...own, ...pinned]);

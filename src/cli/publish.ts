@@ -1,6 +1,6 @@
 /**
- * Hands `pml publish` over to the program of the hub, which is a package of its own: what bundles
- * and signs is no part of PML.
+ * Passes `pml publish` on to the program of the hub, which is a separate package: bundling and signing
+ * are no part of PML.
  *
  * @module
  */
@@ -28,6 +28,6 @@ export async function publish(words: readonly string[]): Promise<number> {
 /** Makes the path of a file absolute, also where it is the value of an option. */
 function absolute(word: string): string {
   const [, option = "", path = ""] = /^(--[\w-]+=)?(.*)$/s.exec(word) ?? [];
-  // Of what is no file the hub says what is wrong.
+  // The hub reports paths that are no files.
   return targetAt(path)?.isFile ? option + resolve(path) : word;
 }

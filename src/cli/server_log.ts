@@ -1,5 +1,5 @@
 /**
- * Reads what is kept of a server's standard error.
+ * Reads the stored standard error of a server.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The ways from a call to the person at a terminal: what a server asks is judged as any call is.
+ * The client of calls on a terminal. Requests of servers pass the rules as any call does.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import { serverInput } from "../gateway/interaction/server_input.ts";
 import type { App } from "../app/app.ts";
 
 /**
- * Returns what a call has instead of a client. `put` asks the person, and `able` says in the words
- * of MCP what it can ask.
+ * Returns the client of a call on a terminal. `put` asks the user, and `able` has the capabilities of a
+ * client.
  */
 export async function terminalWays(
   app: App,
