@@ -1,6 +1,6 @@
 /**
- * Puts the house together: what holds, which servers there are, the face to clients, and the one
- * door, which is loaded when the first call comes.
+ * The parts of a running PML: the policy, the servers, the gateway, and the call path, which the first
+ * call loads.
  *
  * @module
  */
@@ -48,15 +48,15 @@ import type { RegistryServers } from "../servers/registries/registry_servers.ts"
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
 import type { OpenCapabilities } from "../workflow/capability_saving.ts";
 
-/** How a house is opened. */
+/** The options of `openApp()`. */
 export interface AppOptions extends Pick<CallPathOptions, "hasClient" | "stays"> {
   /** The folder that the process was started in. */
   readonly cwd: string;
-  /** The identity that it works for; the person unless told. */
+  /** The identity that it serves; by default the user. */
   readonly identity?: string | undefined;
-  /** What the environment says; read from the process unless given. */
+  /** The environment; by default that of the process. */
   readonly environment?: Environment;
-  /** Where lines of the log go; stderr unless told. */
+  /** Writes lines of the log; by default to stderr. */
   readonly write?: ((line: string) => void) | undefined;
 }
 
@@ -74,7 +74,7 @@ function withLayers(environment: Environment): Environment {
   return { confines, ...environment };
 }
 
-/** Opens the house: reads the configuration, starts nothing. */
+/** Reads the configuration and creates the parts. Starts nothing. */
 export async function openApp(options: AppOptions): Promise<App> {
   hideOwnProcess();
   const environment = withLayers(options.environment ?? readEnvironment());
@@ -110,12 +110,12 @@ export async function openApp(options: AppOptions): Promise<App> {
   );
   const app = new App({ ...options, policy, log, redactor, files, keys });
   keys.useOutside(async () => await (await import("../oauth/looked_up_keys.ts")).lookUpKeys(app));
-  // What the person approved of registries before is there from the start; a client may choose
-  // another folder than PML's own.
+  // Approved servers of registries are there from the start, unless the client may choose another
+  // folder.
   const { workspace: { root, found } } = policy.now.loaded;
   const mayMove = options.hasClient && found === "default";
   if (!mayMove && mayHaveAdopted(policy.now.config.home, root)) {
-    // A broken lock is told by each call.
+    // Each call reports a broken lock.
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();
@@ -132,15 +132,15 @@ async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
   await restrict(config.home, accessListOptions(loaded.environment));
 }
 
-/** The house: what the doors and the command line may use of it. */
+/** A running PML, as transports and commands use it. */
 export class App implements AsyncDisposable {
   /** Writes to stderr. */
   readonly log: Log;
-  /** What holds: the configuration, and what of it is trusted. */
+  /** The configuration, and the trusted part of it. */
   readonly policy: Policy;
   /** Finds the keys that servers want. */
   readonly keys: Keys;
-  /** What was counted since the start. */
+  /** The counts since the start. */
   readonly metrics: Metrics = new Metrics();
   /** The roots of the client of `pml stdio`. */
   readonly clientRoots: ClientRoots = new ClientRoots();
@@ -150,7 +150,7 @@ export class App implements AsyncDisposable {
     capabilities: () => this.servers.lists.able,
     approvalMs: () => this.config().limits.approvalMs,
   });
-  /** What waits for the client. */
+  /** The bytes that wait for the client. */
   readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */
   readonly catalog: Catalog = new Catalog();
@@ -168,7 +168,7 @@ export class App implements AsyncDisposable {
   spare: SpareKeeper | undefined;
   /** Resolves when calls may begin. */
   ready: Promise<unknown> = Promise.resolve();
-  /** What was there before the house. */
+  /** The parts that were created before. */
   readonly parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
   readonly #closing = new AbortController();
@@ -185,7 +185,7 @@ export class App implements AsyncDisposable {
   /** The servers of registries, once something is known of them. */
   #registries: RegistryServers | undefined;
 
-  /** Makes the house of its parts. */
+  /** Takes the parts that were created before. */
   constructor(parts: AppParts) {
     const { policy, log, keys } = this.parts = parts;
     this.keys = keys;
@@ -197,7 +197,7 @@ export class App implements AsyncDisposable {
       catalog: this.catalog,
       waitMs: () => this.config().limits.firstListMs,
       onChange: (list) => this.openGateway?.clients.listChanged(list),
-      onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // told by the call
+      onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // the call reports errors
       offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
     });
     this.directory = new Directory({
@@ -217,7 +217,7 @@ export class App implements AsyncDisposable {
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
       told = loaded;
-      // The person's own PML tells of it, because an identity may be gone by then.
+      // Only the user's PML logs it, because the PML of an identity may be closed by then.
       if (change === "configuration" && isNew && !loaded.identity) logApplied(this);
     });
   }
@@ -233,7 +233,7 @@ export class App implements AsyncDisposable {
     return this.#opening;
   }
 
-  /** The way of every call, with the questions and what runs servers; loaded by the first call. */
+  /** Returns the call path: the pipeline, approvals and the machine. The first call loads it. */
   callPath(): Promise<CallPath> {
     if (this.closing.aborted) return Promise.reject(ending("begin"));
     this.#path ??= this.ready.then(async () =>
@@ -242,19 +242,19 @@ export class App implements AsyncDisposable {
     return this.#path;
   }
 
-  /** What is remembered of the use of tools; loaded after the first call. */
+  /** Returns the memory of the use of tools. It is loaded after the first call. */
   memory(): Promise<UseMemory> {
     return this.#memory ??= import("./app_memory.ts").then(({ memoryOf }) => memoryOf(this));
   }
 
-  /** What runs plans and code; loaded by the first of them. */
+  /** Returns the runner of plans and code. The first of them loads it. */
   workflow(): Promise<Workflow> {
     return this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) =>
       workflowOf(this)
     );
   }
 
-  /** What the person saved; loaded where there is something, or when the first is saved. */
+  /** Returns the saved capabilities. They are loaded if there are some, or when the first is saved. */
   capabilities(): Promise<OpenCapabilities> {
     this.#openingCapabilities ??= import("./app_capabilities.ts").then(({ capabilitiesOf }) => {
       this.#capabilities = capabilitiesOf(this);
@@ -264,7 +264,7 @@ export class App implements AsyncDisposable {
     return this.#openingCapabilities;
   }
 
-  /** Looks at what the person saved, which another process may have changed. */
+  /** Reads the saved capabilities again, which another process may have changed. */
   async lookAtCapabilities(): Promise<void> {
     if (this.#capabilities !== undefined) this.#capabilities.capabilities.look();
     else if (mayHaveCapabilities(this.config().home)) await this.capabilities();
@@ -275,16 +275,16 @@ export class App implements AsyncDisposable {
     return this.#registries;
   }
 
-  /** Has the journal tell of requests whose answers the client did not read. */
+  /** Records requests whose answers the client did not read. */
   readonly lost = (requests: readonly string[]): void =>
     void this.#path?.then((door) => door.lost(requests), () => {});
 
-  /** Gives everything that was read. */
+  /** Returns the configuration as it was read. */
   loaded(): LoadedConfig {
     return this.policy.now.loaded;
   }
 
-  /** Gives the configuration that holds. */
+  /** Returns the current configuration. */
   config(): Config {
     return this.policy.now.config;
   }
@@ -294,7 +294,7 @@ export class App implements AsyncDisposable {
     return this.#registries?.wanted() ?? [];
   }
 
-  /** The MCP face, which is loaded with the SDK when it is first needed. */
+  /** Returns the gateway. It is loaded when it is first needed. */
   gateway(): Promise<Gateway> {
     this.#gateway ??= import("./app_gateway.ts").then(async ({ gatewayOf }) =>
       this.openGateway = await gatewayOf(this)
@@ -320,7 +320,7 @@ export class App implements AsyncDisposable {
     return this.#finder ??= import("./app_search.ts").then(({ finderOf }) => finderOf(this));
   }
 
-  /** Takes the level from which on clients want log messages; servers that start later are told then. */
+  /** Sets the log level of clients, also for servers that start later. */
   setLevel(level: string): void {
     this.level = level;
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
@@ -332,7 +332,7 @@ export class App implements AsyncDisposable {
     this.servers.lists.serve(able);
   }
 
-  /** What a client is told when it opens a connection. */
+  /** Returns PML's description of itself for the handshake. */
   hello(isModern = false): Hello {
     const { gateway } = this.config();
     const metaTools = listedMetaTools(gateway);
@@ -362,7 +362,7 @@ export class App implements AsyncDisposable {
     }
   }
 
-  /** What servers and tools were when they were first seen, or approved. */
+  /** Returns the pins: servers and tools as they were first seen, or approved. */
   async pins(): Promise<Pins> {
     this.#pins ??= import("../policy/pins.ts").then(({ pinsOf }) =>
       pinsOf(this.policy, (message) => this.log.warn(message))
@@ -370,19 +370,19 @@ export class App implements AsyncDisposable {
     return await this.#pins;
   }
 
-  /** Gives the servers of the files as they would be pinned now; nothing is started. */
+  /** Returns the identities of the servers of files, as they would be pinned now. Starts nothing. */
   async identities(): Promise<readonly ServerIdentity[]> {
     const own = (await this.callPath()).machine.identities();
     if (this.config().registries.length === 0) return own;
     return [...own, ...await (await this.registries()).identities()];
   }
 
-  /** Aborts when the house is closed. */
+  /** Aborts when PML is closed. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Follows changes of the configuration until the house is closed. */
+  /** Follows changes of the configuration until PML is closed. */
   watch(): void {
     const look = () => void this.lookAtCapabilities().catch((error) => this.log.warn(`${error}`));
     this.policy.watch(this.#closing.signal, look).catch((error) =>
@@ -411,7 +411,7 @@ export class App implements AsyncDisposable {
     sweepApprovals(home, { now: Date.now(), ttl: limits.approvalMs });
   }
 
-  /** Gives what checks values against schemas, which is loaded when it is first needed. */
+  /** Returns the checks of values against schemas, which are loaded when they are first needed. */
   schemas(): Promise<Schemas> {
     return this.#schemas ??= import("../calls/schemas.ts").then(({ Schemas }) => new Schemas());
   }
@@ -420,7 +420,7 @@ export class App implements AsyncDisposable {
     const { RegistryServers } = await import("../servers/registries/registry_servers.ts");
     const pins = await this.pins();
     const servers = new RegistryServers({ ...this.parts, pins, builtins: this.builtins });
-    // What it takes up is told at once.
+    // Its servers are listed at once.
     this.#registries = servers;
     await servers.open().catch((error) => {
       this.#registries = undefined;
@@ -430,7 +430,7 @@ export class App implements AsyncDisposable {
   }
 }
 
-/** Has the journal tell of a name that is no tool. */
+/** Returns a function that records an unknown name of a tool. */
 function unknownIn(name: string): (path: CallPath) => void {
   return (path) => path.record("unknown tool", { about: { name } });
 }

@@ -1,5 +1,5 @@
 /**
- * Opens the call path of a house. It is loaded, with all that runs servers, by the first call.
+ * Opens the call path. The first call loads it, with everything that runs servers.
  *
  * @module
  */
@@ -47,11 +47,11 @@ function onPin(
   if (event !== "stale") return;
   const { server, tool } = about;
   const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
-  log.warn(`${what} is not what was approved: its next call asks`, { server });
+  log.warn(`${what} is not the approved one: its next call asks`, { server });
   servers.lists.expire(server);
 }
 
-/** Has the journal tell when the configuration, or the trust in it, is another. */
+/** Records changes of the configuration and of the trust in it. */
 function recordChanges({ policy }: App, path: CallPath): void {
   const state = () => {
     const { loaded: { file, person }, config: { trusted, problem } } = policy.now;
@@ -67,7 +67,7 @@ function recordChanges({ policy }: App, path: CallPath): void {
   });
 }
 
-/** Returns what has calls remembered. The memory is loaded after the first call. */
+/** Returns the function that remembers calls. The memory is loaded after the first call. */
 function rememberedBy(app: App): CallPathOptions["onUse"] {
   let memory: UseMemory | undefined;
   return (used) => {
@@ -80,7 +80,7 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
   };
 }
 
-/** Returns what servers are told that a client can do. PML samples for it where that is wanted. */
+/** Returns the capabilities of the client for servers. PML adds sampling if it is configured. */
 function ableOf(app: App, able = app.servers.lists.able): JsonObject {
   return app.config().sampling === undefined ? able : sampling(able);
 }
@@ -91,7 +91,7 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
   sampling: { ...objectOf(able.sampling), tools: {} },
 }));
 
-/** Has the clients told what servers say; before there is a gateway there is no client either. */
+/** Returns the events of servers for clients. Before there is a gateway there is no client. */
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
     changed: (server, list) => app.servers.lists.changed(server, list),

@@ -1,5 +1,5 @@
 /**
- * Opens the capabilities of a house. It is loaded when the first is saved, or where there are some.
+ * Opens the saved capabilities. It is loaded if there are some, or when the first is saved.
  *
  * @module
  */
@@ -73,7 +73,7 @@ export function capabilitiesOf(app: App): OpenCapabilities {
   return { capabilities, saving };
 }
 
-/** Returns what is known of a tool that a capability calls; asks its server only if `isAsked`. */
+/** Returns the known definition of a tool that a capability calls; asks its server only if `isAsked`. */
 async function definitionOf(
   app: App,
   id: ToolId,
@@ -86,7 +86,7 @@ async function definitionOf(
     const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
     return server.kind === "unknown" && isElsewhere ? undefined : "gone";
   }
-  // To read what a server says of itself is to run it.
+  // Reading the list of a server runs its code.
   if (server.blocked() !== undefined) return undefined;
   try {
     const listed = server.list("tools");
@@ -101,7 +101,7 @@ async function definitionOf(
   }
 }
 
-/** Asks the person whether a capability is saved. Throws for a no, or if nobody can be asked. */
+/** Asks the user whether to save a capability. Throws for a no, or if no user can be asked. */
 async function ask(app: App, review: Review, { client, signal, actor }: Asking): Promise<void> {
   const { onQuestion } = client;
   const { id, hash, facts } = review;
@@ -121,10 +121,10 @@ async function ask(app: App, review: Review, { client, signal, actor }: Asking):
     record: ({ event }) => record(event),
     ask: async (question) => {
       if (onQuestion === undefined) {
-        throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": nobody can be asked here`);
+        throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);
       }
       return await onQuestion(question, signal).catch(async (error) => {
-        // Who saves it later does so by a command.
+        // It can be saved later by a command.
         const open = error?.detail?.approval;
         if (open !== undefined) await approvals.refuse(open).catch(() => {});
         throw error;
@@ -134,7 +134,7 @@ async function ask(app: App, review: Review, { client, signal, actor }: Asking):
   await record("saved");
 }
 
-/** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+/** Throws if code or a plan could not run. Runs nothing of it. */
 export async function assertRuns(
   app: App,
   capability: Pick<Capability, "kind" | "text">,

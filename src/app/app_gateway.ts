@@ -1,5 +1,5 @@
 /**
- * Opens the gateway of a house. It is loaded, with the SDK, when the gateway is first needed.
+ * Opens the gateway. It is loaded when the gateway is first needed.
  *
  * @module
  */

@@ -21,11 +21,11 @@ export function memoryOf(app: App): UseMemory {
   });
 }
 
-/** Returns what was observed of the results of the tools that are known. */
+/** Returns the observed types of the results of known tools. */
 export async function observedBy(app: App): Promise<Observed> {
   const memory = await app.memory();
   return (server, shown) => {
-    // A person may have changed what is shown. What was observed belongs to the tool itself.
+    // The user may have changed the shown definition. Observations belong to the tool's own definition.
     const entry = app.catalog.toolsOf(server).find(({ tool }) => tool.name === shown.name);
     const own = entry && app.catalog.get(entry.id)?.own;
     return entry && own && memory.observed(entry.id, own);

@@ -1,5 +1,5 @@
 /**
- * Opens what runs plans and code, and what answers intents. The first of them loads it.
+ * Opens the runner of plans, code and intents. The first of them loads it.
  *
  * @module
  */
@@ -27,7 +27,7 @@ import { observedBy } from "./app_memory.ts";
 
 export { observedBy };
 
-/** Opens what runs plans and code; starts nothing. */
+/** Opens the runner of plans and code. Starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   return new Workflow({
@@ -99,10 +99,10 @@ export function typesOf(
   return { args, output };
 }
 
-/** Looks at a call before it runs: whether its server is approved, and throws what is wrong. */
+/** Returns whether the server of a call is approved, before it runs. Throws if the call is invalid. */
 type CheckCall = (call: Call, open: ReadonlySet<string>) => Promise<boolean>;
 
-/** Opens what answers intents; starts nothing. */
+/** Opens the options of intents. Starts nothing. */
 function intentsOf(app: App, check: CheckCall): IntentsOptions {
   const { policy, catalog, servers } = app;
   return {
@@ -138,7 +138,7 @@ function intentsOf(app: App, check: CheckCall): IntentsOptions {
       using cancellation = Cancellation.of(signal);
       const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
       const asked = { ...about, cancellation, ...call };
-      // What is wrong with a call is no error: the model sees the plan.
+      // An invalid call is no error: the model sees the plan.
       return await check(asked, open).catch(() => false);
     },
   };

@@ -1,7 +1,6 @@
 /**
- * The call path: every call goes through these gates, whichever way it came, to the server behind
- * its name. The only file that ever holds the ungated call. It is loaded by the first call, so that
- * a start is soon over.
+ * Puts the pipeline of calls together, with the approvals, the servers and the journal. The first call
+ * loads it, so that a start is fast.
  *
  * @module
  */
@@ -61,15 +60,15 @@ import type { Sampler } from "../sampling/sampler.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
 import { factsOf } from "../calls/server_requests.ts";
 
-/** What the call path stands in. */
+/** The options of `CallPath`. */
 export interface CallPathOptions extends ServerOpenerOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
-  /** Is told of each call that reached its server. */
+  /** Is called for each call that reached its server. */
   readonly onUse?: (used: UsedTool) => void;
 }
 
-/** The way of every call, and what it needs: questions, servers, the journal. */
+/** The pipeline of every call, with its approvals, servers and journal. */
 export class CallPath implements AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
@@ -79,7 +78,7 @@ export class CallPath implements AsyncDisposable {
   readonly approvals: Approvals;
   /** Makes the rules of "Always". */
   readonly always: Always;
-  /** What runs and reaches servers. */
+  /** Runs and reaches servers. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
   readonly logins: Logins;
@@ -142,12 +141,12 @@ export class CallPath implements AsyncDisposable {
     this.ahead = new Ahead({ ...asking, look, schemas, leave });
   }
 
-  /** Opens what the directory lists. */
+  /** Opens a listed server. */
   open(listing: Listing): Promise<Server> {
     return this.#opener.open(listing);
   }
 
-  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  /** Leaves a question for `pml approve`, and returns the error that says so. */
   readonly leave = async (question: Question): Promise<PmlError> => {
     const left = await this.approvals.leave(question.handle);
     return approvalRequired(question, { left, workspace: this.#config().workspace });
@@ -160,7 +159,7 @@ export class CallPath implements AsyncDisposable {
     }
   }
 
-  /** Tries what calls need on this machine: the sandbox and the journal. */
+  /** Checks the sandbox and the journal on this machine. */
   async checks(): Promise<readonly Check[]> {
     return [
       ...await this.machine.checks(),
@@ -176,7 +175,7 @@ export class CallPath implements AsyncDisposable {
   /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.machine[Symbol.asyncDispose]();
-    // Each call has an end, and the journal tells it.
+    // The journal records the end of each call.
     await this.#capacity.over();
     await this.#options.pins.settled();
     this.#deadlines[Symbol.dispose]();
@@ -277,7 +276,7 @@ export class CallPath implements AsyncDisposable {
       arguments: isAll ? {} : shownArguments(call),
       ...defined({ members: call.members }),
       definition: hash,
-      // Who has another token is somebody else.
+      // Another token is another user.
       rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
       workspace: config.workspace,

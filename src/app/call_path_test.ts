@@ -56,7 +56,7 @@ Deno.test("callTool() runs the bytes that were compared, however often the file 
   }
 });
 
-Deno.test("What is fixed for a tool is sent where its code was another one only for a moment", async () => {
+Deno.test("fixed arguments are sent if the code of the tool was changed only for a moment", async () => {
   const good = integrityOf(new TextEncoder().encode(MODULE));
   let others = 0;
   const tools = { run: { arguments: { path: "fixed" } } };
@@ -155,7 +155,7 @@ Deno.test("a server that is not the pinned one is asked about before its definit
   assert.deepEqual([at.looks(), at.ran()], [0, []]);
 });
 
-Deno.test("A deny that appears while a call is looked at refuses it, whoever was asked meanwhile", async () => {
+Deno.test("a deny that appears during the checks of a call refuses it", async () => {
   const denies = (at: CallPathStage) => async () => await at.change(DENIED);
   // Before it is approved, and when its definition is loaded for the schema.
   const places = [
@@ -174,7 +174,7 @@ Deno.test("A deny that appears while a call is looked at refuses it, whoever was
   }
 });
 
-Deno.test("A deny that appears while a question is open refuses the call that was said yes to", async () => {
+Deno.test("a deny that appears while a question is open refuses the approved call", async () => {
   const atConsent: { change?: () => Promise<void> } = {};
   await using at = await openOracle({
     pml: FILE,
@@ -251,7 +251,7 @@ Deno.test("A deny that comes with a yes refuses the call, and nothing is started
   assert.deepEqual([at.ran(), at.looks()], [[], 0]);
 });
 
-Deno.test("A yes holds in a pass that begins anew for exactly what was shown", async () => {
+Deno.test("a yes applies in a new pass to exactly the call that was shown", async () => {
   const other = { ...FILE, permissions: { ask: ["far:*"] } };
   // Another version alone, and other rules.
   const changes = [
@@ -366,7 +366,7 @@ Deno.test("a draft is called in the place of the server with its name, while the
   await assert.rejects(stage.call("far", "ask"), { code: "PERMISSION_DENIED" });
 });
 
-Deno.test("A kind that nobody knows is one class: it is called, asked about, listed and found", async () => {
+Deno.test("a server of an unknown kind is called, asked about, listed and found", async () => {
   const manifest = { kind: "oracle", name: "delphi" };
   await using at = await openOracle({
     pml: { permissions: { deny: ["delphi:dark"] } },

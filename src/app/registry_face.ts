@@ -60,7 +60,7 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
   return savedIn(store.load(capabilityId(name)));
 }
 
-/** Reads the content of a capability. Throws a TypeError that says what is wrong. */
+/** Reads the content of a capability. Throws a TypeError with the problem. */
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("../workflow/saved_capability.ts");
   const { parseCapability } = await import("../servers/capability/capability.ts");
@@ -74,7 +74,7 @@ export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
 export interface Searched {
   /** The name of the server or the namespace. */
   readonly name: string;
-  /** What it is, if that was said. */
+  /** The description, if there is one. */
   readonly description?: string | undefined;
   /** The tools; of some only the name and a description are known. */
   readonly tools: readonly ToolDefinition[];

@@ -26,8 +26,8 @@ const NAMES = [
   ...namesOf(DENIED.global).map(([name]) => String.raw`${name}(?<=\bnew\s+\w+)`),
 ].join("|");
 /**
- * Matches comments and strings, because a name in them is not used. Each match reaches to the end
- * of what it has begun, so that no text is searched twice.
+ * Matches comments and strings, because a name in them is not used. Each match reaches to the end of
+ * the comment or string, so that no text is searched twice.
  */
 const TOLD = new RegExp(
   [

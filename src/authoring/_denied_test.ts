@@ -22,7 +22,7 @@ Deno.test("findDenied() finds all that the sandbox takes away, with the line", (
   }
 });
 
-Deno.test("findDenied() is not misled by what only looks like it", () => {
+Deno.test("findDenied() ignores names in comments, strings and members", () => {
   const quiet = [
     "// await fetch(x)",
     "/* new Worker(x)\n Deno.Command */",

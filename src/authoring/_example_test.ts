@@ -7,7 +7,7 @@ import { exampleOf, wrongOf } from "./_example.ts";
 const matches = (text: string, pattern: string) => new RegExp(pattern, "u").test(text);
 const NEVER = { matches: () => false };
 
-Deno.test("exampleOf() makes what the gateway's validator accepts", async () => {
+Deno.test("exampleOf() returns values that the gateway's validator accepts", async () => {
   const table: readonly (readonly [JsonObject, Json])[] = [
     [{ type: "object", required: ["a"], properties: { a: { type: "string" } } }, { a: "x" }],
     [{ type: "string", minLength: 5 }, "xxxxx"],
@@ -73,7 +73,7 @@ Deno.test("exampleOf() and wrongOf() agree with the validator on generated schem
   );
 });
 
-Deno.test("exampleOf() gives something for whatever a schema may be", () => {
+Deno.test("exampleOf() returns a value for any schema", () => {
   fc.assert(
     fc.property(fc.object(), (value) => {
       const schema = JSON.parse(JSON.stringify(value));

@@ -6,7 +6,7 @@
 
 import type { TextPlace } from "../core/errors.ts";
 
-/** One finding: what was checked, and the result. */
+/** The result of one check. */
 export interface Finding extends TextPlace {
   readonly name: string;
   readonly state: "ok" | "failed" | "warning";

@@ -11,7 +11,7 @@ import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../protocol/t
 import { metaComment, unexported } from "../servers/module/meta_comment.ts";
 import type { Say } from "./_finding.ts";
 
-/** The module that `__meta__` is in, and what it is checked against. */
+/** The module of a `__meta__`, and the context of its check. */
 export interface MetaPlace {
   readonly text: string;
   readonly path: string;

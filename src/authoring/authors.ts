@@ -1,5 +1,5 @@
 /**
- * Gives authors of modules their tools: a check of a module, and a registry of their own.
+ * The tools of authors of modules: the check of a module, and a registry.
  *
  * @module
  */
@@ -49,7 +49,7 @@ export class Authors {
   /** Returns the path of a module and those of the local files that it imports, directly or not. */
   async filesOf(path: string): Promise<readonly string[]> {
     const all = new Set([path]);
-    // A set also gives what is added while it is read.
+    // The loop also visits files that are added meanwhile.
     for (const file of all) {
       for (const specifier of await importedBy(file)) {
         if (/^\.\.?\//.test(specifier)) all.add(resolve(dirname(file), specifier));
@@ -82,6 +82,6 @@ async function importedBy(file: string): Promise<readonly string[]> {
     const { loading, types } = await findImports(new TextDecoder().decode(bytes), file);
     return [...types, ...loading.map(({ specifier }) => specifier)];
   } catch {
-    return []; // the check tells why it cannot be read
+    return []; // the check reports why it cannot be read
   }
 }

@@ -44,7 +44,7 @@ export interface ModuleReport {
   readonly permissions: Permissions;
 }
 
-/** A module that was checked, and what was read of it. */
+/** A checked module, and its metadata. */
 export interface CheckedModule {
   readonly report: ModuleReport;
   /** The bytes that were checked; undefined if the file cannot be read. */
@@ -74,7 +74,7 @@ export async function checkModule(path: string, options: CheckOptions): Promise<
   return { report: { file: path, ok, checks, tools, permissions: askedBy(tools) }, code, meta };
 }
 
-/** The checks of one module, and what they found. */
+/** The checks of one module, and their findings. */
 class ModuleCheck {
   readonly checks: Finding[] = [];
   tools: readonly CheckedTool[] = [];
@@ -95,7 +95,7 @@ class ModuleCheck {
       "syntax",
       (say) =>
         findImports(text, this.#path).catch(async (error) => {
-          // Deno says better what is wrong with a text that the lexer cannot read.
+          // Deno has a better error for a text that the lexer cannot read.
           if (await this.#load(text, say)) throw error;
         }),
     );

@@ -14,7 +14,7 @@ import { MODULE } from "../servers/module/kind.ts";
 import type { App } from "../app/app.ts";
 import { NOTHING_TO_APPROVE } from "../servers/approval_sources.ts";
 
-/** A module that is being written: what its file held when it was looked at. */
+/** A module that is being written, with the content of its file at one time. */
 export interface Draft {
   readonly name: string;
   readonly path: string;
@@ -22,8 +22,8 @@ export interface Draft {
 }
 
 /**
- * Has calls of this name go to a draft, through the same gates as all calls. It runs exactly these
- * bytes, with nothing granted: that is why nobody has to approve them. Without one, none do.
+ * Sends calls of this name to a draft, through the same checks as all calls. It runs exactly these
+ * bytes, without any grant, so that no approval is needed. Undefined removes the draft.
  */
 export async function takeDraft(app: App, draft: Draft | undefined): Promise<void> {
   const callPath = await app.callPath();
@@ -42,7 +42,7 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
     if (found === undefined) throw unknownTool(id, app.servers);
     return found;
   };
-  // As the directory has a name behind which there is nothing, but what runs it is known.
+  // The listing of an unknown name, with the kind of a module.
   const listing = { ...app.directory.at(name), kind: MODULE.name, checksArguments: false };
   const approval = { ...NOTHING_TO_APPROVE, text: () => "a module that you write, with no grant" };
   callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });

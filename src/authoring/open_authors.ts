@@ -8,7 +8,7 @@ import { Authors } from "./authors.ts";
 import type { App } from "../app/app.ts";
 import { exportedIn } from "../workflow/saved_capability.ts";
 
-/** Returns what looks at modules, and serves a folder of them. */
+/** Returns the tools of authors. */
 export async function authorsOf(app: App): Promise<Authors> {
   const config = () => app.config();
   const { schemas: checker } = await (await app.callPath()).machine.modules();

@@ -1,6 +1,6 @@
 /**
- * Asks about several calls ahead of their run, in one question for all of them: calls that no rule
- * allows, and servers that nobody has approved yet.
+ * Asks about several calls before their run, in one question for all of them: calls that no rule
+ * allows, and servers without an approval.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { keepsChanging, MAX_PASSES } from "./restart.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 import { readIn, trustSubject } from "../policy/trust_subject.ts";
 
-/** What an approval may still need after a yes: to read what was only named, and to install it. */
+/** How many rounds an approval may take after a yes: reading the code, and installing it. */
 const MOST_ROUNDS = 4;
 
 /** How long the others wait for a look at one call, in milliseconds. */
@@ -35,7 +35,7 @@ export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subje
   readonly ask: (question: Question) => Promise<Answer | undefined>;
 }
 
-/** Something to ask about a call, with what the person is shown of it. */
+/** An open question about a call, with its text. */
 interface Open {
   readonly call: ResolvedCall;
   readonly subject: Subject;
@@ -43,7 +43,7 @@ interface Open {
   readonly unapproved?: Unapproved;
 }
 
-/** What was shown of the calls that the person said yes to, and the files that held then. */
+/** The texts of the calls that the user approved, and the configuration at that time. */
 interface Said {
   readonly read: object;
   readonly shown: ReadonlyMap<string, Open>;
@@ -64,7 +64,7 @@ export async function askForAll(
     const left = calls.filter(({ callId }) => !tickets.has(callId));
     const looks = await paced(left, (call) => {
       const look = openOf(call, options);
-      // What was approved just now may have to be installed first.
+      // Approved code may have to be installed first.
       return said === undefined ? inTime(look) : look;
     });
     const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
@@ -76,7 +76,7 @@ export async function askForAll(
     const before = options.read();
     // guard: ask-all-yes
     await askPerson(opens, options);
-    // What changed while the person read was not shown.
+    // Changes while the user read were not shown.
     const isSame = options.read() === before;
     await acceptAll(opens, options);
     const shown = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
@@ -85,12 +85,12 @@ export async function askForAll(
   return tickets;
 }
 
-/** Waits for a look at a call. One at a server that hangs is given up: the call asks by itself. */
+/** Waits for the preflight of a call. After a timeout (a server that hangs) the call asks itself. */
 async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
   return await soon(look, LOOK_MS) ? await look : undefined;
 }
 
-/** Returns what is to be asked about a call; undefined if nothing, or if it cannot run anyway. */
+/** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
 async function openOf(given: Call, options: AskAllOptions): Promise<Open | undefined> {
   try {
     return await lookedAt(given, options);
@@ -119,8 +119,8 @@ async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | und
 }
 
 /**
- * Tells whether the person said yes to this call already. As at the gate, the question about a
- * server showed the call itself, and the yes covers nothing that came later.
+ * Returns whether the user has approved this call already. As in the checks, the question about a
+ * server showed the call itself, and the yes covers no later change.
  */
 function isCovered(
   { call, subject, unapproved }: Open,
@@ -157,7 +157,7 @@ export async function askPerson(
   if (first !== undefined) throw keepsChanging(first);
 }
 
-/** Saves what was approved: once where several calls of a question need the same. */
+/** Stores the approvals: once where several calls of a question need the same. */
 async function acceptAll(
   opens: readonly Open[],
   { record, approvals }: AskAllOptions,

@@ -39,7 +39,7 @@ function callsTo(...cities: readonly (string | number)[]): readonly Call[] {
   return cities.map((city) => callOf({ arguments: { city } }));
 }
 
-Deno.test("askForAll() asks once for several calls and gives each a ticket for itself alone", async () => {
+Deno.test("askForAll() asks once for several calls and returns an approval for each alone", async () => {
   await using at = await house({});
   at.state.trusted = true;
   const calls = callsTo("Oslo", "Rome", 1);
@@ -64,7 +64,7 @@ Deno.test("askForAll() refuses all calls on a no, and approves nothing", async (
   assert.equal(at.state.accepted, 0);
 });
 
-Deno.test("askForAll() asks about a server that nobody approved with its calls, and approves it once", async () => {
+Deno.test("askForAll() asks about an unapproved server with its calls, and approves it once", async () => {
   await using at = await house({ deny: ["weather:yesterday"] });
   const denied = callOf({ id: toolId("weather", "yesterday") });
   const calls = [...callsTo("Oslo", "Rome"), denied];

@@ -130,7 +130,7 @@ export class RunningCall {
     this.firstLook = this.#started + ms;
   }
 
-  /** Whether somebody is asked. A person takes the time that they take. */
+  /** Whether a user is being asked, who may take any time. */
   get isAsking(): boolean {
     return this.#asking > 0;
   }

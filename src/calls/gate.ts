@@ -110,8 +110,8 @@ export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
 }
 
 /**
- * Asks about calls in one question. Returns the question, or how the person said yes. Throws
- * APPROVAL_DECLINED for a no.
+ * Asks about calls in one question. Returns the question, or the kind of yes. Throws APPROVAL_DECLINED
+ * for a no.
  */
 export async function askAbout(
   calls: readonly Call[],

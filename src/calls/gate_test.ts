@@ -51,7 +51,7 @@ Deno.test("refuse() throws for a denied call, and lets others pass", () => {
   refuse(newCall());
 });
 
-Deno.test("judged() asks the rules, and overrides what a call says", () => {
+Deno.test("judged() uses the rules, and overrides the decision of a call", () => {
   for (const verdict of [ASK, DENY]) {
     assert.equal(judged(() => verdict, newCall({ verdict: ALLOW }), undefined), verdict);
   }

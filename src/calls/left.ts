@@ -20,14 +20,14 @@ const OTHERWISE: Partial<Record<ErrorCode, string>> = {
   WORKSPACE_UNTRUSTED: " (or `pml trust`)",
   APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
 };
-/** The codes of errors that list what changed. */
+/** The codes of errors that list changes. */
 const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
 /** How many lines of changes an error contains. */
 const FACTS_MAX = 20;
 /** How many characters of the changes stand in its message. */
 const WHY_MAX = 600;
 
-/** Returns the error that says what the person, and then the client, must do. */
+/** Returns the error with the steps for the user, and then the client. */
 export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";

@@ -92,7 +92,7 @@ export function endOf(
   return { kind: "end", callId, ...ending, ms };
 }
 
-/** Returns what the record of the end says of an outcome. */
+/** Returns the members of the end record for an outcome. */
 export function endOfOutcome(outcome: Outcome): CallEnd {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
@@ -104,7 +104,7 @@ export function endOfOutcome(outcome: Outcome): CallEnd {
   };
 }
 
-/** Returns what it says of a failure. The message is left out, because it may quote arguments. */
+/** Returns those for a failure. The message is left out, because it may quote arguments. */
 export function endOfError(error: unknown): CallEnd {
   return { outcome: "failed", code: asPmlError(error).code };
 }

@@ -89,7 +89,7 @@ function isResult({ content, isError = false, _meta = {} }: ToolResult): boolean
     content.every(isContentBlock);
 }
 
-/** Returns the error that tells a model what is wrong with its arguments. */
+/** Returns the error for a model with invalid arguments. */
 export function badArguments(name: string, definition: ToolDefinition, why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${why}`, {
     hint: `Call it as ${signatureOf(definition)}`,

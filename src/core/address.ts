@@ -30,8 +30,7 @@ const PUBLIC_IPV6 = "2000::/3";
 const PRIVATE_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
 /**
- * Returns whether a host is written as an IP address. An IPv6 address stands in brackets; a port
- * may follow.
+ * Returns whether a host is an IP address. An IPv6 address has brackets; a port may follow.
  */
 export function isLiteral(host: string): boolean {
   return /^[\d.]+(:\d+)?$|^\[/.test(host);
@@ -42,7 +41,7 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }
 
-/** Returns whether an IP address lies in one of these ranges, all of them of its own family. */
+/** Returns whether an IP address is in one of these ranges of the same family. */
 export async function isInRange(ip: string, ranges: readonly string[]): Promise<boolean> {
   const { BlockList, isIPv6 } = await import("node:net");
   const family = isIPv6(ip) ? "ipv6" : "ipv4";

@@ -46,7 +46,7 @@ Deno.test("isPrivate() lets nothing pass that a package for addresses calls anyt
   );
 });
 
-Deno.test("isLiteral() tells an address from a name", () => {
+Deno.test("isLiteral() distinguishes an address from a name", () => {
   for (const host of ["127.0.0.1", "[::1]", "1.1.1.1"]) assert.ok(isLiteral(host), host);
   for (const host of ["localhost", "api.example.com", "1.example.com"]) {
     assert.ok(!isLiteral(host), host);

@@ -10,7 +10,7 @@ export function fileSize(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 }
 
-/** Returns a number with what it counts: `1 tool`, `2 tools`. */
+/** Returns a number with its noun: `1 tool`, `2 tools`. */
 export function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }

@@ -14,7 +14,7 @@ export interface Refusal {
   readonly signal: AbortSignal;
 }
 
-/** The key `oauth` beside the URL of a server. */
+/** The key `oauth` next to the URL of a server. */
 export interface OAuthSettings {
   /** The id of a client that the person registered. */
   readonly client_id?: string | undefined;
@@ -26,11 +26,11 @@ export interface OAuthSettings {
   readonly redirect_port?: number | undefined;
 }
 
-/** What the requests to one server carry. It knows this server only. */
+/** The authorization of requests to one server. */
 export interface Authorization {
   /**
-   * Returns the value of the header `Authorization`; undefined if nobody signed in. Refreshes a
-   * token that expires soon.
+   * Returns the value of the header `Authorization`; undefined without a sign-in. Refreshes a token that
+   * expires soon.
    */
   header(signal: AbortSignal): Promise<string | undefined>;
   /**

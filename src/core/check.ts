@@ -19,8 +19,8 @@ export interface Check {
 }
 
 /**
- * Runs a check. `said` is the text for success, unless the attempt returns another one; a failure
- * gives the text of its error.
+ * Runs a check. `said` is the text for success, unless the attempt returns another one. A failure has
+ * the text of its error.
  */
 export async function check(
   name: string,

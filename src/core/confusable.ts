@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Characters that look alike in many typefaces, and the letter that stands for both. */
+/** Characters that look alike in many typefaces, and the letter that represents them. */
 const ALIKE: readonly (readonly [RegExp, string])[] = [
   [/rn/g, "m"],
   [/vv/g, "w"],

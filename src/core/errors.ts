@@ -64,8 +64,8 @@ export interface PmlErrorOptions {
 }
 
 /**
- * An error with a code of the closed list. The message says what PML tried and what went wrong. The
- * hint says what to do.
+ * An error with a code of the closed list. The message has the attempted action and the reason. The
+ * hint is one action.
  */
 export class PmlError extends Error {
   /** Always `PmlError`. */
@@ -77,7 +77,7 @@ export class PmlError extends Error {
   /** Facts for programs. */
   readonly detail: Readonly<Record<string, unknown>> | undefined;
 
-  /** Creates an error. The message says what PML tried and what went wrong. */
+  /** Creates an error. The message has the attempted action and the reason. */
   constructor(code: ErrorCode, message: string, options: PmlErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
@@ -86,7 +86,7 @@ export class PmlError extends Error {
   }
 }
 
-/** Makes the error of what PML gives up, or does not begin, because it ends. */
+/** Returns the error for work that PML stops, or does not begin, because it ends. */
 export function ending(what: string): PmlError {
   return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);
 }
@@ -167,7 +167,7 @@ function loadFailure(error: unknown): PmlError | undefined {
   );
 }
 
-/** What a system lacks, and what a person can do about it. */
+/** Missing resources of a system, and the hint for each. */
 const OF_SYSTEM: readonly (readonly [said: RegExp, hint: string])[] = [
   [/no space left|quota exceeded/i, "Free some space on that disk, then try again"],
   [/read-only file system/i, "Make that file system writable, then try again"],

@@ -1,6 +1,5 @@
 /**
- * The type of the guarded `fetch` that other rooms get: it follows no redirect and reaches only
- * allowed addresses.
+ * The type of the guarded `fetch`: it follows no redirect and reaches only allowed addresses.
  *
  * @module
  */

@@ -95,8 +95,7 @@ export function visibleLines(text: string, max: number): string {
 }
 
 /**
- * Returns a text with its second and later lines indented, so that nobody takes them for lines of
- * PML.
+ * Returns a text with its second and later lines indented, so that they do not look like lines of PML.
  */
 export function inset(text: string, max: number): string {
   return visibleLines(text, max).replaceAll("\n", "\n    ");
@@ -132,7 +131,7 @@ export function setMember(object: Record<string, Json>, name: string, value: Jso
   }
 }
 
-/** Returns an object's own member; undefined for what it inherits, such as `constructor`. */
+/** Returns an object's own member; undefined for inherited ones, such as `constructor`. */
 export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }

@@ -6,7 +6,7 @@ function excess(text: string): string | undefined {
   return excessOf(new TextEncoder().encode(text));
 }
 
-Deno.test("excessOf() counts values to the last one, in whatever a text holds them", () => {
+Deno.test("excessOf() counts all values, in objects and arrays of any depth", () => {
   // The list itself is a value.
   assert.equal(excess(`[${"0,".repeat(499_999)}0]`), undefined);
   for (const each of ["{},", "[],", '"",']) {
@@ -57,7 +57,7 @@ Deno.test("excessOf() ends whatever the bytes are", () => {
   for (const text of ['"', '"\\', "\\", '"x\\"']) excess(`${" ".repeat(30_000)}${text}`);
 });
 
-Deno.test("boundedJson() gives nothing for what is no JSON, or too much of it", () => {
+Deno.test("boundedJson() returns undefined for invalid JSON, and for too large JSON", () => {
   const read = (text: string) => boundedJson(new TextEncoder().encode(text));
   assert.deepEqual(read('{"a":[1]}'), { a: [1] });
   assert.equal(read("{"), undefined);

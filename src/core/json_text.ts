@@ -1,5 +1,5 @@
 /**
- * The texts of large results, so that a result that nobody changes is passed on as it came.
+ * The texts of large results, so that an unchanged result is passed on with its text.
  *
  * @module
  */
@@ -35,7 +35,7 @@ export function parseMessage(text: string): unknown {
   const [tail = "}"] = head === FIRST ? TAIL.exec(text.slice(-AROUND)) ?? [] : [];
   const said = text.slice(head.length, -tail.length);
   try {
-    // What parses by itself is one value, so what is around it are the other members.
+    // A text that parses is one value, so the text around it has the other members.
     const result: unknown = parseExact(said);
     const message = parseExact(`${head}null${tail}`);
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {

@@ -6,7 +6,7 @@ import { inOneLine, parseMessage, textOfResult } from "./json_text.ts";
 const LONG = JSON.stringify("x".repeat(5_000));
 const RESULT = `{"a": 1e999,  "text":${LONG}}`;
 
-Deno.test("parseMessage() remembers the text of a large result, wherever the id stands", () => {
+Deno.test("parseMessage() remembers the text of a large result, before or after the id", () => {
   const messages = [
     `{"jsonrpc":"2.0","id":"a","result":${RESULT}}`,
     `{"jsonrpc":"2.0","id":12,"result":${RESULT}}`,

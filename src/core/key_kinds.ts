@@ -9,8 +9,8 @@ import { textsIn } from "./json.ts";
 /** The text that replaces a secret. */
 export const REDACTED = "[redacted]";
 
-// Every repetition is bounded, or cannot begin within its own characters. So no text, however it
-// was made, can make the matching slow. What a pattern captures is kept.
+// Every repetition is bounded, or cannot begin within its own characters, so that no text can make the
+// matching slow. The captured part is not redacted.
 const PATTERNS: readonly RegExp[] = [
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g,
   /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|hf_|pypi-)[\w-]{16,}/g,

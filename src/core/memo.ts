@@ -1,5 +1,5 @@
 /**
- * Keeps the result of a function for as long as its argument exists. Bounds what is kept by a key.
+ * Caches the result of a function for as long as its argument exists, and bounded caches by key.
  *
  * @module
  */

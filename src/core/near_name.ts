@@ -1,5 +1,5 @@
 /**
- * Finds the name that somebody may have meant.
+ * Finds the known name that is nearest to an unknown one.
  *
  * @module
  */

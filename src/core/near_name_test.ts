@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { nearName } from "./near_name.ts";
 
-Deno.test("nearName() finds the name that somebody may have meant", () => {
+Deno.test("nearName() finds the nearest known name", () => {
   const names = ["filesystem", "git", "github", "x".repeat(100)];
   assert.equal(nearName("fliesystem", names), "filesystem");
   assert.equal(nearName("gihub", names), "github");

@@ -2,9 +2,8 @@
  * Parses JSON of others.
  *
  * V8 may read the name of a member that is written with an escape as another name, which it has
- * seen at that place before: after `{"a\\":1}`, it may read the name of `{"a\u0062":1}` as `a\`. So
- * whoever has both read could have a text mean one thing here and another thing elsewhere, or
- * another time.
+ * seen at that place before: after `{"a\\":1}`, it may read the name of `{"a\u0062":1}` as `a\`. An
+ * attacker who can send both could give a text two meanings.
  *
  * @module
  */
@@ -44,7 +43,7 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   return value;
 }
 
-/** Renames members, also of what is nested. The order stays, and the last of a name counts. */
+/** Renames members, also nested ones. The order stays, and the last of a name counts. */
 function rename(value: unknown, names: ReadonlyMap<string, string>): void {
   const open = [value];
   for (const one of open) {

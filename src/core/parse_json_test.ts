@@ -60,7 +60,7 @@ Deno.test("parseJson() parses every other text as JSON.parse does, and no more",
   );
 });
 
-Deno.test("parseJson() reads a name with an escape beside a text of any length", () => {
+Deno.test("parseJson() reads a name with an escape next to a text of any length", () => {
   for (const piece of ["x", '\\"', "\\\\", "\\u0000"]) {
     const long = piece.repeat(20_000_000 / piece.length);
     const value = parseJson(`{"t":"${long}","\\u0061":"${long}","b\\"":1}`);

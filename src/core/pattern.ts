@@ -12,7 +12,7 @@ import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts
 import { parseExact } from "./exact_json.ts";
 import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 
-/** The parts of MCP, beside tools, that a rule can name. */
+/** The parts of MCP, besides tools, that a rule can name. */
 export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
 
 /** A part of MCP that is not a tool. */
@@ -49,7 +49,7 @@ export interface NamedTool {
   readonly tool: string;
 }
 
-/** A parsed rule. `text` is what the person wrote. */
+/** A parsed rule. `text` is the rule as the user wrote it. */
 export type Pattern =
   | { readonly kind: "any"; readonly text: string }
   | { readonly kind: "server"; readonly text: string; readonly server: string }

@@ -16,12 +16,12 @@ export function referredIn(root: unknown, ref: string): unknown {
   return keys.slice(1).map(keyIn).reduce(schemaAt, root);
 }
 
-/** Returns the key that a part of a JSON pointer stands for. */
+/** Returns the key for a part of a JSON pointer. */
 export function keyIn(part: string): string {
   return part.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Returns what an object has under its own key. */
+/** Returns the value of an object's own key. */
 export function schemaAt(value: unknown, key: string): unknown {
   return isObject(value) ? memberOf(value, key) : undefined;
 }

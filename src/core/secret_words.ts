@@ -37,7 +37,7 @@ export function isCodeAddress(name: string): boolean {
   return isCode(name) && ADDRESS.test(name);
 }
 
-/** Returns a value as a person sees it: without what looks like a secret. */
+/** Returns a value for users: without parts that look like secrets. */
 export function withoutSecrets(name: string, value: string): string {
   if (isCodeAddress(name)) {
     return withoutKnownKeys(value).replace(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isSteering, variablesOf } from "./steering.ts";
 
-Deno.test("isSteering() knows what changes how programs run, in any case of letters", () => {
+Deno.test("isSteering() matches variables that change how programs run, in any case of letters", () => {
   const steering =
     "PML_API_KEY pml_home LD_PRELOAD DYLD_INSERT_LIBRARIES DENO_DIR NODE_OPTIONS NODE_PATH " +
     "NODE_TLS_REJECT_UNAUTHORIZED BUN_OPTIONS NPM_CONFIG_REGISTRY npm_config_key UV_INDEX " +

@@ -95,7 +95,7 @@ export function parseToolId(text: string): ToolId | undefined {
   if (at <= 0) return undefined;
   const server = plain.slice(0, at);
   const tool = plain.slice(at + (colon >= 0 ? 1 : 2));
-  // Who means a meta-tool must not send it to the cloud.
+  // A call of a meta-tool must not go to the cloud.
   const isMeta = server === "pml" && !isServerName(tool);
   return isServerName(server) && isToolName(tool) && !isMeta ? toolId(server, tool) : undefined;
 }
@@ -113,7 +113,7 @@ export function longName(id: ToolId): string {
 
 /**
  * Returns the name of a tool in `tools/list`. A name that is too long or has other characters is
- * shortened and ends in a hash of the whole id. The caller must remember which tool it stands for.
+ * shortened and ends in a hash of the whole id. The caller must remember the tool of such a name.
  */
 export function wireName(id: ToolId): string {
   const plain = plainName(id);

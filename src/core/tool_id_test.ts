@@ -54,7 +54,7 @@ Deno.test("pml names the cloud's own server, and nobody may call another so", ()
   }
 });
 
-Deno.test("serverSlug() gives a valid name or throws NAME_INVALID", () => {
+Deno.test("serverSlug() returns a valid name or throws NAME_INVALID", () => {
   assert.equal(serverSlug("GitHub"), "github");
   assert.equal(serverSlug("My  Server!"), "my-server");
   assert.equal(serverSlug("a___b...c"), "a_b.c");
@@ -101,7 +101,7 @@ Deno.test("isToolName() takes words, and between two of them one character of se
   }
 });
 
-Deno.test("wireName() fits what clients allow and tells different tools apart", () => {
+Deno.test("wireName() returns names that clients allow, different for different tools", () => {
   assert.equal(wireName(toolId("fs", "read_file")), "fs__read_file");
   const seen = new Map<string, string>();
   fc.assert(

@@ -22,7 +22,7 @@ export interface ToolSetting {
 export interface ToolSettings {
   /** The path of the file. */
   readonly file: string;
-  /** The settings by the tool's name in rules. `*` stands for all other tools. */
+  /** The settings by the tool's name in rules. `*` has those of all other tools. */
   readonly of: ReadonlyMap<string, ToolSetting>;
 }
 

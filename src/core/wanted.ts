@@ -1,6 +1,6 @@
 /**
- * What the values of a configuration must be, put together of small parts. Each says what is wanted
- * where a value is something else.
+ * Validators of the values of a configuration, composed of small parts. Each reports the expected type
+ * for a wrong value.
  *
  * A library of schemas is a third of a start, and 10 MB, for the few kinds of values that there are.
  *
@@ -16,19 +16,19 @@ export type Path = (string | number)[];
 /** Something that is wrong with a value. */
 export interface Issue {
   readonly path: Path;
-  /** What has to be there. */
+  /** The expected value, in words. */
   readonly wanted: string;
   /** For an unknown key: the keys that there are, as far as they have names. */
   readonly keys?: readonly string[];
 }
 
-/** A place in a value, and what hears of what is wrong there. */
+/** A place in a value, and the receiver of its problems. */
 export interface Place {
   readonly path: Path;
   readonly wrong: (issue: Issue) => void;
 }
 
-/** Returns whether a value is what is wanted, and tells everything that is wrong with it. */
+/** Returns whether a value is valid, and reports all of its problems. */
 export type Wanted<T> = (value: unknown, place: Place) => value is T;
 
 /** The type of the values that are wanted. */
@@ -94,7 +94,7 @@ export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
       : told(place, `an array of ${what}`);
 }
 
-/** Wants what one part wants, or an object as another wants it. What is wrong is told of the meant one. */
+/** Accepts a value of one validator, or an object of another. Reports problems of the matching one. */
 export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U> {
   return (value, place): value is T | U => (isObject(value) ? objects : part)(value, place);
 }
@@ -109,7 +109,7 @@ export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
   };
 }
 
-/** Wants what a part wants, and that it passes a test, for which the value of a key stands. */
+/** Accepts a value of a validator that also passes a test, which reads the value of a key. */
 export function also<T>(
   part: Wanted<T>,
   passes: (value: T) => boolean,

@@ -112,7 +112,7 @@ Deno.test("approved() refuses a denied call, also as the only check", async () =
   assert.throws(() => check(call), { code: "PERMISSION_DENIED" });
 });
 
-Deno.test("a call that nobody judged is asked about", async () => {
+Deno.test("a call without a decision is asked about", async () => {
   await using at = await fixture();
   const check = approved({
     approvals: at.approvals,

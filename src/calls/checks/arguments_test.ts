@@ -33,7 +33,7 @@ Deno.test("argumentsAreAcceptable() passes the arguments, the definition and the
   }
 });
 
-Deno.test("argumentsAreAcceptable() refuses what the schema refuses, also later", async () => {
+Deno.test("argumentsAreAcceptable() refuses arguments that the schema refuses, also later", async () => {
   const call = () => resolvedContext(newCall(), { definition: () => DEFINITION });
   const now = argumentsAreAcceptable({
     arguments: () => {
