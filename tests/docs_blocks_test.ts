@@ -7,7 +7,11 @@
 
 import assert from "node:assert/strict";
 import { basename, dirname } from "node:path";
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import { CommanderError } from "commander";
+import personJson from "../config/config.schema.json" with { type: "json" };
+import workspaceJson from "../config/pml.schema.json" with { type: "json" };
+import policyJson from "../config/policy.schema.json" with { type: "json" };
 import { NEEDED, typedOf } from "../hub/src/cli/_typed.ts";
 import config from "../deno.json" with { type: "json" };
 import { readFolder } from "../src/app/registry_face.ts";
@@ -16,6 +20,7 @@ import { makeProgram, searched } from "../src/cli/_program.ts";
 import { readCompany } from "../src/config/_company_file.ts";
 import { invalid, type Report } from "../src/config/_problem.ts";
 import { Scratch } from "../src/config/_scratch_test.ts";
+import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { parsePattern } from "../src/core/pattern.ts";
 import { type Block, blocksIn, pages } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -231,6 +236,33 @@ Deno.test("The module of the README passes its check and runs, by the lines of t
     assert.equal(code, 0, `${line}\n${stdout}${stderr}`);
     if (line === calls) assert.match(stdout, /"sky": ?"clear"/);
   }
+});
+
+Deno.test("PML and the JSON Schemas judge each block of JSON and YAML on a page alike", async () => {
+  const { parse } = await import("yaml");
+  const { parse: parseJsonc } = await import("jsonc-parser");
+  const validator = new AjvJsonSchemaValidator();
+  const files = [
+    [workspaceSchema, validator.getValidator(workspaceJson as object)],
+    [personSchema, validator.getValidator(personJson as object)],
+    [policySchema, validator.getValidator(policyJson as object)],
+  ] as const;
+  let count = 0;
+  for (const { page, language, text } of ALL.filter(isSettings)) {
+    const whole = text.trimStart().startsWith('"') ? `{${text}}` : text;
+    const value: unknown = language === "yaml" ? parse(text) : parseJsonc(whole);
+    const values = [value, { mcpServers: value }, { private_mcps: value }];
+    for (
+      const [one, [schema, accepts]] of values.flatMap((one) =>
+        files.map((file) => [one, file] as const)
+      )
+    ) {
+      const isValid = schema(one, { path: [], wrong: () => {} });
+      assert.equal(accepts(one).valid, isValid, `${page}:\n${text}`);
+      if (isValid) count++;
+    }
+  }
+  assert.ok(count > 20, `${count} valid files were found`);
 });
 
 Deno.test("Every block of settings on a page is one that PML takes", async () => {

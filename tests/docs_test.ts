@@ -6,20 +6,18 @@
 
 import assert from "node:assert/strict";
 import { dirname, join, relative } from "node:path";
-import { formatted, limitsPage } from "../tools/limits.ts";
+import { GENERATED, generated } from "../tools/generate.ts";
 import { pages } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
 
 const ROOT = repoFile(".");
 
-Deno.test("docs/limits.md is generated from the code", async () => {
-  const all = await pages();
-  assert.equal(
-    all["docs/limits.md"],
-    await formatted(await limitsPage()),
-    "run `deno task limits`",
-  );
-});
+for (const name of Object.keys(GENERATED)) {
+  Deno.test(`${name} is generated from the tables`, async () => {
+    const text = await Deno.readTextFile(repoFile(name));
+    assert.equal(text, await generated(name), "run `deno task generate`");
+  });
+}
 
 function anchorsOf(text: string): ReadonlySet<string> {
   const titles = [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => title);

@@ -81,7 +81,7 @@ Deno.test("docs/modules.md: every TypeScript has its types in order", async () =
 });
 
 Deno.test("docs/modules.md: every .pml.json fits its schema", () => {
-  const validate = new AjvJsonSchemaValidator().getValidator(schema);
+  const validate = new AjvJsonSchemaValidator().getValidator(schema as object);
   for (const { text } of BLOCKS.filter(({ language }) => language === "json")) {
     assert.ok(validate(JSON.parse(text)).valid, text);
   }

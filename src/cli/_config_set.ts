@@ -13,13 +13,7 @@ import { type JsonObject, memberOf, quoted } from "../core/json.ts";
 import { agreed, type Change, changeOf } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-
-/** Settings with their own commands, which show more before they write. */
-const OTHERS: Readonly<Record<string, string>> = {
-  permissions: "`pml allow`, `pml ask` or `pml deny`",
-  mcpServers: "`pml add`",
-  private_mcps: "`pml add`",
-};
+import { OTHER_COMMANDS } from "./_setting_keys.ts";
 
 /** Writes one setting into the person's `config.yaml`, or into the workspace file. */
 export async function setValue(
@@ -33,7 +27,7 @@ export async function setValue(
       "Write `pml config set limits.children 4`; null removes a setting",
     );
   }
-  const other = memberOf(OTHERS, first);
+  const other = memberOf(OTHER_COMMANDS, first);
   if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
   const value = valueOf(said.join(" "));
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];

@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { Company } from "./company.ts";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { FORBIDDEN, policySchema } from "./_schema.ts";
+import { FORBIDDEN, policySchema } from "./settings.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { crowdedRules, NO_RULES, type Rules, rulesOf } from "./rules.ts";
@@ -80,7 +80,7 @@ async function readPolicy(
   const read = await readDocument(path, {
     report: own,
     parse: parseYaml,
-    schema: () => Promise.resolve(policySchema),
+    schema: policySchema,
   });
   const { problems } = own;
   const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));

@@ -13,7 +13,7 @@ import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";
-import type { Path, Wanted } from "../core/wanted.ts";
+import { type Path, validated, type Wanted } from "../core/wanted.ts";
 import { exists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
@@ -36,8 +36,7 @@ export interface ConfigDocument<T> {
 export interface DocumentOptions<T> {
   readonly report: Report;
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined> | Syntax | undefined;
-  /** Returns the schema, which is loaded only if there is a file. */
-  readonly schema: () => Promise<Wanted<T>>;
+  readonly schema: Wanted<T>;
 }
 
 const MOST_PROBLEMS = 100;
@@ -86,8 +85,7 @@ async function read<T>(
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
     note(offset, { path: keys, ...said });
   };
-  const { validated } = await import("../core/wanted.ts");
-  const data = validated(value, { schema: await schema(), problem });
+  const data = validated(value, { schema, problem });
   if (data === undefined) return undefined;
   return {
     realPath,

@@ -12,7 +12,7 @@ import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.ts";
 import { addressProblem } from "../core/server_address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
-import { clientServersSchema } from "./_schema.ts";
+import { clientServersSchema } from "./settings.ts";
 import type { Issue } from "../core/wanted.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";

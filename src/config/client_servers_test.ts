@@ -6,7 +6,7 @@ import { listOf } from "../core/json.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { isPml, type PickResult, pickServers } from "./client_servers.ts";
 import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
-import { clientServersSchema } from "./_schema.ts";
+import { clientServersSchema } from "./settings.ts";
 import { environmentOf } from "./env.ts";
 
 const redactor = new Redactor();

@@ -165,7 +165,7 @@ const BAD: readonly object[] = [
   { hosts: [""] },
   { $schema: "x" },
 ];
-const validate = new AjvJsonSchemaValidator().getValidator(schema);
+const validate = new AjvJsonSchemaValidator().getValidator(schema as object);
 
 Deno.test("the parser and policy.schema.json accept and refuse the same policies", async () => {
   for (const [values, isGood] of [[GOOD, true], [BAD, false]] as const) {

@@ -48,7 +48,6 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
         applySemanticFilter: true,
         maxUnderlyingTools: 50,
         semanticThreshold: 0.6,
-        maxTokens: undefined,
         whitelistedTools: [],
         blacklistedTools: [],
       },

@@ -28,6 +28,9 @@ export const META_TOOLS: readonly MetaTool[] = [
 /** The content of `tools/list`. */
 export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
 
+/** All exposures, the smallest first. */
+export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
+
 /** The options of the exposure `hybrid`. Every other exposure is a fixed choice of these. */
 export interface HybridOptions {
   /** Whether the meta-tools are listed. */

@@ -14,6 +14,7 @@ import type { Path } from "../core/wanted.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import { workspaceSchema } from "./settings.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { disabledIn, serversOf } from "./servers.ts";
 
@@ -72,7 +73,7 @@ async function readWith(
   const read = await readDocument(path, {
     report,
     parse,
-    schema: async () => (await import("./_schema.ts")).workspaceSchema,
+    schema: workspaceSchema,
   });
   if (read === undefined) return undefined;
   const { said: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;

@@ -4,18 +4,23 @@
  * @module
  */
 
-import { type Exposure, type HybridOptions, META_TOOLS, type MetaTool } from "./exposure.ts";
+import {
+  type Exposure,
+  EXPOSURES,
+  type HybridOptions,
+  META_TOOLS,
+  type MetaTool,
+} from "./exposure.ts";
 import { defined, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
+import { defaultsOf, type Value } from "../core/wanted.ts";
 import type { Config } from "./config.ts";
-import { keyOf } from "./limits.ts";
+import { nameOf } from "./limits.ts";
+import { GATEWAY, HYBRID, type personSchema } from "./settings.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
-
-/** All exposures, the smallest first. */
-export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
 
 /** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
@@ -45,46 +50,8 @@ export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">
 /** The limits of the exposure `semantic`: how many tools it lists, and how well they must fit. */
 export const SEMANTIC = { most: 20, threshold: 0.7 };
 
-/** The default options. */
-export const DEFAULT_GATEWAY: GatewayOptions = {
-  name: "pml",
-  version: VERSION,
-  exposure: "meta_only",
-  hybrid: {
-    exposeMetaTools: true,
-    exposeUnderlyingTools: true,
-    applySemanticFilter: true,
-    maxUnderlyingTools: 50,
-    semanticThreshold: 0.6,
-    maxTokens: undefined,
-    whitelistedTools: [],
-    blacklistedTools: [],
-  },
-  metaTools: META_TOOLS,
-  prefix: true,
-  longNames: false,
-};
-
 /** The `gateway` section of a file, after the schema checked it. */
-export interface GatewaySection {
-  readonly name?: string;
-  readonly version?: string;
-  readonly tools_exposure?: string;
-  readonly meta_tools?: readonly string[];
-  readonly prefix?: boolean;
-  readonly long_names?: boolean;
-  readonly toolset?: string;
-  readonly hybrid?: {
-    readonly expose_meta_tools?: boolean;
-    readonly expose_underlying_tools?: boolean;
-    readonly apply_semantic_filter?: boolean;
-    readonly max_underlying_tools?: number;
-    readonly semantic_threshold?: number;
-    readonly max_tokens?: number;
-    readonly whitelisted_tools?: readonly string[];
-    readonly blacklisted_tools?: readonly string[];
-  };
-}
+export type GatewaySection = NonNullable<Value<typeof personSchema>["gateway"]>;
 
 /**
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
@@ -122,13 +89,19 @@ export function gatewayFrom(...said: readonly (GatewayOverrides | undefined)[]):
 }
 
 /** Takes every option of `hybrid` that is set, with patterns that were read. */
-function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
-  const options = Object.keys(DEFAULT_GATEWAY.hybrid).map((name) => {
-    const value = Reflect.get(said, keyOf(name));
-    return [name, Array.isArray(value) ? value.map((text) => parsePattern(text)) : value];
-  });
+function hybridOf(section: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
+  const options = Object.entries(section).map(([key, value]) => [
+    nameOf(key),
+    Array.isArray(value) ? value.map((text) => parsePattern(text)) : value,
+  ]);
   return defined(Object.fromEntries(options));
 }
+
+/** The default options. */
+export const DEFAULT_GATEWAY: GatewayOptions = {
+  version: VERSION,
+  ...gatewayOf({ ...defaultsOf(GATEWAY), hybrid: defaultsOf(HYBRID) }, () => {}),
+} as GatewayOptions; // the tables have a default for each other option
 
 /** Returns the settings on which lists of tools and questions to the person depend. */
 export const gatewaySettings = memoized((

@@ -15,7 +15,7 @@ import type { Company } from "./company.ts";
 import type { Config } from "./config.ts";
 import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { RATE } from "./_schema.ts";
+import { IDENTITY, RATE } from "./settings.ts";
 
 /** Somebody who may use this PML over HTTP. */
 export interface Identity {
@@ -87,7 +87,7 @@ function identitiesOf(
 ): ReadonlyMap<string, Identity> {
   return new Map(
     Object.entries(identities).map(([name, entry]) => {
-      const { token, permissions = {}, toolset, keys = true, rates = {} } = entry;
+      const { token, permissions = {}, toolset, keys = IDENTITY.keys.default, rates = {} } = entry;
       return [name, {
         ...{ name, token, keys },
         permissions: rulesOf(permissions, path),

@@ -8,7 +8,8 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import type { personSchema } from "./_schema.ts";
+import { MEMORY, PERSON, personSchema, SANDBOX, WORKFLOW } from "./settings.ts";
+import { isObject } from "../core/json.ts";
 import type { Value } from "../core/wanted.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
@@ -103,7 +104,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
   const read = await readDocument(path, {
     report,
     parse: async (text, note) => await (await import("./_syntax.ts")).parseYaml(text, note),
-    schema: async () => (await import("./_schema.ts")).personSchema,
+    schema: personSchema,
   });
   const warn = (said: string) => read?.warn(said);
   const said = read?.said ?? {};
@@ -136,21 +137,19 @@ async function settingsOf(
   said: Partial<PersonValues>,
   pathOf: (said: string) => string,
 ): Promise<PersonSettings> {
-  const { search, limits = {}, approvals, sandbox, journal = "required", memory = true } = said;
-  const { workflow, sampling, network, ask_for_keys = false, client_meta: clientMeta = [] } = said;
-  const { warm = false } = said;
+  const { search, limits = {}, approvals, sandbox, workflow, sampling, network, memory } = said;
   return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
-    osLayer: sandbox?.os_layer ?? "auto",
-    askForKeys: ask_for_keys,
-    journal,
-    memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
-    warm,
-    confidence: workflow?.confidence ?? 0.8,
+    osLayer: sandbox?.os_layer ?? SANDBOX.os_layer.default,
+    askForKeys: said.ask_for_keys ?? PERSON.ask_for_keys.default,
+    journal: said.journal ?? PERSON.journal.default,
+    memory: (isObject(memory) ? memory.enabled : memory) ?? MEMORY.enabled.default,
+    warm: said.warm ?? PERSON.warm.default,
+    confidence: workflow?.confidence ?? WORKFLOW.confidence.default,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
-    clientMeta,
+    clientMeta: said.client_meta ?? PERSON.client_meta.default,
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { personSchema } from "./_schema.ts";
+import { personSchema } from "./settings.ts";
 import { DEFAULT_GATEWAY, gatewayFrom } from "./gateway_options.ts";
 import { presets } from "./presets.ts";
 

@@ -6,6 +6,8 @@
  */
 
 import { parsePattern, type Pattern } from "../core/pattern.ts";
+import type { Value } from "../core/wanted.ts";
+import { type personSchema, SAMPLING } from "./settings.ts";
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
@@ -40,20 +42,7 @@ export interface SamplingSettings {
 }
 
 /** The section as the schema checked it. */
-export interface SamplingSection {
-  readonly provider: SamplingSettings["provider"];
-  readonly model: string;
-  readonly models?: readonly string[];
-  readonly base_url?: string;
-  readonly prefer?: "client" | "provider";
-  readonly max_tokens?: number;
-  readonly max_turns?: number;
-  readonly requests_per_minute?: number;
-  readonly tokens_per_day?: number;
-  readonly prices?: { readonly input_per_million: number; readonly output_per_million: number };
-  readonly money_per_day?: number;
-  readonly allowed_tool_patterns?: readonly string[];
-}
+export type SamplingSection = NonNullable<Value<typeof personSchema>["sampling"]>;
 
 const OWN = {
   anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },
@@ -62,22 +51,23 @@ const OWN = {
 
 /** Returns the settings that a section says, with defaults. */
 export function samplingOf(said: SamplingSection): SamplingSettings {
-  const { provider, model, models = [], base_url: url, prices } = said;
+  const { provider, model, base_url: url, prices } = said;
+  const tools = said.allowed_tool_patterns ?? SAMPLING.allowed_tool_patterns.default;
   const own = OWN[provider];
   return {
     provider,
     model,
-    models,
+    models: said.models ?? SAMPLING.models.default,
     baseUrl: (url ?? own.url).replace(/\/+$/, ""),
     isCompatible: url !== undefined,
     key: own.key,
     prefer: said.prefer,
-    maxTokens: said.max_tokens ?? 4_096,
-    maxTurns: said.max_turns ?? 8,
-    requestsPerMinute: said.requests_per_minute ?? 10,
-    tokensPerDay: said.tokens_per_day ?? 500_000,
+    maxTokens: said.max_tokens ?? SAMPLING.max_tokens.default,
+    maxTurns: said.max_turns ?? SAMPLING.max_turns.default,
+    requestsPerMinute: said.requests_per_minute ?? SAMPLING.requests_per_minute.default,
+    tokensPerDay: said.tokens_per_day ?? SAMPLING.tokens_per_day.default,
     prices: prices && { input: prices.input_per_million, output: prices.output_per_million },
     moneyPerDay: said.money_per_day,
-    tools: (said.allowed_tool_patterns ?? []).map((text) => parsePattern(text)),
+    tools: tools.map((text) => parsePattern(text)),
   };
 }

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
+import personJson from "../../config/config.schema.json" with { type: "json" };
 import schema from "../../config/pml.schema.json" with { type: "json" };
+import policyJson from "../../config/policy.schema.json" with { type: "json" };
+import { isObject } from "../core/json.ts";
+import type { Wanted } from "../core/wanted.ts";
 import { readFile as read } from "./_scratch_test.ts";
+import { personSchema, policySchema, workspaceSchema } from "./settings.ts";
 
 const SERVER = { command: "x" };
 const GOOD: readonly object[] = [
@@ -28,6 +33,7 @@ const GOOD: readonly object[] = [
       ],
     },
   },
+  { permissions: { allow: ["a:@method(skills/list)"] } },
   { private_mcps: { a: { type: "deno", path: "/abs/x.ts" } } },
   { private_mcps: { "My Server": { type: "stdio", install: { command: "x" }, confine: true } } },
   {
@@ -47,6 +53,7 @@ const GOOD: readonly object[] = [
     mcpServers: { a: { ...SERVER, timeout: 3, description: "", autoApprove: [], disabled: true } },
   },
   { mcpServers: { a: { type: "streamable-http", url: "https://x/" } } },
+  { mcpServers: { a: { url: "https://x/", oauth: { client_id: "b", redirect_port: 80 } } } },
   { mcpServers: { a: { url: "${BASE:-https://x}/mcp" }, b: { url: "http://x:${PORT}/" } } },
   // Only the server itself fails.
   { private_mcps: { a: { type: "http", url: "file:///etc/passwd" } } },
@@ -218,7 +225,7 @@ const BAD: readonly object[] = [
   { intent: "x".repeat(2001) },
 ];
 
-const validate = new AjvJsonSchemaValidator().getValidator(schema);
+const validate = new AjvJsonSchemaValidator().getValidator(schema as object);
 
 Deno.test("the parser and pml.schema.json accept the same good files", async () => {
   // The version may be missing.
@@ -239,3 +246,114 @@ Deno.test("the parser and pml.schema.json refuse the same bad files", async () =
     assert.equal(validate(value).valid, false, JSON.stringify(more));
   }
 });
+
+/** A `config.yaml` with every key but those that `.pml.json` has, too. */
+const PERSON: readonly object[] = [
+  {
+    limits: { call_ms: 1_000, inline_bytes: 0, heap_mb: 64 },
+    approvals: { channel: "page" },
+    ...{ ask_for_keys: true, journal: "best_effort", memory: false, warm: true },
+    sandbox: { os_layer: "landlock" },
+    mcpServers: {
+      a: { url: "https://x.y/", ca: "ca.pem", cert: "~/c.pem", key: "~/k.pem" },
+      b: { type: "sse", url: "https://x.y/", oauth: { client_id: "a", client_secret: "${B}" } },
+      c: { command: "x", env: { A: "b" }, tools: { t: { disabled: true } } },
+    },
+    grants: { a: { net: ["x.y"] } },
+    network: { proxy: "http://${A}:${B}@x.y:3128", no_proxy: ["*.x.y", "10.0.0.0/8", "::1/128"] },
+    search: { model: "~/model" },
+    workspaces: ["/a", "~/b"],
+    workflow: { confidence: 0.5 },
+    sampling: {
+      ...{ provider: "openai", model: "m", models: ["n"], base_url: "https://x.y/v1" },
+      ...{ prefer: "provider", max_tokens: 1, max_turns: 1, requests_per_minute: 1 },
+      ...{ tokens_per_day: 1, money_per_day: 0.5, allowed_tool_patterns: ["a:*"] },
+      prices: { input_per_million: 1.5, output_per_million: 0 },
+    },
+    toolsets: { small: ["a:b"] },
+    client_toolsets: { "Some client": "small" },
+    client_meta: ["a/b"],
+    identities: {
+      ci: { token: "0".repeat(64), permissions: { allow: ["a:*"] }, rates: { "a:b": "6/hour" } },
+      me: { token: "f".repeat(64), toolset: "small", keys: false },
+    },
+    serve: { sealing_key: "${KEY}", replica_address: "[::1]:80" },
+    oauth: {
+      client_metadata_url: "https://x.y/client.json",
+      issuer_hosts: { "https://x.y": ["z.y", "A.b:443"] },
+    },
+    telemetry: {},
+  },
+  { memory: { enabled: false }, network: { proxy: "http://x.y:80/" } },
+];
+const POLICY: readonly object[] = [
+  {
+    permissions: { ask: ["a:*"], deny: ["pml:*", "a:@method(x/y)"] },
+    forbid: ["stdio", "unconfined"],
+    registries: ["mcp+https://x.y"],
+    hosts: ["*.x.y", "[::1]", "X"],
+  },
+];
+/** Values that take the place of each value, of which many are wrong there. */
+const OTHERS = [
+  ...[null, true, 0, 1, -1, 1.5, 1e9, "", " ", "x", "X y", "a:b", "a:*", "a__b", "https://x.y"],
+  ...[
+    "http://x.y",
+    "http://u:p@127.0.0.1/",
+    "../x",
+    "-----",
+    "60/minute",
+    "\u0456",
+    "PML_X",
+    "*.x",
+  ],
+  ...["x\ny", "stdio", "http", "1.2.3.4:5", [], ["x"], [""], [1], {}, { x: 1 }, { enabled: 0 }],
+];
+
+/** Returns copies of a value, each with one change. */
+function* changed(value: unknown): Generator<unknown> {
+  yield* OTHERS;
+  if (Array.isArray(value)) {
+    for (const [index, one] of value.entries()) {
+      for (const other of changed(one)) yield value.with(index, other);
+    }
+  } else if (isObject(value)) {
+    yield { ...value, unknown_key: 1 };
+    for (const [key, one] of Object.entries(value)) {
+      const { [key]: _, ...rest } = value;
+      yield rest;
+      yield { ...rest, [`${key}x`]: one };
+      yield { ...rest, "-": one };
+      for (const other of changed(one)) yield { ...value, [key]: other };
+    }
+  }
+}
+
+const FILES: readonly (readonly [string, Wanted<unknown>, object, readonly object[]])[] = [
+  ["config/pml.schema.json", workspaceSchema, schema, GOOD],
+  ["config/config.schema.json", personSchema, personJson, [...GOOD.filter(isShared), ...PERSON]],
+  ["config/policy.schema.json", policySchema, policyJson, POLICY],
+];
+for (const [name, wanted, json, good] of FILES) {
+  Deno.test(`PML and ${name} accept the same values after any change of a good file`, () => {
+    const accepts = new AjvJsonSchemaValidator().getValidator(json);
+    let count = 0;
+    for (const file of good) {
+      assert.ok(isValid(wanted, file), JSON.stringify(file));
+      for (const value of changed(file)) {
+        const { valid, errorMessage } = accepts(value);
+        assert.equal(isValid(wanted, value), valid, `${JSON.stringify(value)}: ${errorMessage}`);
+        count++;
+      }
+    }
+    assert.ok(count > 500, `${count} values were compared`);
+  });
+}
+
+function isShared(file: object): boolean {
+  return isValid(personSchema, file);
+}
+
+function isValid(wanted: Wanted<unknown>, value: unknown): boolean {
+  return wanted(structuredClone(value), { path: [], wrong: () => {} });
+}

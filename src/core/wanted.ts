@@ -28,29 +28,68 @@ export interface Place {
   readonly wrong: (issue: Issue) => void;
 }
 
-/** Returns whether a value is valid, and reports all of its problems. */
-export type Wanted<T> = (value: unknown, place: Place) => value is T;
+/**
+ * The JSON Schema of a part. Its patterns are regular expressions, and `wanted` describes its values
+ * where no `description` does.
+ */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** A part of a schema: the check of a value, and the JSON Schema that accepts the same values. */
+export interface Wanted<T> {
+  /** Returns whether a value is valid, and reports each of its problems. */
+  (value: unknown, place: Place): value is T;
+  readonly schema: Schema;
+}
+
+/** A part with a default. */
+export type WithDefault<T> = Wanted<T> & { readonly default: T };
 
 /** The type of the values that are wanted. */
 export type Value<W> = W extends (value: unknown, place: Place) => value is infer T ? T : never;
 
-type Members = Readonly<Record<string, Wanted<unknown>>>;
+/** The keys of an object. */
+export type Members = Readonly<Record<string, Wanted<unknown>>>;
 type Said<R extends Members, O extends Members> =
   & { [K in keyof R]: Value<R[K]> }
   & { [K in keyof O]?: Value<O[K]> | undefined };
 
-/** Wants a value that passes a test. */
-export function leaf<T>(wanted: string, passes: (value: unknown) => boolean): Wanted<T> {
-  return (value, place): value is T => passes(value) || told(place, wanted);
+/** Wants a value that passes a test. The schema accepts the same values. */
+export function leaf<T>(
+  wanted: string,
+  passes: (value: unknown) => boolean,
+  schema: Schema = {},
+): Wanted<T> {
+  const check = (value: unknown, place: Place): value is T => passes(value) || told(place, wanted);
+  return Object.assign(check, { schema: { ...schema, wanted } });
 }
 
 /** Wants anything. */
-export const any = leaf<unknown>("", () => true);
+export const any = leaf<unknown>("any value", () => true);
 
 /** Wants one of some texts. */
 export function oneOf<const T extends string>(names: readonly T[]): Wanted<T> {
   const all: readonly unknown[] = names;
-  return leaf(`one of ${names.join(", ")}`, (value) => all.includes(value));
+  return leaf(`one of ${names.join(", ")}`, (value) => all.includes(value), { enum: names });
+}
+
+/** Returns a part whose schema has further keywords. */
+export function extended<T>(part: Wanted<T>, schema: Schema): Wanted<T> {
+  const check = (value: unknown, place: Place): value is T => part(value, place);
+  return Object.assign(check, { schema: { ...part.schema, ...schema } });
+}
+
+/** Returns a key of a table of settings: its values, a sentence about it, and its default. */
+export function setting<T>(part: Wanted<T>, description: string, value: T): WithDefault<T>;
+/** Returns a key without a default. */
+export function setting<T>(part: Wanted<T>, description: string): Wanted<T>;
+export function setting<T>(part: Wanted<T>, description: string, value?: T): Wanted<T> {
+  return Object.assign(extended(part, { description, default: value }), { default: value });
+}
+
+/** Returns the defaults of the keys that have one. */
+export function defaultsOf(members: Members): Readonly<Record<string, unknown>> {
+  const all = Object.entries(members).map(([key, { schema }]) => [key, schema.default]);
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
 /** Wants an object with required and optional keys, and no others. */
@@ -60,7 +99,7 @@ export function object<R extends Members, O extends Members>(
 ): Wanted<Said<R, O>> {
   const members = new Map(Object.entries({ ...required, ...optional }));
   const keys = [...members.keys()];
-  return (value, place): value is Said<R, O> => {
+  const check = (value: unknown, place: Place): value is Said<R, O> => {
     if (!isPlain(value)) return told(place, "an object");
     const known = [...members].map(([key, member]) => {
       const said = value[key];
@@ -70,11 +109,18 @@ export function object<R extends Members, O extends Members>(
       .map((key) => told(inside(place, key), `one of ${keys.join(", ")}`, keys));
     return [...known, ...others].every(Boolean);
   };
+  const properties = Object.fromEntries([...members].map(([key, { schema }]) => [key, schema]));
+  return Object.assign(check, {
+    schema: {
+      ...{ type: "object", wanted: "an object", properties, additionalProperties: false },
+      ...Object.keys(required).length > 0 && { required: Object.keys(required) },
+    },
+  });
 }
 
 /** Wants an object with keys of one kind and values of one kind. */
 export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<string, T>> {
-  return (value, place): value is Record<string, T> => {
+  const check = (value: unknown, place: Place): value is Record<string, T> => {
     if (!isPlain(value)) return told(place, "an object");
     const wrong = ({ path, wanted }: Issue) => place.wrong({ path, wanted, keys: [] });
     return Object.entries(value).map(([name, one]) => {
@@ -84,40 +130,67 @@ export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<s
       return key(name, { ...at, wrong }) && item(one, at);
     }).every(Boolean);
   };
+  const names = { propertyNames: key.schema, additionalProperties: item.schema };
+  return Object.assign(check, { schema: { type: "object", wanted: "an object", ...names } });
 }
 
 /** Wants an array. */
 export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
-  return (value, place): value is T[] =>
+  const wanted = `an array of ${what}`;
+  const check = (value: unknown, place: Place): value is T[] =>
     Array.isArray(value)
       ? value.map((one, index) => item(one, inside(place, index))).every(Boolean)
-      : told(place, `an array of ${what}`);
+      : told(place, wanted);
+  return Object.assign(check, { schema: { type: "array", wanted, items: item.schema } });
 }
 
 /** Accepts a value of one validator, or an object of another. Reports problems of the matching one. */
 export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U> {
-  return (value, place): value is T | U => (isObject(value) ? objects : part)(value, place);
+  const check = (value: unknown, place: Place): value is T | U =>
+    (isObject(value) ? objects : part)(value, place);
+  const { wanted } = part.schema;
+  return Object.assign(check, { schema: { wanted, anyOf: [part.schema, objects.schema] } });
+}
+
+/** Returns the schema of a form without the demand for a `type`. */
+export function untyped({ schema }: Wanted<unknown>): Schema {
+  const { required } = schema;
+  return Array.isArray(required)
+    ? { ...schema, required: required.filter((key) => key !== "type") }
+    : schema;
 }
 
 /** Wants an object whose `type` says which. */
 export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
   const types = oneOf(Object.keys(forms));
-  return (value, place): value is Value<F[keyof F]> => {
+  const check = (value: unknown, place: Place): value is Value<F[keyof F]> => {
     if (!isObject(value)) return told(place, "an object");
     const { type } = value;
     return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
   };
+  const all = [...new Set(Object.values(forms))].map(untyped);
+  return Object.assign(check, {
+    schema: { type: "object", wanted: "an object", required: ["type"], oneOf: all },
+  });
 }
 
-/** Accepts a value of a validator that also passes a test, which reads the value of a key. */
+/**
+ * Wants a valid value of a part that also passes a test. `key` is where a problem is reported, and
+ * `schema` has the keywords for the same test.
+ */
 export function also<T>(
   part: Wanted<T>,
   passes: (value: T) => boolean,
-  { wanted, key }: { readonly wanted: string; readonly key?: string },
+  { wanted, key, schema }: {
+    readonly wanted: string;
+    readonly key?: string;
+    readonly schema?: Schema;
+  },
 ): Wanted<T> {
-  return (value, place): value is T =>
+  const check = (value: unknown, place: Place): value is T =>
     part(value, place) &&
     (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
+  return Object.assign(check, { schema: { ...part.schema, ...schema } });
 }
 
 /** Returns whether a value is an object that files can say, and no date or map of a parser. */

@@ -8,7 +8,7 @@ import { keysIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../manifest.ts";
 import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
-import { also, list, object, record } from "../../core/wanted.ts";
+import { also, list, object, record, setting } from "../../core/wanted.ts";
 import type { DescriptionParts, FormParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";
 
 /** The manifest of a server that is reached over HTTP. */
@@ -45,17 +45,39 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
     forms: (parts) => {
       const { type, certificate } = parts;
       // An address that is not valid makes its own server fail, and not the configuration.
-      const address = { url: parts.matching("the URL of the server", /\S/) };
+      const address = {
+        url: setting(
+          parts.matching("the URL of the server", /\S/),
+          "The address. ${NAME} and ${NAME:-default} are replaced; keys may be in its path and query.",
+        ),
+      };
       const header = parts.matching("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
       const line = parts.matching("a header value on one line", /^[^\r\n]*$/);
       const sent = {
-        ...{ headers: record(header, line), oauth: signInForm(parts), tools: parts.listedTools },
-        ...{ ca: certificate, cert: certificate, key: certificate },
+        headers: setting(
+          record(header, line),
+          "Headers of each request. ${NAME} and ${NAME:-default} are replaced.",
+          {},
+        ),
+        oauth: setting(signInForm(parts), "The settings of the sign-in."),
+        tools: parts.listedTools,
+        ca: setting(certificate, "A file of authorities to trust as well; none by default."),
+        cert: setting(certificate, "The file of your certificate, with key; none by default."),
+        key: setting(certificate, "The file of its key; none by default."),
       };
+      const secure = /^https:/i;
+      const atHttps = { properties: { url: { pattern: secure } } };
       const client = also(
         object({ ...type(...TYPES), ...address }, { ...sent, ...parts.beside }),
-        ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
-        { wanted: "cert and key together, and a url that begins https://" },
+        ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || secure.test(url)),
+        {
+          wanted: "cert and key together, and a url that begins https://",
+          schema: {
+            name: "clientRemote",
+            dependentRequired: { cert: ["key"], key: ["cert"] },
+            dependentSchemas: { ca: atHttps, cert: atHttps },
+          },
+        },
       );
       return {
         own: { http: object({ ...type("http"), ...address }, { ...sent, ...parts.pasted }) },
@@ -129,12 +151,19 @@ export function isHeader(name: string): boolean {
 function signInForm({ filled, port, matching }: FormParts) {
   return also(
     object({}, {
-      client_id: filled,
-      client_secret: filled,
-      scopes: list(matching("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
-      redirect_port: port,
+      client_id: setting(filled, "The id of the client; by default PML registers itself."),
+      client_secret: setting(filled, "Its secret: ${NAME} is replaced; none by default."),
+      scopes: setting(
+        list(matching("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
+        "The scopes to ask for; by default those that the server names.",
+      ),
+      redirect_port: setting(port, "The port of the redirect; by default any free port."),
     }),
     ({ client_id, client_secret }) => client_secret === undefined || client_id !== undefined,
-    { wanted: "set only together with oauth.client_id", key: "client_secret" },
+    {
+      wanted: "set only together with oauth.client_id",
+      key: "client_secret",
+      schema: { dependentRequired: { client_secret: ["client_id"] } },
+    },
   );
 }

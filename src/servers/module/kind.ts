@@ -6,7 +6,7 @@
 
 import { quoted } from "../../core/json.ts";
 import type { CodeManifest } from "../manifest.ts";
-import { object } from "../../core/wanted.ts";
+import { object, setting } from "../../core/wanted.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
 /** Modules. Configuration and manifests name them after the runtime of the sandbox. */
@@ -19,10 +19,14 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   checksArguments: false,
   definition: {
     types: ["deno"],
-    forms: ({ type, path, flag, settings }) => ({
-      own: { deno: object({ ...type("deno"), path }, { confine: flag, tools: settings }) },
-      clients: {},
-    }),
+    forms: ({ type, path, flag, settings: tools }) => {
+      const code = { path: setting(path, "The file of the module.") };
+      const confine = setting(flag, "Ignored: a module always runs in the sandbox.", true);
+      return {
+        own: { deno: object({ ...type("deno"), ...code }, { confine, tools }) },
+        clients: {},
+      };
+    },
     read: ({ json, names, settings, pathOf }) => {
       const { path, confine } = json as Pick<ModuleDefinition, "path" | "confine">;
       return { ...names, path: pathOf(path), confine, ...settings };

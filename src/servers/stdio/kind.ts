@@ -7,7 +7,7 @@
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../manifest.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
-import { object, record } from "../../core/wanted.ts";
+import { extended, object, record, setting } from "../../core/wanted.ts";
 import type {
   DefinitionTexts,
   DescriptionParts,
@@ -70,15 +70,41 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
     types: ["stdio"],
     forms: (parts) => {
       const { type, filled, texts, text, variable, path, flag, listedTools: tools } = parts;
-      const program = { command: filled };
-      const given = { args: texts, env: record(variable, text) };
-      const running = { cwd: path, envFile: path, tools, confine: flag };
-      const install = object(program, { ...given, ...parts.required });
+      const program = { command: setting(filled, "The program.") };
+      const given = {
+        args: setting(texts, "Its arguments.", []),
+        env: setting(
+          record(variable, text),
+          "Variables of the program. ${NAME} and ${NAME:-default} are replaced when it starts.",
+          {},
+        ),
+      };
+      const running = {
+        cwd: setting(path, "Its working folder; by default that of the workspace."),
+        envFile: setting(
+          path,
+          "A file of NAME=value lines, at most 64 KB, which is read at each start; none by default.",
+        ),
+        tools,
+        confine: setting(
+          flag,
+          "Whether it runs confined to the workspace and its grants. Only npm packages can.",
+          false,
+        ),
+      };
+      const install = setting(
+        object(program, { ...given, ...parts.required }),
+        "The program, as a registry writes it.",
+      );
       const own = object({ ...type("stdio"), install }, { ...running, ...parts.pasted });
       const client = { ...given, ...running, ...parts.beside };
       return {
         own: { stdio: own },
-        clients: { stdio: object({ ...type("stdio"), ...program }, client) },
+        clients: {
+          stdio: extended(object({ ...type("stdio"), ...program }, client), {
+            name: "clientProgram",
+          }),
+        },
       };
     },
     read: ({ json, names, tools, limits, settings, pathOf }) => {

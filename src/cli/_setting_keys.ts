@@ -1,0 +1,32 @@
+/**
+ * The keys of settings that the command line takes, from the tables of settings.
+ *
+ * @module
+ */
+
+import { isObject, memberOf } from "../core/json.ts";
+import type { Schema } from "../core/wanted.ts";
+
+/** The commands for settings that `pml config set` does not write. They show more before it. */
+export const OTHER_COMMANDS: Readonly<Record<string, string>> = {
+  permissions: "`pml allow`, `pml ask` or `pml deny`",
+  mcpServers: "`pml add`",
+  private_mcps: "`pml add`",
+};
+
+/** Returns the keys of a schema, as `gateway.prefix`, with the parts for their values. */
+export function keysIn(schema: Schema, path = ""): readonly (readonly [string, Schema])[] {
+  const { properties } = schema;
+  if (!isObject(properties)) return [[path, schema]];
+  return Object.entries(properties as Record<string, Schema>)
+    .flatMap(([key, one]) => keysIn(one, path === "" ? key : `${path}.${key}`));
+}
+
+/** Returns the words that may follow `pml config set`: keys, or values of the key before. */
+export function settingWords(schema: Schema, line: readonly string[]): readonly string[] {
+  const keys = keysIn(schema)
+    .filter(([key]) => memberOf(OTHER_COMMANDS, key.split(".", 1)[0] ?? "") === undefined);
+  if (line.length < 2) return keys.map(([key]) => key);
+  const { type, enum: choices, examples = choices } = Object(new Map(keys).get(line[0] ?? ""));
+  return type === "boolean" ? ["true", "false"] : Array.isArray(examples) ? examples : [];
+}

@@ -1,0 +1,581 @@
+/**
+ * The tables of settings: the keys of `.pml.json`, `config.yaml` and a company's policy, with their
+ * values, a sentence about each, and their defaults. PML validates files with these tables. The JSON
+ * Schema files, docs/settings.md and the completions of `pml config set` are made of them.
+ *
+ * @module
+ */
+
+import { META_KEY } from "../protocol/client_meta.ts";
+import { EXPOSURES, META_TOOLS } from "./exposure.ts";
+import { isObject } from "../core/json.ts";
+import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
+import {
+  also,
+  any,
+  byType,
+  either,
+  extended,
+  leaf,
+  list,
+  type Members,
+  object,
+  oneOf,
+  record,
+  type Schema,
+  setting,
+  untyped,
+  type Wanted,
+} from "../core/wanted.ts";
+import type { EntryForms, FormParts } from "../servers/kind.ts";
+import { KINDS, pinnedKinds } from "../servers/kinds.ts";
+import { withType } from "./_document.ts";
+import {
+  address,
+  filled,
+  flag,
+  folder,
+  json,
+  number,
+  parsed,
+  path,
+  price,
+  registry,
+  rules,
+  share,
+  string,
+  strings,
+  succeeds,
+  text,
+  tool,
+  tools,
+  variable,
+} from "./_values.ts";
+import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
+import type { OsLayer } from "./os_layer.ts";
+import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import type { ServerEntry } from "./servers.ts";
+
+/** How a rate is written: `60/minute`. */
+export const RATE = /^([1-9]\d{0,5})\/(second|minute|hour|day)$/;
+/** The kinds of servers that a policy can forbid. */
+export const FORBIDDEN = [
+  ...pinnedKinds(),
+  ...["registry", "container", "unconfined"],
+];
+
+const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
+const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local"';
+const HOST = "a host or *.DOMAIN, without a port";
+const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
+const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
+const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
+const KEY_PLACE = /^(\$\{(?!PML_)\w+\}|(?!.*:\/\/)(?!\$)(?=.*\S).*)$/s;
+const PERSONAL = "nothing: certificates are set in your config.yaml";
+const REGISTRY_URL = `a URL that begins ${REGISTRY_BEGINNINGS.join(" or ")}`;
+const MOST_LISTED = 10_000;
+const MOST_TOKENS = 1_000_000;
+
+const label = text(
+  "a string of 1 to 128 visible characters",
+  /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u,
+);
+const metaKey = text("a key of _meta of 1 to 128 visible characters", META_KEY);
+const token = text(
+  "the name of a variable that does not begin with PML_",
+  /^(?!PML_)[A-Z_][A-Z0-9_]*$/i,
+);
+const identity = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
+const granted = list(filled, "strings");
+const grantee = parsed("serverName", text("the name of a server", { test: isFreeName }));
+const title = parsed(
+  "serverTitle",
+  text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) }),
+);
+const newName = parsed("toolName", text("the name of a tool", { test: isToolName }));
+
+/** The settings of one tool. */
+const TOOL = {
+  disabled: setting(flag, "True removes the tool.", false),
+  rename: setting(
+    newName,
+    "The name that clients see; by default the name of the server, which rules use in any case.",
+  ),
+  description: setting(string, "The description for clients; by default that of the server."),
+  arguments: setting(
+    record(string, json),
+    "Arguments that each call gets and no client sets. ${NAME} and ${NAME:-default} are replaced.",
+    {},
+  ),
+};
+/** `*` has settings for all tools that are not named. The reader of servers checks its keys. */
+const settings = extended(record(string, object({}, TOOL)), {
+  name: "toolSettings",
+  properties: {
+    "*": setting(object({}, { disabled: TOOL.disabled }), "All tools that are not named.").schema,
+  },
+});
+const listed = leaf<string | { readonly name: string }>(
+  "the name of a tool, or its definition",
+  (value) => typeof value === "string" || isObject(value) && typeof value.name === "string",
+  {
+    anyOf: [
+      { type: "string" },
+      {
+        ...{ type: "object", required: ["name"] },
+        properties: { name: setting(string, "The name of the tool.").schema },
+      },
+    ],
+  },
+);
+const ENTRY = {
+  settings: setting(settings, "Settings for its tools, by their names.", {}),
+  listedTools: setting(
+    either(list(listed, "strings, or an object of tools"), settings),
+    "The only tools that are kept, or settings for its tools by their names; all by default.",
+  ),
+  required: {
+    env_required: setting(
+      list(variable, "names of variables"),
+      "Variables that the server gets under their own names.",
+      [],
+    ),
+  },
+};
+/** The keys of an entry of a registry, which can be pasted. Only `env_required` has an effect. */
+const PASTED = {
+  ...{ fqdn: string, version: string, description: string, integrity: string },
+  ...{ routing: oneOf(["local"]), warnings: strings },
+};
+/** The keys that clients write and PML ignores. Only rules decide which calls run. */
+const IGNORED = { description: any, autoApprove: any, alwaysAllow: any };
+
+const RULES = {
+  allow: setting(rules, "Calls that run without a question.", []),
+  ask: setting(rules, "Calls that need an answer of the user.", []),
+  deny: setting(rules, "Calls that never run. This wins over every allow and ask rule.", []),
+};
+const permissions = object({}, RULES);
+
+/** The settings of `gateway.hybrid`. */
+export const HYBRID = {
+  expose_meta_tools: setting(flag, "Whether the meta-tools are listed.", true),
+  expose_underlying_tools: setting(flag, "Whether tools of servers are listed.", true),
+  apply_semantic_filter: setting(
+    flag,
+    "Whether only tools that fit the query or the intent are listed, and not the first ones.",
+    true,
+  ),
+  max_underlying_tools: setting(
+    number(0, MOST_LISTED),
+    "How many tools of servers are listed. Whitelisted tools count, but are never left out.",
+    50,
+  ),
+  semantic_threshold: setting(
+    share,
+    "How well a tool must fit, as a share of the score of the best tool.",
+    0.6,
+  ),
+  max_tokens: setting(
+    number(0, MOST_TOKENS),
+    "How many tokens (estimated) the tools of servers may cost; no bound by default.",
+  ),
+  whitelisted_tools: setting(tools, "Tools that are always listed.", []),
+  blacklisted_tools: setting(tools, "Tools that are never listed. They can be called.", []),
+};
+
+/** The settings of `gateway`. */
+export const GATEWAY = {
+  name: setting(label, "The name of this server for clients.", "pml"),
+  version: setting(label, "The version of this server for clients; by default that of PML."),
+  tools_exposure: setting(
+    extended(string, { examples: EXPOSURES }),
+    "Which tools a client lists. An unknown value leads to a warning, and to meta_only.",
+    "meta_only",
+  ),
+  meta_tools: setting(list(oneOf(META_TOOLS), "names"), "The meta-tools that are served.", [
+    ...META_TOOLS,
+  ]),
+  prefix: setting(flag, "Whether names of listed tools begin with the name of their server.", true),
+  long_names: setting(
+    flag,
+    "Whether these names may have dots and 128 characters, as in MCP.",
+    false,
+  ),
+  toolset: setting(
+    filled,
+    "The name of a tool set of config.yaml. Other tools do not exist here. By default all do.",
+  ),
+  hybrid: setting(object({}, HYBRID), 'Which tools the exposure "hybrid" lists.'),
+};
+
+/** The keys that both files may have. */
+const SHARED = {
+  gateway: setting(object({}, GATEWAY), "Which tools clients see."),
+  registries: setting(
+    list(
+      either(
+        parsed(
+          "registryAddress",
+          text(`${REGISTRY_URL}, or an object with url, token_env and public_key`, {
+            test: (value) => isAddress(value, REGISTRY_BEGINNINGS),
+          }),
+        ),
+        object({ url: setting(registry, "The address.") }, {
+          token_env: setting(token, "The variable with the token; by default no token is sent."),
+          public_key: setting(
+            filled,
+            "The public key for signatures of manifests; by default none is checked.",
+          ),
+        }),
+      ),
+      "registries",
+    ),
+    "The registries in which servers are looked up, in this order; by default that of PML.",
+  ),
+};
+
+const grants = setting(
+  record(
+    grantee,
+    object({}, {
+      read: setting(granted, "Folders and files to read.", []),
+      write: setting(granted, "Folders and files to write.", []),
+      net: setting(granted, "Hosts to connect to.", []),
+      run: setting(granted, "Programs to run.", []),
+      env: setting(granted, "Variables to read.", []),
+    }),
+  ),
+  "The permissions of servers beyond the defaults, by server.",
+  {},
+);
+
+/** The settings of `sampling`. */
+export const SAMPLING = {
+  provider: setting(oneOf(["anthropic", "openai"]), "The format of the provider."),
+  model: setting(filled, "The name of the model."),
+  models: setting(list(filled, "names of models"), "More models, which a request may prefer.", []),
+  base_url: setting(address, "The address of the provider; by default its own."),
+  prefer: setting(
+    oneOf(["client", "provider"]),
+    "Which of the two is asked if both can answer; by default the client, but the provider for requests with tools.",
+  ),
+  max_tokens: setting(number(1, MOST_TOKENS), "The most tokens of all answers to a request.", 4096),
+  max_turns: setting(number(1, 100), "How often the model is asked for one request.", 8),
+  requests_per_minute: setting(number(1, 10_000), "The most requests of a minute.", 10),
+  tokens_per_day: setting(number(1, 1_000_000_000), "The most tokens of a day.", 500_000),
+  prices: setting(
+    object({
+      input_per_million: setting(price, "The price of a million tokens of requests."),
+      output_per_million: setting(price, "The price of a million tokens of answers."),
+    }, {}),
+    "The prices of the model. Without them money is not counted.",
+  ),
+  money_per_day: setting(
+    price,
+    "The most money of a day, in the currency of the prices; no bound by default.",
+  ),
+  allowed_tool_patterns: setting(tools, "The tools that models may call.", []),
+};
+const { provider, model, ...OPTIONAL_SAMPLING } = SAMPLING;
+const sampling = also(
+  object({ provider, model }, OPTIONAL_SAMPLING),
+  ({ prices, money_per_day: money }) => money === undefined || prices !== undefined,
+  {
+    wanted: "set only together with sampling.prices",
+    key: "money_per_day",
+    schema: { dependentRequired: { money_per_day: ["prices"] } },
+  },
+);
+
+const OWNER = {
+  token: setting(
+    text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
+    "The SHA-256 of its token, which `pml token new` writes.",
+  ),
+};
+/** The optional settings of an identity. */
+export const IDENTITY = {
+  permissions: setting(
+    permissions,
+    "Its rules. Without this key each of its calls needs an answer of the user.",
+  ),
+  toolset: setting(identity, "The name of its tool set; by default all tools exist."),
+  keys: setting(flag, "Whether its calls may use the keys of the user.", true),
+  rates: setting(
+    record(tool, text('a rate such as "60/minute"', RATE)),
+    "How many calls it may make, by tool.",
+    {},
+  ),
+};
+const identities = record(identity, object(OWNER, IDENTITY));
+
+const workspaceServers = serverSections(leaf<string>(PERSONAL, () => false, { not: {} }));
+
+/** The schema of the servers of a client's file, as PML writes them. */
+export const clientServersSchema = workspaceServers.mcpServers;
+
+/** The keys of a `.pml.json`. */
+export const WORKSPACE = {
+  version: setting(
+    leaf<1>("1", (value) => value === 1, { const: 1 }),
+    "The version of this format.",
+    1,
+  ),
+  $schema: setting(string, "The address of the JSON Schema, for editors; not needed by default."),
+  workspace: setting(
+    text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
+    "The part of the workspace that tools may touch, relative to its root.",
+    ".",
+  ),
+  permissions: setting(permissions, "The rules. Without this key the default rules apply."),
+  ...SHARED,
+  ...workspaceServers,
+  cloud: setting(
+    object({}, { url: setting(address, "The address; by default that of PML.") }),
+    "The hub that runs servers in the cloud.",
+  ),
+  grants,
+  intent: setting(
+    extended(text("at most 2000 characters", /^[^]{0,2000}$/), { maxLength: 2000 }),
+    "A description of the work in this workspace, by which tools are chosen; none by default.",
+  ),
+};
+
+/** The schema of a `.pml.json`. */
+export const workspaceSchema = object({}, WORKSPACE);
+
+/** The settings of `memory`. */
+export const MEMORY = { enabled: setting(flag, "Whether it is remembered.", true) };
+
+/** The settings of `sandbox`. */
+export const SANDBOX = {
+  os_layer: setting(
+    oneOf<OsLayer>(["auto", "landlock", "bwrap", "off", "required"]),
+    "The layer of the operating system that confines modules.",
+    "auto",
+  ),
+};
+
+/** The settings of `workflow`. */
+export const WORKFLOW = {
+  confidence: setting(
+    share,
+    "The confidence above which a plan that was made of an intent may run at once.",
+    0.8,
+  ),
+};
+
+/** The keys of a `config.yaml`. */
+export const PERSON = {
+  permissions: setting(permissions, "The rules for all workspaces."),
+  ...SHARED,
+  limits: setting(
+    object(
+      {},
+      Object.fromEntries(LIMIT_NAMES.map((name) => {
+        const { values: [usual, least, most], about } = LIMITS[name];
+        return [keyOf(name), setting(number(least, most), about, usual)];
+      })),
+    ),
+    "The limits.",
+  ),
+  approvals: setting(
+    object({}, {
+      channel: setting(
+        oneOf(["client", "page", "terminal"]),
+        "The only channel for questions; by default PML chooses one.",
+      ),
+    }),
+    "The questions to the user.",
+  ),
+  ask_for_keys: setting(
+    flag,
+    "Whether calls with an argument that looks like a key need an answer of the user.",
+    false,
+  ),
+  journal: setting(
+    oneOf(["required", "best_effort"]),
+    "Whether every call needs a journal record, or calls that only read may run without one.",
+    "required",
+  ),
+  memory: setting(
+    either(
+      leaf<boolean>("true, false, or { enabled: false }", (value) => typeof value === "boolean", {
+        type: "boolean",
+      }),
+      object({}, MEMORY),
+    ),
+    "Whether the use of tools is remembered.",
+    true,
+  ),
+  sandbox: setting(object({}, SANDBOX), "The sandbox."),
+  mcpServers: serverSections(path).mcpServers,
+  grants,
+  network: setting(
+    object({
+      proxy: setting(
+        extended(
+          text("http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT", {
+            test: (value) => PROXY.test(value) && URL.canParse(value),
+          }),
+          { pattern: PROXY },
+        ),
+        "The address of the proxy.",
+      ),
+    }, {
+      no_proxy: setting(
+        list(text(EXCEPTION, EXCEPTIONS), "hosts"),
+        "Hosts that are reached without it.",
+        [],
+      ),
+    }),
+    "The proxy. Without this key the variables of the system apply.",
+  ),
+  search: setting(
+    object({}, {
+      model: setting(folder, "The folder of the embedding model; none by default."),
+    }),
+    "Search.",
+  ),
+  warm: setting(flag, "Whether `pml stdio` starts approved servers before their first use.", false),
+  workspaces: setting(
+    list(folder, "paths of folders"),
+    "Large or private folders in which reading needs no question.",
+    [],
+  ),
+  workflow: setting(object({}, WORKFLOW), "Plans."),
+  sampling: setting(sampling, "The model that answers servers; without this key only clients do."),
+  toolsets: setting(
+    record(text(NAME, /^[\w.-]{1,64}$/), tools),
+    "Sets of tools, by name.",
+    {},
+  ),
+  client_toolsets: setting(record(filled, filled), "The tool set of each client, by client.", {}),
+  client_meta: setting(
+    list(metaKey, "keys of _meta"),
+    "Keys of a client's _meta that pass to servers without being shown.",
+    [],
+  ),
+  identities: setting(identities, "Others who may use this PML over HTTP, by name.", {}),
+  serve: setting(
+    object({}, {
+      sealing_key: setting(
+        text("the path of a file, or ${NAME}", KEY_PLACE),
+        "The key that several `pml serve` share: the path of its file, or ${NAME}; none by default.",
+      ),
+      replica_address: setting(
+        text(
+          "IP:PORT at which others reach it",
+          /^(?!0\.0\.0\.0|\[::\])([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i,
+        ),
+        "The address at which the others reach this one; by default 127.0.0.1 and any port.",
+      ),
+    }),
+    "Several `pml serve` behind one load balancer.",
+  ),
+  oauth: setting(
+    object({}, {
+      client_metadata_url: setting(
+        address,
+        "The address of your client id metadata document; none by default.",
+      ),
+      issuer_hosts: setting(
+        record(
+          address,
+          list(
+            text("HOST or HOST:PORT", /^([a-z\d][a-z\d.-]*|\[[\da-f:.]+\])(:\d{1,5})?$/i),
+            "hosts",
+          ),
+        ),
+        "Hosts that an issuer may use with its own site, by the address of the issuer.",
+        {},
+      ),
+    }),
+    "Sign-ins.",
+  ),
+  telemetry: setting(any, "Ignored for now. PML sends no usage data."),
+};
+
+/** The schema of a `config.yaml`. */
+export const personSchema = object({}, PERSON);
+
+/** The keys of a company's policy. No key allows anything. */
+export const POLICY = {
+  permissions: setting(
+    object({}, {
+      ask: setting(rules, "Calls that need an answer of the user, whatever is allowed.", []),
+      deny: setting(rules, "Calls that never run.", []),
+    }),
+    "Rules that nothing overrides.",
+  ),
+  forbid: setting(list(oneOf(FORBIDDEN), "kinds of servers"), "Servers that no user may use.", []),
+  registries: setting(
+    list(registry, "URLs"),
+    "The only registries that may be asked; all by default.",
+  ),
+  hosts: setting(
+    list(text(HOST, /^(\*\.)?[\w-]+(\.[\w-]+)*$|^\[[\da-f:.]+\]$/i), "hosts"),
+    "The only hosts that may be reached; all by default.",
+  ),
+};
+
+/** The schema of a company's policy. */
+export const policySchema = object({}, POLICY);
+
+/**
+ * Returns both sections of servers, with the kind of values that the path of a certificate has.
+ * Types of servers are distinguished by `type`.
+ */
+function serverSections(certificate: Wanted<string>) {
+  const parts: FormParts = {
+    ...{ text: string, filled, texts: strings, flag, variable, path, certificate },
+    ...{ port: number(1, 65_535), matching: text, ...ENTRY },
+    pasted: {
+      ...described(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),
+      ...ENTRY.required,
+    },
+    beside: {
+      disabled: setting(flag, "True removes the server.", false),
+      timeout: setting(
+        any,
+        "The time limit of its calls in milliseconds, below 1000 in seconds; by default limits.call_ms.",
+      ),
+      ...described(IGNORED, "A key of clients. It is ignored: only rules allow calls."),
+    },
+    type: (...types) => ({
+      type: setting(oneOf(types), "The kind of server. Without it, url decides in mcpServers."),
+    }),
+  };
+  const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);
+  const formsOf = (section: keyof EntryForms): Members =>
+    Object.assign({}, ...forms.map((form) => form[section]));
+  const own = byType(formsOf("own")) as Wanted<ServerEntry>;
+  const clientForms = formsOf("clients");
+  const clients = byType(clientForms) as Wanted<ServerEntry>;
+  const check = (value: unknown, place: Parameters<typeof clients>[1]): value is ServerEntry =>
+    clients(withType(value), place);
+  const typed: Wanted<ServerEntry> = Object.assign(check, {
+    schema: typedSchema(clients.schema, clientForms),
+  });
+  return {
+    private_mcps: setting(record(title, own), "Servers, by name.", {}),
+    mcpServers: setting(record(title, typed), "Servers in the format of MCP clients, by name.", {}),
+  };
+}
+
+function described(members: Members, about: string): Members {
+  const entries = Object.entries(members).map(([key, one]) => [key, setting(one, about)]);
+  return Object.fromEntries(entries);
+}
+
+/** Returns the schema of an entry whose `type` may be missing if the other keys show it. */
+function typedSchema(schema: Schema, forms: Members): Schema {
+  const formOf = (entry: object): Schema => {
+    const { type } = withType(entry) as { readonly type: string };
+    return untyped(forms[type] ?? any);
+  };
+  const byUrl = { if: { required: ["url"] }, then: formOf({ url: "" }), else: formOf({}) };
+  const { wanted } = schema;
+  return { type: "object", wanted, if: { required: ["type"] }, then: schema, else: byUrl };
+}

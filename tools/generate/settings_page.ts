@@ -1,0 +1,151 @@
+/**
+ * Writes `docs/settings.md` and the table of `docs/limits.md` from the tables of settings.
+ *
+ * @module
+ */
+
+import { keyOf, LIMIT_NAMES, LIMITS } from "../../src/config/limits.ts";
+import { personSchema, policySchema, workspaceSchema } from "../../src/config/settings.ts";
+import { isObject } from "../../src/core/json.ts";
+import type { Schema } from "../../src/core/wanted.ts";
+
+/** The fixed limits are below this line of the page, and are written by hand. */
+const FIXED = "## Limits that are fixed";
+/** The sections that are described in other places. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  limits: "The limits: [limits.md](limits.md).",
+  mcpServers: "Servers in the format of MCP clients, by name: see [below](#servers-of-mcpservers).",
+  private_mcps: "Servers, by name: see [below](#servers-of-private_mcps).",
+};
+
+/** A key of a file, and the part of the schema for its value. */
+interface Row {
+  readonly key: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** Returns the page of limits: its first part from the table, the fixed limits as they are. */
+export function limitsPage(page: string): string {
+  const rows = LIMIT_NAMES.map((name) => {
+    const { about, written } = LIMITS[name];
+    const [usual, least, most] = written.map(amount);
+    return `| \`${keyOf(name)}\` | ${about} | ${usual} | ${least} to ${most} |`;
+  });
+  return [
+    "# Limits",
+    "",
+    "Every limit is finite. Those with a key can be set under `limits` in `config.yaml` of the PML home,",
+    "in milliseconds, bytes or megabytes as the end of the key says.",
+    "",
+    "## Limits that can be set",
+    "",
+    "| key | description | default | from, to |",
+    "| --- | --- | --- | --- |",
+    ...rows,
+    "",
+    page.slice(page.indexOf(FIXED)),
+  ].join("\n");
+}
+
+/** Returns the page of settings. */
+export function settingsPage(): string {
+  const entries = (key: string): readonly string[] => {
+    const forms = formsOf(Object(workspaceSchema.schema.properties)[key].additionalProperties);
+    return forms.flatMap((form) => [
+      `### \`"type": ${typesOf(form).map((type) => `"${type}"`).join(" or ")}\``,
+      "",
+      ...tableOf(form),
+      "",
+    ]);
+  };
+  return [
+    "# Settings",
+    "",
+    "All keys of the files that PML reads. A missing key has its default. `pml config set KEY VALUE`",
+    "writes one; other [commands](commands.md) write [rules](rules.md) and servers.",
+    "`NAME` is any name, and `[]` is each item of a list.",
+    "",
+    "## `.pml.json`",
+    "",
+    "In the workspace: JSON with comments, with",
+    "[`pml.schema.json`](../config/pml.schema.json) for editors.",
+    "",
+    ...tableOf(workspaceSchema.schema),
+    "",
+    "## `config.yaml`",
+    "",
+    "In the PML home, for all workspaces. An editor with the YAML language server completes it after the",
+    "first line `# yaml-language-server: $schema=` and the path of",
+    "[`config.schema.json`](../config/config.schema.json).",
+    "",
+    ...tableOf(personSchema.schema),
+    "",
+    "## `policy.yaml`",
+    "",
+    "The [policy](policy.md) of a company, with [`policy.schema.json`](../config/policy.schema.json).",
+    "",
+    ...tableOf(policySchema.schema),
+    "",
+    "## Servers of `mcpServers`",
+    "",
+    'Without `type`, an entry with `url` is `"http"` and any other is `"stdio"`. `ca`, `cert` and `key`',
+    "are for your own `config.yaml` only.",
+    "",
+    ...entries("mcpServers"),
+    "## Servers of `private_mcps`",
+    "",
+    ...entries("private_mcps"),
+  ].join("\n");
+}
+
+/** Returns the table of the keys of a schema. */
+export function tableOf(schema: Schema): readonly string[] {
+  const rows = rowsOf(schema).map(({ key, schema, isRequired }) => {
+    const { wanted, default: usual } = schema;
+    const about = ELSEWHERE[key] ?? schema.description;
+    const value = usual === undefined
+      ? isRequired ? "required" : ""
+      : `\`${JSON.stringify(usual)}\``;
+    return `| \`${key}\` | ${cell(about)} | ${cell(wanted)} | ${value} |`;
+  });
+  return ["| key | description | value | default |", "| --- | --- | --- | --- |", ...rows];
+}
+
+/** Returns the keys of an object, and the keys in their values. */
+function rowsOf(schema: Schema, path = ""): readonly Row[] {
+  const { properties, additionalProperties, items, anyOf } = schema;
+  const below = [
+    ...isObject(additionalProperties) ? [rowsOf(additionalProperties, `${path}.NAME`)] : [],
+    ...isObject(items) ? [rowsOf(items, `${path}[]`)] : [],
+    ...Array.isArray(anyOf) ? anyOf.map((one) => rowsOf(one, path)) : [],
+  ].flat();
+  const keys = Object.entries(Object(properties) as Record<string, Schema>);
+  return [
+    ...keys.filter(([key]) => /^[\w$]+$/.test(key)).flatMap(([key, one]) => {
+      const own = path === "" ? key : `${path}.${key}`;
+      const isRequired = [schema.required].flat().includes(key);
+      const row = { key: own, schema: one, isRequired };
+      return Object.hasOwn(ELSEWHERE, own) ? [row] : [row, ...rowsOf(one, own)];
+    }),
+    ...below,
+  ];
+}
+
+/** Returns the forms of an entry of servers. */
+function formsOf({ oneOf, then }: Schema): readonly Schema[] {
+  return Array.isArray(oneOf) ? oneOf : formsOf(then as Schema);
+}
+
+function typesOf({ properties }: Schema): readonly string[] {
+  return Object(properties).type.enum;
+}
+
+function cell(text: unknown): string {
+  return String(text ?? "").replaceAll(/[*|<]/g, "\\$&");
+}
+
+function amount(value: string | number): string {
+  const [number = "", unit = ""] = `${value}`.split(" ");
+  return `${Number(number).toLocaleString("en-US")} ${unit}`.trim();
+}
