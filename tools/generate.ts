@@ -1,12 +1,13 @@
 /**
- * `deno task generate`: writes the pages and JSON Schemas that come from the tables of settings
- * and limits. A test fails while one of them differs. `--check` only compares.
+ * `deno task generate`: writes the pages and JSON Schemas that come from the tables of settings,
+ * limits and commands. A test fails while one of them differs. `--check` only compares.
  *
  * @module
  */
 
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import type { Wanted } from "../src/core/wanted.ts";
+import { commandsPage } from "./generate/commands_page.ts";
 import { jsonSchemaOf } from "./generate/json_schema.ts";
 import { limitsPage, settingsPage } from "./generate/settings_page.ts";
 
@@ -29,6 +30,7 @@ export const GENERATED: Readonly<Record<string, (before: string) => string>> = {
     "policy.yaml",
     "The policy of a company. Every key can only forbid, or require an answer of the user.",
   ),
+  "docs/commands.md": commandsPage,
   "docs/limits.md": limitsPage,
   "docs/settings.md": settingsPage,
 };

@@ -16,4 +16,8 @@ export interface CommandRow {
   readonly passesOn?: true;
   /** The name alone if there are none. */
   readonly examples?: readonly string[];
+  /** The first words that it takes, if these are fixed. */
+  readonly words?: readonly string[];
+  /** The page of `docs/` about it. */
+  readonly page?: string;
 }

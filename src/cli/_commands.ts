@@ -75,6 +75,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "memory <what> [tool]",
+      words: ["show", "clear"],
       does: "show what is remembered of the use of tools, or clear it: show, clear",
       options: JSON_OPTION,
       examples: ["pml memory show github:search_code", "pml memory clear"],
@@ -83,6 +84,8 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Capabilities (saved code and plans):": [
     {
       usage: "capability [what] [words...]",
+      words: ["list", "show", "save", "rename", "delete", "export", "import"],
+      page: "workflows.md",
       does: "list, show, save, rename, delete, export or import what is saved",
       options: {
         ...JSON_OPTION,
@@ -100,6 +103,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "publish <file...>",
+      page: "hub.md",
       does: "publish a module, a manifest or a capability to a hub; runs `pml-hub publish`",
       passesOn: true,
       examples: [
@@ -142,6 +146,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "login <server>",
+      page: "remote.md",
       does: "sign in at a server over HTTP, in your browser",
       options: {
         ...JSON_OPTION,
@@ -158,6 +163,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "lock [update] [server]",
+      words: ["update"],
       does: "show what pml.lock pins, check it, or pin what changed",
       options: {
         ...JSON_OPTION,
@@ -170,6 +176,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...SETUP_COMMANDS,
     {
       usage: "completions <shell> [words...]",
+      words: ["bash", "zsh", "fish"],
       does: "print a script that completes commands for bash, zsh or fish",
       examples: ["source <(pml completions bash)", "pml completions fish | source"],
     },

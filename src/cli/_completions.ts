@@ -65,7 +65,15 @@ async function words(rows: readonly CommandRow[], line: readonly string[]): Prom
       ...Object.keys(row?.options ?? {}).map((flag) => flag.split(" ")[0]),
     ]);
   }
-  const below = rows.filter(({ under }) => under === name).map(nameOf);
+  const [first = "", ...others] = more.filter((word) => !word.startsWith("-"));
+  if (name === "config" && first === "set" && more.length > 1) {
+    const { personSchema, workspaceSchema } = await import("../config/settings.ts");
+    const { settingWords } = await import("./_setting_keys.ts");
+    const { schema } = more.includes("--workspace") ? workspaceSchema : personSchema;
+    return printed(settingWords(schema, others));
+  }
+  const own = more.length === 1 ? row?.words ?? [] : [];
+  const below = [...rows.filter(({ under }) => under === name).map(nameOf), ...own];
   if (!/<server|\[server/.test(row?.usage ?? "")) return printed(below);
   const servers = inContext(({ app }) => {
     const names = app.servers.states().map((one) => one.name);

@@ -11,6 +11,7 @@ import type { CommandRow } from "./_command_row.ts";
 export const SETUP_COMMANDS: readonly CommandRow[] = [
   {
     usage: "init",
+    page: "clients.md",
     does: "write .mcp.json and .pml.json, and connect your clients",
     options: {
       ...JSON_OPTION,
@@ -36,6 +37,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "import [client-or-file]",
+    page: "import.md",
     does: "list the MCP servers of your clients, or import those of one",
     options: {
       "--json": "only show it, as JSON",
@@ -53,6 +55,8 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "config [what] [words...]",
+    words: ["show", "set", "intent"],
+    page: "settings.md",
     does: "show what is set and what it costs, or change it: show, set, intent [text]",
     options: {
       "--json": "only show it, as JSON",
@@ -68,6 +72,8 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "key <what> [name] [command...]",
+    words: ["set", "from", "list", "remove"],
+    page: "keys.md",
     does: "keep keys for your servers, or say which program has one: set, from, list, remove",
     options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
     examples: [
@@ -77,6 +83,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "audit [what]",
+    words: ["verify"],
     does: "show the journal of calls, or check that nobody changed it: verify",
     options: {
       "--json": "print each record as a line of JSON",
@@ -113,6 +120,8 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "registry <serve> <folder>",
+    words: ["serve"],
+    page: "registries.md",
     does: "serve a folder as a registry, read-only",
     options: {
       "--json": "print the address as JSON",
@@ -130,6 +139,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "serve",
+    page: "serve.md",
     does: "serve MCP over HTTP at http://127.0.0.1:3003/mcp",
     options: {
       "--json": "print the address as JSON",
@@ -146,6 +156,8 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "token <what> [name]",
+    words: ["new", "list", "revoke"],
+    page: "serve.md",
     does: "let others use `pml serve` with rules of their own: new, list, revoke",
     options: JSON_OPTION,
     examples: ["pml token new ci", "pml token revoke ci"],
