@@ -5,7 +5,7 @@
  */
 
 /** Each limit: its default, its bounds and a sentence. The end of a name is the unit of its value. */
-const ROWS = {
+export const ROWS = {
   callMs: ["10 min", "100 ms", "24 h", "The time limit of a call."],
   callMaxMs: [
     "1 h",
@@ -113,8 +113,9 @@ const ROWS = {
   journalFiles: [8, 1, 1000, "How many journal files of one process are kept."],
 } as const;
 
+// `keyof typeof ROWS` would need the table in the exports of the package (`deno doc --lint`).
 /** The name of a limit. */
-export type LimitName = keyof typeof ROWS;
+export type LimitName = keyof (typeof import("./limits.ts"))["ROWS"];
 
 /** A limit that can be set. */
 export interface Limit {
