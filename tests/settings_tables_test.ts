@@ -67,7 +67,9 @@ Deno.test("every key has a description, and a default or words about its absence
   const wrong: string[] = [];
   const look = (schema: unknown, path: string) => {
     if (!isObject(schema)) return;
-    const { properties, required } = schema;
+    const { required, oneOf, then, properties: own } = schema;
+    // The forms of an entry have the same keys again.
+    const properties = oneOf === undefined && then === undefined ? own : {};
     for (const [key, one] of Object.entries<Schema>(Object(properties))) {
       const { description, default: usual, properties: isSection } = one;
       const isOptional = usual === undefined && isSection === undefined &&

@@ -576,6 +576,9 @@ function typedSchema(schema: Schema, forms: Members): Schema {
     return untyped(forms[type] ?? any);
   };
   const byUrl = { if: { required: ["url"] }, then: formOf({ url: "" }), else: formOf({}) };
-  const { wanted } = schema;
-  return { type: "object", wanted, if: { required: ["type"] }, then: schema, else: byUrl };
+  const { wanted, properties: { type } } = schema as { wanted: string; properties: Members };
+  // Editors offer these keys before one of them decides.
+  const properties = { type, url: Object(byUrl.then.properties).url };
+  const typed = { if: { required: ["type"] }, then: schema, else: byUrl };
+  return { type: "object", wanted, properties, ...typed };
 }

@@ -170,7 +170,10 @@ export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
   };
   const all = [...new Set(Object.values(forms))].map(untyped);
   return Object.assign(check, {
-    schema: { type: "object", wanted: "an object", required: ["type"], oneOf: all },
+    schema: {
+      ...{ type: "object", wanted: "an object", required: ["type"] },
+      ...{ properties: { type: types.schema }, oneOf: all },
+    },
   });
 }
 

@@ -29,12 +29,14 @@ function plain(value: unknown, defs: Map<string, Schema>): unknown {
   const { name, wanted, description, default: usual, ...rest } = value;
   const about = { description: description ?? sentence(wanted), default: usual };
   const body = bodyOf(rest, typeof name === "string" ? name : undefined, defs);
-  if (typeof name !== "string") return defined({ ...about, ...body });
-  const known = defs.get(name);
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(body)) {
+  // Editors show this message in place of the pattern.
+  const wrong = body.pattern === undefined ? {} : { patternErrorMessage: sentence(wanted) };
+  if (typeof name !== "string") return defined({ ...about, ...body, ...wrong });
+  const { patternErrorMessage: _, ...known } = defs.get(name) ?? body;
+  if (JSON.stringify(known) !== JSON.stringify(body)) {
     throw new Error(`two parts have the name ${name}`);
   }
-  defs.set(name, body);
+  if (!defs.has(name)) defs.set(name, defined({ ...body, ...wrong }));
   return defined({ ...about, $ref: `#/$defs/${name}` });
 }
 
