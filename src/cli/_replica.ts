@@ -6,7 +6,7 @@
 
 import { dirname, join, resolve } from "node:path";
 import type { App } from "../app/app.ts";
-import type { ServeSection } from "../config/identities.ts";
+import type { PersonValues } from "../config/settings.ts";
 import { PmlError } from "../core/errors.ts";
 import { isShared } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
@@ -16,7 +16,7 @@ const LEAST = 32;
 const MOST_BYTES = 4_096;
 
 /** Opens this process as one of several. Throws CONFIG_INVALID if they have no key in common. */
-export function replicaOf(app: App, said: ServeSection): Replica {
+export function replicaOf(app: App, said: NonNullable<PersonValues["serve"]>): Replica {
   const { sealing_key: key, replica_address: at = "127.0.0.1:0" } = said;
   const [, host = "", port] = /^(.*):(\d+)$/.exec(at) ?? [];
   const { home, limits: { approvalMs } } = app.config();

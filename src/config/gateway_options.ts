@@ -15,10 +15,10 @@ import { defined, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
-import { defaultsOf, type Value } from "../core/wanted.ts";
+import { defaultsOf } from "../core/wanted.ts";
 import type { Config } from "./config.ts";
 import { nameOf } from "./limits.ts";
-import { GATEWAY, HYBRID, type personSchema } from "./settings.ts";
+import { GATEWAY, HYBRID, type PersonValues } from "./settings.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
 
@@ -51,7 +51,7 @@ export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">
 export const SEMANTIC = { most: 20, threshold: 0.7 };
 
 /** The `gateway` section of a file, after the schema checked it. */
-export type GatewaySection = NonNullable<Value<typeof personSchema>["gateway"]>;
+export type GatewaySection = NonNullable<PersonValues["gateway"]>;
 
 /**
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.

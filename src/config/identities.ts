@@ -15,7 +15,7 @@ import type { Company } from "./company.ts";
 import type { Config } from "./config.ts";
 import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { IDENTITY, RATE } from "./settings.ts";
+import { IDENTITY, type PersonValues, RATE } from "./settings.ts";
 
 /** Somebody who may use this PML over HTTP. */
 export interface Identity {
@@ -45,30 +45,11 @@ export interface Rate {
   readonly text: string;
 }
 
-/** Identities and tool sets as the file says them. The schema has checked them. */
-export interface IdentitySections {
-  readonly identities?: Readonly<Record<string, SaidIdentity>> | undefined;
-  readonly toolsets?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** The tool sets of clients, by the names that these say they have. */
-  readonly client_toolsets?: Readonly<Record<string, string>> | undefined;
-  readonly serve?: ServeSection | undefined;
-}
-
-/** The section `serve`: how several processes serve together. */
-export interface ServeSection {
-  /** The file of the key that they have in common, or `${NAME}` for a variable. */
-  readonly sealing_key?: string;
-  /** The address at which the others reach this one; 127.0.0.1 and any port by default. */
-  readonly replica_address?: string;
-}
-
-interface SaidIdentity {
-  readonly token: string;
-  readonly permissions?: { readonly [K in keyof Rules]?: readonly string[] };
-  readonly toolset?: string;
-  readonly keys?: boolean;
-  readonly rates?: Readonly<Record<string, string>>;
-}
+/** Identities and tool sets as the file has them. */
+export type IdentitySections = Pick<
+  PersonValues,
+  "identities" | "toolsets" | "client_toolsets" | "serve"
+>;
 
 const SECOND = 1_000;
 const UNITS: Readonly<Record<string, number>> = {

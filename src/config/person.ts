@@ -8,9 +8,8 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { MEMORY, PERSON, personSchema, SANDBOX, WORKFLOW } from "./settings.ts";
+import { MEMORY, PERSON, personSchema, type PersonValues, SANDBOX, WORKFLOW } from "./settings.ts";
 import { isObject } from "../core/json.ts";
-import type { Value } from "../core/wanted.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
@@ -71,7 +70,7 @@ export interface PersonConfig {
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The settings of sign-ins. */
-  readonly oauth: OAuthSection | undefined;
+  readonly oauth: PersonValues["oauth"];
   /** Others who may use this PML over HTTP, and the named sets of tools, as the file says them. */
   readonly others: IdentitySections;
   /**
@@ -80,16 +79,6 @@ export interface PersonConfig {
    */
   readonly workspaces: readonly string[];
 }
-
-/** The section `oauth`. */
-export interface OAuthSection {
-  /** The address of the user's client id metadata document. */
-  readonly client_metadata_url?: string | undefined;
-  /** The hosts that an issuer may use besides its own site, by the URL of the issuer. */
-  readonly issuer_hosts?: Readonly<Record<string, readonly string[]>> | undefined;
-}
-
-type PersonValues = Value<typeof personSchema>;
 
 /** The options of `readPerson`. */
 export interface PersonReport extends Report {

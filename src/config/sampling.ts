@@ -6,8 +6,7 @@
  */
 
 import { parsePattern, type Pattern } from "../core/pattern.ts";
-import type { Value } from "../core/wanted.ts";
-import { type personSchema, SAMPLING } from "./settings.ts";
+import { type PersonValues, SAMPLING } from "./settings.ts";
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
@@ -42,7 +41,7 @@ export interface SamplingSettings {
 }
 
 /** The section as the schema checked it. */
-export type SamplingSection = NonNullable<Value<typeof personSchema>["sampling"]>;
+export type SamplingSection = NonNullable<PersonValues["sampling"]>;
 
 const OWN = {
   anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },

@@ -25,6 +25,7 @@ import {
   type Schema,
   setting,
   untyped,
+  type Value,
   type Wanted,
 } from "../core/wanted.ts";
 import type { EntryForms, FormParts } from "../servers/kind.ts";
@@ -499,6 +500,9 @@ export const PERSON = {
 
 /** The schema of a `config.yaml`. */
 export const personSchema = object({}, PERSON);
+
+/** A valid `config.yaml`. */
+export type PersonValues = Value<typeof personSchema>;
 
 /** The keys of a company's policy. No key allows anything. */
 export const POLICY = {
