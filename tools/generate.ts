@@ -6,6 +6,7 @@
  */
 
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
+import { metaSchema } from "../src/protocol/tool.ts";
 import type { Wanted } from "../src/core/wanted.ts";
 import { commandsPage } from "./generate/commands_page.ts";
 import { jsonSchemaOf } from "./generate/json_schema.ts";
@@ -19,6 +20,11 @@ export const GENERATED: Readonly<Record<string, (before: string) => string>> = {
     personSchema,
     "config.yaml",
     "The settings of a user for all workspaces.",
+  ),
+  "config/module-meta.schema.json": schemaFile(
+    metaSchema,
+    "__meta__ of a module",
+    "The metadata of a module. Keys that are not named here are kept for later versions; they grant nothing.",
   ),
   "config/pml.schema.json": schemaFile(
     workspaceSchema,

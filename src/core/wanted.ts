@@ -92,10 +92,11 @@ export function defaultsOf(members: Members): Readonly<Record<string, unknown>> 
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
-/** Wants an object with required and optional keys, and no others. */
+/** Wants an object with required and optional keys, and no others unless it is open. */
 export function object<R extends Members, O extends Members>(
   required: R,
   optional: O,
+  { isOpen = false }: { readonly isOpen?: boolean } = {},
 ): Wanted<Said<R, O>> {
   const members = new Map(Object.entries({ ...required, ...optional }));
   const keys = [...members.keys()];
@@ -105,24 +106,29 @@ export function object<R extends Members, O extends Members>(
       const said = value[key];
       return said === undefined && !(key in required) || member(said, inside(place, key));
     });
-    const others = Object.keys(value).filter((key) => !members.has(key))
+    const others = Object.keys(value).filter((key) => !isOpen && !members.has(key))
       .map((key) => told(inside(place, key), `one of ${keys.join(", ")}`, keys));
     return [...known, ...others].every(Boolean);
   };
   const properties = Object.fromEntries([...members].map(([key, { schema }]) => [key, schema]));
   return Object.assign(check, {
     schema: {
-      ...{ type: "object", wanted: "an object", properties, additionalProperties: false },
+      ...{ type: "object", wanted: "an object", properties },
+      ...!isOpen && { additionalProperties: false },
       ...Object.keys(required).length > 0 && { required: Object.keys(required) },
     },
   });
 }
 
 /** Wants an object with keys of one kind and values of one kind. */
-export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<string, T>> {
+export function record<T>(
+  key: Wanted<string>,
+  item: Wanted<T>,
+  wanted = "an object",
+): Wanted<Record<string, T>> {
   const check = (value: unknown, place: Place): value is Record<string, T> => {
-    if (!isPlain(value)) return told(place, "an object");
-    const wrong = ({ path, wanted }: Issue) => place.wrong({ path, wanted, keys: [] });
+    if (!isPlain(value)) return told(place, wanted);
+    const wrong = (issue: Issue) => place.wrong({ ...issue, keys: [] });
     return Object.entries(value).map(([name, one]) => {
       const at = inside(place, name);
       // Some code would take it for the prototype.
@@ -131,7 +137,7 @@ export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<s
     }).every(Boolean);
   };
   const names = { propertyNames: key.schema, additionalProperties: item.schema };
-  return Object.assign(check, { schema: { type: "object", wanted: "an object", ...names } });
+  return Object.assign(check, { schema: { type: "object", wanted, ...names } });
 }
 
 /** Wants an array. */

@@ -9,6 +9,7 @@ import { basename } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { isFreeName, serverSlug } from "../core/tool_id.ts";
+import { extended, type Issue, leaf, object, record, setting, type Value } from "../core/wanted.ts";
 
 /** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
@@ -114,93 +115,119 @@ export interface ToolMeta {
   readonly _meta?: object;
 }
 
-/** A kind of value; `T` is the type of all values that `is` accepts. */
-interface MetaKind<T> {
-  readonly wanted: string;
-  readonly is: (value: unknown) => boolean;
-  readonly as?: T;
-}
+const TEXT = leaf<string>("a string", (value) => typeof value === "string", { type: "string" });
+const OBJECT = leaf<JsonObject>("an object", isObject, { type: "object" });
+const SCHEMA = leaf<JsonObject>("a JSON Schema object", isObject, { type: "object" });
+const ARGUMENTS_SCHEMA = leaf<JsonObject>(
+  'a JSON Schema object of type "object"',
+  (value) => isObject(value) && { type: "object", ...value }.type === "object",
+  { type: "object", properties: { type: { const: "object" } } },
+);
+const TEXTS = leaf<string[]>(
+  "an array of strings",
+  (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
+  { type: "array", items: { type: "string" } },
+);
+const ERRORS = leaf<JsonObject>(
+  "an object of texts or JSON Schema objects, by the code of the error",
+  (value) =>
+    isObject(value) &&
+    Object.values(value).every((one) => typeof one === "string" || isObject(one)),
+  { type: "object", additionalProperties: { type: ["string", "object"] } },
+);
+const A_SERVER = "a server name (a-z, 0-9, '.', '_', '-')";
+const SERVER_NAME = leaf<string>(
+  A_SERVER,
+  (value) => typeof value === "string" && isFreeName(value),
+  { type: "string", name: "serverName", pattern: isFreeName },
+);
+/** Authors choose their names, so a name that PML would have to shorten for clients is refused. */
+const PLAIN_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
+const TOOL_NAME = leaf<string>(
+  "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
+  (value) => typeof value === "string" && PLAIN_NAME.test(value),
+  { type: "string", pattern: PLAIN_NAME },
+);
+const PERMISSIONS = extended(
+  object({}, {
+    read: setting(TEXTS, "Files and folders to read, relative to the workspace.", []),
+    write: setting(TEXTS, "Files and folders to write, relative to the workspace.", []),
+    net: setting(TEXTS, "Hosts to connect to.", []),
+    run: setting(TEXTS, "Programs to run.", []),
+    env: setting(TEXTS, "Variables to read.", []),
+  }),
+  { name: "permissions" },
+);
+const META_TOOL = object({}, {
+  title: setting(TEXT, "The name for people; by default the name of the tool."),
+  description: setting(TEXT, "The description for the model; none by default."),
+  annotations: setting(OBJECT, "Hints about the effects of the tool, such as readOnlyHint.", {}),
+  _meta: setting(OBJECT, "Further metadata for clients.", {}),
+  errors: setting(
+    ERRORS,
+    "The errors of the tool by code: when each occurs, or the JSON Schema of its structured content.",
+    {},
+  ),
+  visibility: setting(
+    leaf<string>(
+      '"internal" or "external"',
+      (value) => value === "internal" || value === "external",
+      { enum: ["internal", "external"] },
+    ),
+    "internal keeps it from every list, search and client; saved capabilities may call it.",
+    "external",
+  ),
+  outputSchema: setting(SCHEMA, "The JSON Schema of the structured result; none by default."),
+  inputSchema: setting(
+    ARGUMENTS_SCHEMA,
+    "The JSON Schema of the arguments, an object; by default any object.",
+  ),
+  permissions: setting(PERMISSIONS, "The permissions that it needs, in place of the module's."),
+}, { isOpen: true });
 
-/** Returns the value of a key of `__meta__` if it is of a kind; throws CONFIG_INVALID otherwise. */
-type ReadMeta = <T>(key: string, found: unknown, kind: MetaKind<T>) => T;
-
-const OBJECT: MetaKind<Record<string, unknown>> = { wanted: "an object", is: isObject };
-const TOOLS: MetaKind<Record<string, unknown>> = { wanted: "an object of tools", is: isObject };
-const OBJECT_IF_ANY: MetaKind<JsonObject | undefined> = {
-  wanted: "an object",
-  is: (value) => value === undefined || isObject(value),
-};
-const SCHEMA: MetaKind<JsonObject | undefined> = {
-  ...OBJECT_IF_ANY,
-  wanted: "a JSON Schema object",
-};
-const ARGUMENTS_SCHEMA: MetaKind<JsonObject | undefined> = {
-  wanted: 'a JSON Schema object of type "object"',
-  is: (value) =>
-    value === undefined || (isObject(value) && { type: "object", ...value }.type === "object"),
-};
-const TEXT: MetaKind<string | undefined> = {
-  wanted: "a string",
-  is: (value) => value === undefined || typeof value === "string",
-};
-const TEXTS: MetaKind<string[]> = {
-  wanted: "an array of strings",
-  is: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
-};
-const SERVER_NAME: MetaKind<string> = {
-  wanted: "a server name (a-z, 0-9, '.', '_', '-')",
-  is: (value) => typeof value === "string" && isFreeName(value),
-};
-const TOOL_NAME: MetaKind<string> = {
-  wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
-  // Authors choose their names, so a name that PML would have to shorten for clients is refused.
-  is: (value) => typeof value === "string" && /^[A-Za-z0-9_./-]{1,128}$/.test(value),
-};
-/** What a tool may say beside its schemas and permissions; other keys are kept as they are. */
-const BESIDE: Readonly<Record<string, MetaKind<unknown>>> = {
-  title: TEXT,
-  description: TEXT,
-  annotations: OBJECT_IF_ANY,
-  _meta: OBJECT_IF_ANY,
-  errors: {
-    wanted: "an object of texts or JSON Schema objects, by the code of the error",
-    is: (value) =>
-      value === undefined || isObject(value) &&
-        Object.values(value).every((said) => typeof said === "string" || isObject(said)),
+/** The schema of `__meta__`. Keys that it lacks are kept for later versions; they grant nothing. */
+export const metaSchema = object(
+  {
+    tools: setting(
+      record(TOOL_NAME, META_TOOL, "an object of tools"),
+      "The tools, by the names of the functions.",
+    ),
   },
-  visibility: {
-    wanted: '"internal" or "external"',
-    is: (value) => [undefined, "internal", "external"].includes(value as string),
+  {
+    permissions: setting(PERMISSIONS, "The permissions of the tools that have none."),
+    name: setting(SERVER_NAME, "The name of the server; by default that of the file."),
+    version: setting(TEXT, "The version; none by default."),
+    description: setting(TEXT, "A description in one sentence; none by default."),
   },
-};
-const PERMISSION: MetaKind<keyof Permissions> = {
-  wanted: "one of read, write, net, run, env",
-  is: (value) => Object.hasOwn(NO_PERMISSIONS, String(value)),
-};
+  { isOpen: true },
+);
 
 /**
  * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` is the path
  * of the module: the message names it, and a missing name is taken from it.
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
-  const read: ReadMeta = (key, found, { wanted, is }) => {
-    if (is(found)) return found as never; // its kind was checked
-    const said = quoted(JSON.stringify(found) ?? String(found));
+  const named = isObject(value) && value.name === undefined
+    ? { ...value, name: nameOfFile(source) }
+    : value;
+  const wrong = ({ path, wanted, keys }: Issue): never => {
+    const found = keys === undefined
+      ? path.reduce<unknown>((part, key) => Object(part)[key], named)
+      : path.at(-1);
+    const text = quoted(JSON.stringify(found) ?? String(found));
+    const key = ["__meta__", ...path].join(".");
     throw new PmlError(
       "CONFIG_INVALID",
-      `Cannot use the module ${quoted(source, 200)}: __meta__${key} is ${said}, wanted ${wanted}`,
+      `Cannot use the module ${quoted(source, 200)}: ${key} is ${text}, wanted ${wanted}`,
       { hint: "Fix __meta__ in the module, then call again" },
     );
   };
-  const { name, version, description, permissions, tools } = read("", value, OBJECT);
-  const asked = parsePermissions(".permissions", permissions, read) ?? NO_PERMISSIONS;
-  return {
-    name: read(".name", name === undefined ? nameOfFile(source) : name, SERVER_NAME),
-    version: read(".version", version, TEXT),
-    description: read(".description", description, TEXT),
-    tools: Object.entries(read(".tools", tools, TOOLS))
-      .map(([tool, said]) => parseTool(tool, said, { asked, read })),
-  };
+  const isValid = metaSchema(named, { path: [], wrong });
+  if (!isValid || named.name === undefined) return wrong({ path: ["name"], wanted: A_SERVER });
+  const { name, version, description, permissions, tools } = named;
+  const asked = { ...NO_PERMISSIONS, ...permissions };
+  const all = Object.entries(tools).map(([tool, one]) => toolOf(tool, one, asked));
+  return { name, version, description, tools: all };
 }
 
 /** Returns a server name made of the name of a file; undefined if none can be made. */
@@ -212,32 +239,20 @@ function nameOfFile(path: string): string | undefined {
   }
 }
 
-function parseTool(
+function toolOf(
   name: string,
-  said: unknown,
-  { asked, read }: { readonly asked: Permissions; readonly read: ReadMeta },
+  { permissions, inputSchema, outputSchema, ...rest }: Value<typeof META_TOOL>,
+  asked: Permissions,
 ): ModuleTool {
-  const key = `.tools.${name}`;
-  read(key, name, TOOL_NAME);
-  const { permissions, inputSchema, outputSchema, ...rest } = read(key, said, OBJECT);
-  for (const [name, kind] of Object.entries(BESIDE)) read(`${key}.${name}`, rest[name], kind);
-  const output = read(`${key}.outputSchema`, outputSchema, SCHEMA);
   const definition = {
     ...rest,
     name,
     // MCP requires `type: "object"` at the root; a module may leave it out.
-    inputSchema: { type: "object", ...read(`${key}.inputSchema`, inputSchema, ARGUMENTS_SCHEMA) },
-    ...(output && { outputSchema: output }),
+    inputSchema: { type: "object", ...inputSchema },
+    ...(outputSchema && { outputSchema }),
   };
-  const own = parsePermissions(`${key}.permissions`, permissions, read);
-  return { definition, permissions: own ?? asked };
-}
-
-function parsePermissions(key: string, value: unknown, read: ReadMeta): Permissions | undefined {
-  if (value === undefined) return undefined;
-  const lists = Object.entries(read(key, value, OBJECT)).map(([name, list]) => {
-    const at = `${key}.${name}`;
-    return [read(at, name, PERMISSION), read(at, list, TEXTS)];
-  });
-  return { ...NO_PERMISSIONS, ...Object.fromEntries(lists) };
+  return {
+    definition,
+    permissions: permissions === undefined ? asked : { ...NO_PERMISSIONS, ...permissions },
+  };
 }
