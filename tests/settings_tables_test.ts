@@ -40,7 +40,7 @@ Deno.test("a setting needs one line of the table", () => {
   const usual: number = table.volume.default;
   assert.deepEqual([usual, defaultsOf(table).volume], [5, 5]);
 
-  const { properties } = jsonSchemaOf(made.schema, "config.yaml", "Settings.");
+  const { properties } = jsonSchemaOf(made.schema(), "config.yaml", "Settings.");
   assert.deepEqual(Object(properties).volume, {
     description: "The volume of a made-up alarm.",
     default: 5,
@@ -49,18 +49,21 @@ Deno.test("a setting needs one line of the table", () => {
     maximum: 9,
   });
   const row = "| `volume` | The volume of a made-up alarm. | a whole number from 1 to 9 | `5` |";
-  assert.ok(tableOf(made.schema).includes(row));
-  assert.ok(settingWords(made.schema, ["vol"]).includes("volume"));
-  assert.deepEqual(settingWords(made.schema, ["mood", ""]), ["calm", "loud"]);
+  assert.ok(tableOf(made.schema()).includes(row));
+  assert.ok(settingWords(made.schema(), ["vol"]).includes("volume"));
+  assert.deepEqual(settingWords(made.schema(), ["mood", ""]), ["calm", "loud"]);
 });
 
 Deno.test("config set completes keys and values, but no keys of other commands", () => {
-  const keys = settingWords(personSchema.schema, [""]);
+  const keys = settingWords(personSchema.schema(), [""]);
   assert.ok(keys.includes("limits.children") && keys.includes("gateway.hybrid.max_tokens"));
   assert.deepEqual(keys.filter((key) => /^(?:permissions|mcpServers)\b/.test(key)), []);
-  assert.deepEqual(settingWords(workspaceSchema.schema, ["gateway.prefix", ""]), ["true", "false"]);
-  assert.deepEqual(settingWords(workspaceSchema.schema, ["intent", ""]), []);
-  assert.deepEqual(keysIn(object({}, {}).schema), []);
+  assert.deepEqual(settingWords(workspaceSchema.schema(), ["gateway.prefix", ""]), [
+    "true",
+    "false",
+  ]);
+  assert.deepEqual(settingWords(workspaceSchema.schema(), ["intent", ""]), []);
+  assert.deepEqual(keysIn(object({}, {}).schema()), []);
 });
 
 Deno.test("every key has a description, and a default or words about its absence", () => {
@@ -85,6 +88,6 @@ Deno.test("every key has a description, and a default or words about its absence
     }
     for (const [key, one] of Object.entries(Object(properties))) look(one, `${path}.${key}`);
   };
-  for (const { schema } of [workspaceSchema, personSchema, policySchema]) look(schema, "");
+  for (const file of [workspaceSchema, personSchema, policySchema]) look(file.schema(), "");
   assert.deepEqual([...new Set(wrong)], []);
 });

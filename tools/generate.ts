@@ -57,7 +57,7 @@ export async function generated(name: string): Promise<string> {
 }
 
 function schemaFile(schema: Wanted<unknown>, title: string, description: string): () => string {
-  return () => JSON.stringify(jsonSchemaOf(schema.schema, title, description), null, 2);
+  return () => JSON.stringify(jsonSchemaOf(schema.schema(), title, description), null, 2);
 }
 
 if (import.meta.main) {

@@ -69,8 +69,8 @@ async function words(rows: readonly CommandRow[], line: readonly string[]): Prom
   if (name === "config" && first === "set" && more.length > 1) {
     const { personSchema, workspaceSchema } = await import("../config/settings.ts");
     const { settingWords } = await import("./_setting_keys.ts");
-    const { schema } = more.includes("--workspace") ? workspaceSchema : personSchema;
-    return printed(settingWords(schema, others));
+    const file = more.includes("--workspace") ? workspaceSchema : personSchema;
+    return printed(settingWords(file.schema(), others));
   }
   const own = more.length === 1 ? row?.words ?? [] : [];
   const below = [...rows.filter(({ under }) => under === name).map(nameOf), ...own];

@@ -43,7 +43,7 @@ export function valuesOf(app: App): readonly Value[] {
     person: { ...flat(person.gateway), "search.model": person.settings.model },
     file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
   };
-  const gateway = keysIn(object({}, GATEWAY).schema, "gateway").map(([key]) => key);
+  const gateway = keysIn(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
   const keys = [...gateway, "search.model", "intent"];
   return [
     ...keys.map((key) => valueOf(key, { said, app })),

@@ -113,7 +113,7 @@ const TOOL = {
 const settings = extended(record(string, object({}, TOOL)), {
   name: "toolSettings",
   properties: {
-    "*": setting(object({}, { disabled: TOOL.disabled }), "All tools that are not named.").schema,
+    "*": setting(object({}, { disabled: TOOL.disabled }), "All tools that are not named.").schema(),
   },
 });
 const listed = leaf<string | { readonly name: string }>(
@@ -124,7 +124,7 @@ const listed = leaf<string | { readonly name: string }>(
       { type: "string" },
       {
         ...{ type: "object", required: ["name"] },
-        properties: { name: setting(string, "The name of the tool.").schema },
+        properties: { name: { ...string.schema(), description: "The name of the tool." } },
       },
     ],
   },
@@ -560,7 +560,7 @@ function serverSections(certificate: Wanted<string>) {
   const check = (value: unknown, place: Parameters<typeof clients>[1]): value is ServerEntry =>
     clients(withType(value), place);
   const typed: Wanted<ServerEntry> = Object.assign(check, {
-    schema: typedSchema(clients.schema, clientForms),
+    schema: () => typedSchema(clients.schema(), clientForms),
   });
   return {
     private_mcps: setting(record(title, own), "Servers, by name.", {}),

@@ -38,7 +38,8 @@ export type Schema = Readonly<Record<string, unknown>>;
 export interface Wanted<T> {
   /** Returns whether a value is valid, and reports each of its problems. */
   (value: unknown, place: Place): value is T;
-  readonly schema: Schema;
+  /** Returns the JSON Schema. It is made when it is needed: no start of PML needs one. */
+  schema(): Schema;
 }
 
 /** A part with a default. */
@@ -60,7 +61,7 @@ export function leaf<T>(
   schema: Schema = {},
 ): Wanted<T> {
   const check = (value: unknown, place: Place): value is T => passes(value) || told(place, wanted);
-  return Object.assign(check, { schema: { ...schema, wanted } });
+  return Object.assign(check, { schema: () => ({ ...schema, wanted }) });
 }
 
 /** Wants anything. */
@@ -75,7 +76,7 @@ export function oneOf<const T extends string>(names: readonly T[]): Wanted<T> {
 /** Returns a part whose schema has further keywords. */
 export function extended<T>(part: Wanted<T>, schema: Schema): Wanted<T> {
   const check = (value: unknown, place: Place): value is T => part(value, place);
-  return Object.assign(check, { schema: { ...part.schema, ...schema } });
+  return Object.assign(check, { schema: () => ({ ...part.schema(), ...schema }) });
 }
 
 /** Returns a key of a table of settings: its values, a sentence about it, and its default. */
@@ -88,7 +89,8 @@ export function setting<T>(part: Wanted<T>, description: string, value?: T): Wan
 
 /** Returns the defaults of the keys that have one. */
 export function defaultsOf(members: Members): Readonly<Record<string, unknown>> {
-  const all = Object.entries(members).map(([key, { schema }]) => [key, schema.default]);
+  const all = Object.entries(members as Readonly<Record<string, Partial<WithDefault<unknown>>>>)
+    .map(([key, { default: value }]) => [key, value]);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
@@ -110,14 +112,13 @@ export function object<R extends Members, O extends Members>(
       .map((key) => told(inside(place, key), `one of ${keys.join(", ")}`, keys));
     return [...known, ...others].every(Boolean);
   };
-  const properties = Object.fromEntries([...members].map(([key, { schema }]) => [key, schema]));
-  return Object.assign(check, {
-    schema: {
-      ...{ type: "object", wanted: "an object", properties },
-      ...!isOpen && { additionalProperties: false },
-      ...Object.keys(required).length > 0 && { required: Object.keys(required) },
-    },
+  const schema = () => ({
+    ...{ type: "object", wanted: "an object" },
+    properties: Object.fromEntries([...members].map(([key, one]) => [key, one.schema()])),
+    ...!isOpen && { additionalProperties: false },
+    ...Object.keys(required).length > 0 && { required: Object.keys(required) },
   });
+  return Object.assign(check, { schema });
 }
 
 /** Wants an object with keys of one kind and values of one kind. */
@@ -136,8 +137,11 @@ export function record<T>(
       return key(name, { ...at, wrong }) && item(one, at);
     }).every(Boolean);
   };
-  const names = { propertyNames: key.schema, additionalProperties: item.schema };
-  return Object.assign(check, { schema: { type: "object", wanted, ...names } });
+  const schema = () => ({
+    ...{ type: "object", wanted },
+    ...{ propertyNames: key.schema(), additionalProperties: item.schema() },
+  });
+  return Object.assign(check, { schema });
 }
 
 /** Wants an array. */
@@ -147,19 +151,23 @@ export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
     Array.isArray(value)
       ? value.map((one, index) => item(one, inside(place, index))).every(Boolean)
       : told(place, wanted);
-  return Object.assign(check, { schema: { type: "array", wanted, items: item.schema } });
+  return Object.assign(check, { schema: () => ({ type: "array", wanted, items: item.schema() }) });
 }
 
 /** Accepts a value of one validator, or an object of another. Reports problems of the matching one. */
 export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U> {
   const check = (value: unknown, place: Place): value is T | U =>
     (isObject(value) ? objects : part)(value, place);
-  const { wanted } = part.schema;
-  return Object.assign(check, { schema: { wanted, anyOf: [part.schema, objects.schema] } });
+  const schema = () => {
+    const own = part.schema();
+    return { wanted: own.wanted, anyOf: [own, objects.schema()] };
+  };
+  return Object.assign(check, { schema });
 }
 
 /** Returns the schema of a form without the demand for a `type`. */
-export function untyped({ schema }: Wanted<unknown>): Schema {
+export function untyped(form: Wanted<unknown>): Schema {
+  const schema = form.schema();
   const { required } = schema;
   return Array.isArray(required)
     ? { ...schema, required: required.filter((key) => key !== "type") }
@@ -174,13 +182,12 @@ export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
     const { type } = value;
     return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
   };
-  const all = [...new Set(Object.values(forms))].map(untyped);
-  return Object.assign(check, {
-    schema: {
-      ...{ type: "object", wanted: "an object", required: ["type"] },
-      ...{ properties: { type: types.schema }, oneOf: all },
-    },
+  const schema = () => ({
+    ...{ type: "object", wanted: "an object", required: ["type"] },
+    properties: { type: types.schema() },
+    oneOf: [...new Set(Object.values(forms))].map(untyped),
   });
+  return Object.assign(check, { schema });
 }
 
 /**
@@ -199,7 +206,7 @@ export function also<T>(
   const check = (value: unknown, place: Place): value is T =>
     part(value, place) &&
     (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
-  return Object.assign(check, { schema: { ...part.schema, ...schema } });
+  return Object.assign(check, { schema: () => ({ ...part.schema(), ...schema }) });
 }
 
 /** Returns whether a value is an object that files can say, and no date or map of a parser. */

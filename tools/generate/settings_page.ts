@@ -51,7 +51,7 @@ export function limitsPage(page: string): string {
 /** Returns the page of settings. */
 export function settingsPage(): string {
   const entries = (key: string): readonly string[] => {
-    const forms = formsOf(Object(workspaceSchema.schema.properties)[key].additionalProperties);
+    const forms = formsOf(Object(workspaceSchema.schema().properties)[key].additionalProperties);
     return forms.flatMap((form) => [
       `### \`"type": ${typesOf(form).map((type) => `"${type}"`).join(" or ")}\``,
       "",
@@ -71,7 +71,7 @@ export function settingsPage(): string {
     "In the workspace: JSON with comments, with",
     "[`pml.schema.json`](../config/pml.schema.json) for editors.",
     "",
-    ...tableOf(workspaceSchema.schema),
+    ...tableOf(workspaceSchema.schema()),
     "",
     "## `config.yaml`",
     "",
@@ -79,13 +79,13 @@ export function settingsPage(): string {
     "first line `# yaml-language-server: $schema=` and the path of",
     "[`config.schema.json`](../config/config.schema.json).",
     "",
-    ...tableOf(personSchema.schema),
+    ...tableOf(personSchema.schema()),
     "",
     "## `policy.yaml`",
     "",
     "The [policy](policy.md) of a company, with [`policy.schema.json`](../config/policy.schema.json).",
     "",
-    ...tableOf(policySchema.schema),
+    ...tableOf(policySchema.schema()),
     "",
     "## Servers of `mcpServers`",
     "",
