@@ -114,8 +114,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   // folder.
   const { workspace: { root, found } } = policy.now.loaded;
   const mayMove = options.hasClient && found === "default";
-  if (!mayMove && mayHaveAdopted(policy.now.config.home, root)) {
-    // Each call reports a broken lock.
+  if (!mayMove && await mayHaveAdopted(policy.now.config.home, root)) {
+    // A broken lock is told by each call.
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();

@@ -57,7 +57,8 @@ function clientFiles(folder: string): readonly SettingFile[] {
 function namesIn(folder: string): ReadonlySet<string> {
   try {
     return new Set(namesOf(folder));
-  } catch {
+  } catch (error) {
+    if (isGone(error)) return new Set();
     // A folder that cannot be listed may still contain files that can be opened.
     return new Set(CLIENT_FILES.map((file) => file.split("/", 1)[0] ?? ""));
   }

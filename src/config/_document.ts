@@ -6,7 +6,7 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { sha256 } from "../core/hash.ts";
+import { sha256Async } from "../core/hash.ts";
 import { placeAt } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
@@ -89,7 +89,7 @@ async function read<T>(
   if (data === undefined) return undefined;
   return {
     realPath,
-    hash: `sha256-${sha256(bytes)}`,
+    hash: `sha256-${await sha256Async(bytes)}`,
     said: withTypes(data) as T, // types are all that it adds
     exactAt,
     problem,

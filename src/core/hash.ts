@@ -10,3 +10,17 @@ export function sha256(data: string | Uint8Array): string {
   // deno-lint-ignore no-process-global
   return process.getBuiltinModule("node:crypto").hash("sha256", data, "hex");
 }
+
+/** Returns the same hash without loading `node:crypto`, for the files that each start reads. */
+export async function sha256Async(data: string | Uint8Array<ArrayBuffer>): Promise<string> {
+  const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+}
+
+/**
+ * Returns the hash of exact bytes, or of UTF-8 text, as approvals, locks and caches have it:
+ * `sha256-` and 64 lower-case hexadecimal digits.
+ */
+export function integrityOf(content: string | Uint8Array): string {
+  return `sha256-${sha256(content)}`;
+}

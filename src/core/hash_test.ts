@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
-import { sha256 } from "./hash.ts";
+import fc from "fast-check";
+import { sha256, sha256Async } from "./hash.ts";
 
-Deno.test("sha256() hashes text as its UTF-8 bytes", () => {
-  const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-  assert.equal(sha256(""), empty);
-  assert.equal(sha256("é"), sha256(new TextEncoder().encode("é")));
-  assert.notEqual(sha256("a"), sha256("b"));
+Deno.test("sha256Async() returns the hash that sha256() returns", async () => {
+  const bytes = fc.uint8Array({ maxLength: 300 }).map((all) => new Uint8Array(all));
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(fc.string({ unit: "binary" }), bytes), async (data) => {
+      assert.equal(await sha256Async(data), sha256(data));
+    }),
+  );
+  assert.equal(await sha256Async("\ud800"), sha256("\ud800"));
 });

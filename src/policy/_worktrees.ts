@@ -21,12 +21,12 @@ export async function takeOver(
   { path, hash }: { readonly path: string; readonly hash: string },
 ): Promise<boolean> {
   for (const other of await inOtherWorktrees(path)) {
-    const same = store.record(other);
+    const same = await store.record(other);
     if (!same?.hashes.includes(hash)) continue;
     await store.trust({ ...same, path, hash });
     // It may have been taken back meanwhile.
     // guard: worktree-taken-over
-    if (store.record(other)?.hashes.includes(hash)) return true;
+    if ((await store.record(other))?.hashes.includes(hash)) return true;
     await store.revoke(path);
   }
   return false;

@@ -7,17 +7,11 @@
 import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
 import { withRoundedNumbers } from "../core/exact_number.ts";
-import { sha256 } from "../core/hash.ts";
+import { integrityOf } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
-/**
- * Returns the hash of exact bytes, or of UTF-8 text: `sha256-` and 64 lower-case hexadecimal
- * digits.
- */
-export function integrityOf(content: string | Uint8Array): string {
-  return `sha256-${sha256(content)}`;
-}
+export { integrityOf };
 
 /** Returns whether a value is such a hash. */
 export function isIntegrity(value: unknown): boolean {

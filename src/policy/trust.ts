@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { sha256 } from "../core/hash.ts";
+import { sha256, sha256Async } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import {
   locked,
@@ -60,15 +60,15 @@ export class TrustStore {
 
   /** Returns whether a file with exactly these bytes is trusted at this path. */
   async isTrusted(path: string, hash: string): Promise<boolean> {
-    return this.record(path)?.hashes.includes(hash) === true &&
+    return (await this.record(path))?.hashes.includes(hash) === true &&
       await Deno.realPath(path).catch(unlessGone) === path;
   }
 
   /**
    * Returns the record of a path. Warns about a record that cannot be read, and returns undefined.
    */
-  record(path: string): TrustRecord | undefined {
-    return this.#recordIn(fileNameOf(path));
+  async record(path: string): Promise<TrustRecord | undefined> {
+    return this.#recordIn(`${await sha256Async(path)}.json`, (named) => named === path);
   }
 
   /** Trusts a file as it was shown. This replaces the trust in an older version. */
@@ -92,7 +92,8 @@ export class TrustStore {
   /** Returns all records that can be read, by path. */
   async list(): Promise<readonly TrustRecord[]> {
     const files = await namesIn(this.#folder);
-    return files.flatMap((name) => name.endsWith(".json") ? this.#recordIn(name) ?? [] : [])
+    return files.filter((name) => name.endsWith(".json"))
+      .flatMap((name) => this.#recordIn(name, (path) => fileNameOf(path) === name) ?? [])
       .sort((one, other) => one.path.localeCompare(other.path));
   }
 
@@ -133,7 +134,7 @@ export class TrustStore {
   ): Promise<TrustRecord | undefined> {
     const file = this.fileOf(path);
     return await locked(`${file}.lock`, async () => {
-      const before = this.record(path);
+      const before = await this.record(path);
       const after = change(before);
       if (JSON.stringify(after) !== JSON.stringify(before)) await writePrivate(file, after);
       return after;
@@ -145,8 +146,8 @@ export class TrustStore {
     return join(this.#folder, fileNameOf(path));
   }
 
-  #recordIn(name: string): TrustRecord | undefined {
-    const parse = (json: unknown) => parseRecord(json, name);
+  #recordIn(name: string, isItsPath: (path: string) => boolean): TrustRecord | undefined {
+    const parse = (json: unknown) => parseRecord(json, isItsPath);
     return readPrivate(join(this.#folder, name), { parse, warn: this.#warn });
   }
 }
@@ -155,8 +156,8 @@ function fileNameOf(path: string): string {
   return `${hashOf(path)}.json`;
 }
 
-function parseRecord(json: unknown, file: string): TrustRecord {
-  if (isObject(json) && typeof json.path === "string" && fileNameOf(json.path) === file) {
+function parseRecord(json: unknown, isItsPath: (path: string) => boolean): TrustRecord {
+  if (isObject(json) && typeof json.path === "string" && isItsPath(json.path)) {
     const { path, hashes, servers, shown } = json;
     const isWhole = isTexts(hashes) && isObject(servers) && isTexts(Object.values(servers)) &&
       (shown === undefined || isTexts(shown));

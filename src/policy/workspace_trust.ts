@@ -102,7 +102,7 @@ export class WorkspaceTrust {
       const lines = await linesOf(shown);
       return {
         code: "WORKSPACE_UNTRUSTED",
-        facts: trustFacts(shown, { lines, before: this.#store.record(shown.path)?.shown }),
+        facts: trustFacts(shown, { lines, before: (await this.#store.record(shown.path))?.shown }),
         accept: async () => {
           await mustBe(shown, again);
           await this.#store.trust({ ...shown, servers: codeOf(shown.modules), shown: lines });

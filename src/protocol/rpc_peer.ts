@@ -5,7 +5,6 @@
  * @module
  */
 
-import { randomInt } from "node:crypto";
 import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
@@ -117,7 +116,7 @@ export class RpcPeer {
    * Takes the options of an open connection. Ids begin at random after `last`, so that a late answer
    * to an earlier connection matches no request.
    */
-  constructor(options: RpcPeerOptions, last = randomInt(LAST_ID)) {
+  constructor(options: RpcPeerOptions, last = randomId()) {
     this.#options = options;
     this.#last = last;
   }
@@ -399,6 +398,12 @@ class PendingRequest implements CancelListener {
   onCancel(reason: unknown): void {
     this.#peer.cancel(this.id, reason);
   }
+}
+
+/** Returns a random id. `node:crypto` takes as long to load as Deno to start. */
+function randomId(): RequestId {
+  const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return random % LAST_ID;
 }
 
 /** Reads an id or a progress token of ours. Some programs return it as text, or as `1.0`. */

@@ -5,11 +5,11 @@
  */
 
 import { type ErrorCode, PmlError, type PmlErrorOptions } from "../../core/errors.ts";
+import { integrityOf } from "../../core/hash.ts";
 import { quoted } from "../../core/json.ts";
 import { stampOf } from "../../io/place.ts";
 import { readRegular, whyUnread } from "../../io/regular_file.ts";
 import type { Grants } from "../../policy/grants.ts";
-import { integrityOf } from "../../policy/integrity.ts";
 
 /** The source of a module's code: shipped with PML, or a file that the person named. */
 export type ModuleSource =
