@@ -186,6 +186,11 @@ class Pipe implements Output {
     if (!this.#isOpen) throw new Deno.errors.BrokenPipe("the pipe is closed");
   }
 
+  /** Resolves when everything was done that this turn began, as with the sockets of a process. */
+  turn(): Promise<void> {
+    return new Promise((resolve) => nextTick(resolve));
+  }
+
   /** Ends the pipe. Waiting bytes can still be read. */
   close(): void {
     if (!this.#isOpen) return;

@@ -102,7 +102,7 @@ const POWERS: readonly Power[] = [
       // It is listened at, and reaches nothing.
       "src/io/listener.ts",
       // Nor does this: its sockets are the two pipes that were open.
-      "src/transport/stdio/_pipes.ts",
+      "src/transport/stdio/_sockets.ts",
       // Its sockets lie in the PML home.
       "src/transport/attach/window_socket.ts",
       // The names of its pipes lie there.

@@ -79,6 +79,8 @@ class Window {
   constructor(options: WindowOptions) {
     this.#options = options;
     this.#client = options.pipes ?? standardPipes();
+    // They are loaded: the connection to the other PML is a socket, too.
+    void this.#client.useSockets?.();
   }
 
   /** Passes on. Returns what is left to do if the connection broke. */

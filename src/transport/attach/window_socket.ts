@@ -13,7 +13,8 @@ import { inOneLine } from "../../core/json_text.ts";
 import { LineReader } from "../../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../../io/private_files.ts";
 import { soon } from "../../io/waiting.ts";
-import { inputOf, LAST_WRITE_MS, outputOf, type Pipes } from "../stdio/_pipes.ts";
+import { LAST_WRITE_MS, type Pipes } from "../stdio/_pipes.ts";
+import { inputOf, outputOf } from "../stdio/_sockets.ts";
 
 /** Systems allow few more bytes in the path of a socket. */
 const LONGEST = 100;

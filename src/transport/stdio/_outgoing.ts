@@ -5,7 +5,6 @@
  * @module
  */
 
-import process from "node:process";
 import { inOneLine } from "../../core/json_text.ts";
 import { Gathered } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
@@ -91,7 +90,7 @@ export class Outgoing {
   /** Writes everything that waits, also what is added during a write. */
   async #flush(): Promise<void> {
     const { output, onGone } = this.#options;
-    await new Promise<void>((resolve) => process.nextTick(resolve));
+    await output.turn?.();
     while (this.#queue.length > 0) {
       const piece = this.#next();
       const since = performance.now();

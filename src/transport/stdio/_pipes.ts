@@ -1,12 +1,10 @@
 /**
- * The client's two pipes, as sockets. A socket is notified when it can read or write. `Deno.stdin`
- * and `Deno.stdout` wait in a thread for each piece, which takes three times as long.
+ * The client's two pipes. `Deno.stdin` and `Deno.stdout` wait in a thread for each piece, which takes
+ * three times as long as a socket. Sockets are loaded after the first lists: `node:net` takes as long
+ * to load as Deno to start.
  *
  * @module
  */
-
-import { Socket, type SocketConstructorOpts } from "node:net";
-import type { Duplex } from "node:stream";
 
 /** The source of messages. */
 export interface Input {
@@ -24,6 +22,8 @@ export interface Input {
 export interface Output {
   /** Writes bytes. Resolves when the kernel has all of them. */
   write(bytes: Uint8Array): Promise<void>;
+  /** Resolves when everything was done that this turn began, to write its messages at once. */
+  turn?(): Promise<void>;
 }
 
 /** Where messages come from and go to. */
@@ -33,126 +33,98 @@ export interface Pipes {
   readonly output: Output;
   /** Gives up what cannot be written after the end. */
   readonly giveUp: () => void;
+  /** Loads sockets, and uses them from the next piece on. */
+  readonly useSockets?: () => Promise<void>;
 }
 
-const PIECE = 1 << 16;
 /** How long writing the last answers may take, in milliseconds. */
 export const LAST_WRITE_MS = 1_500;
 
 /** Returns standard input and standard output. */
 export function standardPipes(): Pipes {
+  const output = new StandardOutput();
+  let sockets: typeof import("./_sockets.ts") | undefined;
   // A write to a full pipe cannot be cancelled and would keep the process alive forever.
   const end = () => Deno.kill(Deno.pid, "SIGTERM");
   return {
-    open: openInput,
-    output: openOutput(),
+    // The socket makes the pipe one that does not wait, and a thread that writes to it has to wait.
+    open: (take) =>
+      openStream(Deno.stdin.readable, take, () => {
+        if (output.isWaiting) return undefined;
+        const input = sockets?.openInput(take);
+        sockets = undefined;
+        return input;
+      }),
+    output,
     giveUp: () => Deno.unrefTimer(setTimeout(end, LAST_WRITE_MS)),
-  };
-}
-
-/** Opens standard input. `take` gets each piece; the next piece reuses its memory. */
-export function openInput(take: (piece: Uint8Array) => void): Input {
-  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
-  const onread = {
-    // One buffer for all pieces, because new ones would be allocated faster than they are
-    // collected.
-    buffer: new Uint8Array(PIECE),
-    callback: (size: number, memory: Uint8Array) => {
-      try {
-        take(memory.subarray(0, size));
-      } catch (error) {
-        reject(error);
-      }
-      return true;
+    useSockets: async () => {
+      sockets = await import("./_sockets.ts");
+      output.use(sockets);
     },
   };
-  const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
-  if (socket === undefined) return openStream(Deno.stdin.readable, take);
-  socket.on("error", reject).on("close", resolve).resume();
-  return inputOf(socket, { over, close: () => void socket.destroy() });
 }
 
-/** Returns the input that a socket is. */
-export function inputOf(
-  socket: Duplex,
-  { over, close }: { readonly over: Promise<void>; readonly close: () => void },
-): Input {
-  return {
-    over,
-    pause: () => void socket.pause(),
-    resume: () => void socket.resume(),
-    close: () => Promise.resolve(close()),
-  };
-}
+/** Writes to standard output: in a thread, or with a socket when that is there. */
+class StandardOutput implements Output {
+  #socket: Output | undefined;
+  turn: Output["turn"];
+  /** Whether a thread waits until the client reads. */
+  isWaiting = false;
 
-/** Opens standard output. */
-export function openOutput(): Output {
-  const socket = socketOf({ fd: 1, readable: false, writable: true });
-  if (socket === undefined) {
-    return {
-      write: async (bytes) => {
-        for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
-      },
-    };
+  /** Writes with a socket from the next piece on, if standard output is a pipe. */
+  use({ openOutput, turn }: typeof import("./_sockets.ts")): void {
+    this.#socket = openOutput();
+    this.turn = turn;
   }
-  return outputOf(socket.on("error", () => {}));
-}
 
-/** Returns what writes to a socket. Each write reports its own failure. */
-export function outputOf(socket: Duplex): Output {
-  return {
-    write: (bytes) =>
-      new Promise((resolve, reject) =>
-        socket.write(
-          bytes,
-          (error) => error ? reject(new Deno.errors.BrokenPipe(error.message)) : resolve(),
-        )
-      ),
-  };
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#socket?.write(bytes) ?? this.#writeInThread(bytes);
+  }
+
+  async #writeInThread(bytes: Uint8Array): Promise<void> {
+    this.isWaiting = true;
+    try {
+      for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
+    } finally {
+      this.isWaiting = false;
+    }
+  }
 }
 
 /**
- * Opens standard error if it is a pipe; undefined otherwise. It does not keep the process alive.
+ * Returns the input that a stream is: a file, a terminal, on Windows a pipe. After each piece, `next`
+ * may return an input that is read in place of the stream from then on.
  */
-export function openErrors(): Socket | undefined {
-  // If nobody can read it any more, the error cannot be reported.
-  return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
-}
-
-function socketOf(options: SocketConstructorOpts): Socket | undefined {
-  // There a socket delivers the first piece of a pipe, and neither the others nor the end.
-  if (Deno.build.os === "windows") return undefined;
-  try {
-    return new Socket(options);
-  } catch {
-    return undefined; // a file or a terminal
-  }
-}
-
-/** Returns the input that a stream is: a file, a terminal, or on Windows a pipe. */
 export function openStream(
   stream: ReadableStream<Uint8Array>,
   take: (piece: Uint8Array) => void,
+  next: () => Input | undefined = () => undefined,
 ): Input {
   const reader = stream.getReader();
   let paused: PromiseWithResolvers<void> | undefined;
+  let isClosed = false;
+  let later: Input | undefined;
   const resume = () => {
     paused?.resolve();
     paused = undefined;
+    later?.resume();
   };
   const readAll = async () => {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      take(next.value);
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      take(read.value);
       await paused?.promise;
+      later = isClosed ? undefined : next();
+      if (later !== undefined) return await later.over;
     }
   };
   return {
     over: readAll(),
-    pause: () => void (paused ??= Promise.withResolvers()),
+    pause: () => later === undefined ? void (paused ??= Promise.withResolvers()) : later.pause(),
     resume,
     close: () => {
+      isClosed = true;
       resume();
-      return reader.cancel();
+      return later === undefined ? reader.cancel() : later.close();
     },
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openStream } from "./_pipes.ts";
+import { type Input, openStream } from "./_pipes.ts";
 
 Deno.test("openStream() delivers all pieces and the end, and takes none while it is paused", async () => {
   let sent = 0;
@@ -27,6 +27,48 @@ Deno.test("openStream() ends when it is closed, also while it is paused", async 
     pull: (controller) => controller.enqueue(new Uint8Array(1)),
   });
   const input = openStream(stream, () => input.pause());
+  await new Promise((resolve) => setTimeout(resolve));
+  await input.close();
+  await input.over;
+});
+
+/** Returns a stream of one-byte pieces that counts how many were read. */
+function counted(): { readonly stream: ReadableStream<Uint8Array>; readonly sent: () => number } {
+  let sent = 0;
+  const stream = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array([sent++])),
+  }, { highWaterMark: 0 });
+  return { stream, sent: () => sent };
+}
+
+Deno.test("openStream() takes no further piece of the stream once there is another input", async () => {
+  const { stream, sent } = counted();
+  const steps: string[] = [];
+  const over = Promise.withResolvers<void>();
+  const other: Input = {
+    over: over.promise,
+    pause: () => void steps.push("pause"),
+    resume: () => void steps.push("resume"),
+    close: () => Promise.resolve(over.resolve()),
+  };
+  const taken: number[] = [];
+  const input = openStream(
+    stream,
+    ([first = -1]) => void taken.push(first),
+    () => taken.length === 3 ? other : undefined,
+  );
+  while (taken.length < 3) await new Promise((resolve) => setTimeout(resolve));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  input.pause();
+  input.resume();
+  await input.close();
+  await input.over;
+  assert.deepEqual([taken, sent(), steps], [[0, 1, 2], 3, ["pause", "resume", "resume"]]);
+});
+
+Deno.test("openStream() opens no other input after it was closed while paused", async () => {
+  const { stream } = counted();
+  const input = openStream(stream, () => input.pause(), () => assert.fail("it was opened"));
   await new Promise((resolve) => setTimeout(resolve));
   await input.close();
   await input.over;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Stderr } from "./stderr.ts";
+import { LateSink, Stderr } from "./stderr.ts";
 
 /** A pipe whose other end reads only when the test lets it. */
 class Pipe {
@@ -45,4 +45,21 @@ Deno.test("Stderr waits a short time at the end, and reports the last gap", asyn
   await stderr[Symbol.asyncDispose]();
   assert.ok(performance.now() - since < 5_000);
   assert.match(pipe.text, /\n2 lines were dropped here/);
+});
+
+Deno.test("LateSink opens the sink with the first text, and at once for the last one", async () => {
+  const pipe = new Pipe();
+  let count = 0;
+  const open = () => Promise.resolve((count++, pipe));
+  const silent = new LateSink(open, 0);
+  await new Promise<void>((resolve) => silent.write("", resolve));
+  assert.equal(count, 0, "there was nothing to write");
+  const sink = new LateSink(open, 60_000);
+  sink.write("a\n");
+  sink.write("b\n");
+  assert.equal(sink.writableLength, 4);
+  setTimeout(() => pipe.read(), 20);
+  await new Promise<void>((resolve) => sink.write("", resolve));
+  sink.write("c\n");
+  assert.deepEqual([pipe.text, count], ["a\nb\nc\n", 1]);
 });

@@ -43,6 +43,8 @@ export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
   readonly onWaiting: (size: number) => void;
   /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
   readonly onLost: (requests: readonly string[]) => void;
+  /** Resolves when the first lists are answered: sockets are loaded after that; at once if not set. */
+  readonly listsAnswered?: (() => Promise<void>) | undefined;
   /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
   readonly prepare?: (() => Promise<unknown>) | undefined;
   /** Is called with the client's capabilities whenever it declares them. */
@@ -72,6 +74,7 @@ export async function serveStdio(
   // The first answer of the newest revision needs nothing of it.
   resolve(load());
   await face;
+  void connection.useSockets();
   await connection.greetLate();
   await connection.closed;
 }
@@ -129,6 +132,13 @@ class StdioConnection implements Ends {
     this.#server = server;
     if (this.#greeted !== undefined) server.greeted(this.#greeted);
     for (const message of this.#waiting.splice(0)) server.take(message);
+  }
+
+  /** Reads and writes with sockets, which are loaded after the first lists. */
+  async useSockets(): Promise<void> {
+    const { listsAnswered, onError } = this.#options;
+    await listsAnswered?.();
+    if (this.#open) await this.#pipes.useSockets?.().catch((error) => onError(asError(error)));
   }
 
   /** Greets a client that needs its lists at once, as soon as they can be answered. */

@@ -1,0 +1,91 @@
+/**
+ * The client's pipes as sockets. A socket is notified when it can read or write.
+ *
+ * @module
+ */
+
+import { Socket, type SocketConstructorOpts } from "node:net";
+import type { Duplex } from "node:stream";
+import { nextTick } from "node:process";
+import type { Input, Output } from "./_pipes.ts";
+
+const PIECE = 1 << 16;
+
+/**
+ * Opens standard input; undefined if it is no pipe. `take` gets each piece; the next piece reuses its
+ * memory.
+ */
+export function openInput(take: (piece: Uint8Array) => void): Input | undefined {
+  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
+  const onread = {
+    // One buffer for all pieces, because new ones would be allocated faster than they are
+    // collected.
+    buffer: new Uint8Array(PIECE),
+    callback: (size: number, memory: Uint8Array) => {
+      try {
+        take(memory.subarray(0, size));
+      } catch (error) {
+        reject(error);
+      }
+      return true;
+    },
+  };
+  const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
+  if (socket === undefined) return undefined;
+  socket.on("error", reject).on("close", resolve).resume();
+  return inputOf(socket, { over, close: () => void socket.destroy() });
+}
+
+/** Returns the input that a socket is. */
+export function inputOf(
+  socket: Duplex,
+  { over, close }: { readonly over: Promise<void>; readonly close: () => void },
+): Input {
+  return {
+    over,
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
+    close: () => Promise.resolve(close()),
+  };
+}
+
+/** Opens standard output; undefined if it is no pipe. */
+export function openOutput(): Output | undefined {
+  const socket = socketOf({ fd: 1, readable: false, writable: true });
+  return socket && outputOf(socket.on("error", () => {}));
+}
+
+/** Returns what writes to a socket. Each write reports its own failure. */
+export function outputOf(socket: Duplex): Output {
+  return {
+    turn,
+    write: (bytes) =>
+      new Promise((resolve, reject) =>
+        socket.write(
+          bytes,
+          (error) => error ? reject(new Deno.errors.BrokenPipe(error.message)) : resolve(),
+        )
+      ),
+  };
+}
+
+/** Resolves when everything was done that this turn began. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => nextTick(resolve));
+}
+
+/** Opens standard error; undefined if it is no pipe. It does not keep the process alive. */
+export function openErrors(): Socket | undefined {
+  // If nobody can read it any more, the error cannot be reported.
+  return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
+}
+
+function socketOf(options: SocketConstructorOpts): Socket | undefined {
+  // There a socket delivers the first piece of a pipe, and neither the others nor the end.
+  if (Deno.build.os === "windows") return undefined;
+  try {
+    return new Socket(options);
+  } catch {
+    return undefined; // a file or a terminal
+  }
+}
