@@ -166,6 +166,8 @@ export class App implements AsyncDisposable {
   level: string | undefined;
   /** The keeper that waits for the first program, if one was started. */
   spare: SpareKeeper | undefined;
+  /** Resolved when a client got a first list. */
+  readonly firstList: PromiseWithResolvers<void> = Promise.withResolvers();
   /** Resolves when calls may begin. */
   ready: Promise<unknown> = Promise.resolve();
   /** The parts that were created before. */
@@ -294,10 +296,10 @@ export class App implements AsyncDisposable {
     return this.#registries?.wanted() ?? [];
   }
 
-  /** Returns the gateway. It is loaded when it is first needed. */
+  /** Returns the gateway, which is loaded when it is first needed. */
   gateway(): Promise<Gateway> {
-    this.#gateway ??= import("./app_gateway.ts").then(async ({ gatewayOf }) =>
-      this.openGateway = await gatewayOf(this)
+    this.#gateway ??= import("./app_gateway.ts").then(({ gatewayOf }) =>
+      this.openGateway = gatewayOf(this)
     );
     return this.#gateway;
   }

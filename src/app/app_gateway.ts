@@ -11,7 +11,7 @@ import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
 
 /** Opens the gateway; calls go to the call path, which opens with the first of them. */
-export async function gatewayOf(app: App): Promise<Gateway> {
+export function gatewayOf(app: App): Gateway {
   const { servers, catalog, metrics, policy, log } = app;
   let path: CallPath | undefined;
   const callFirst = async (call: Call) => await (path = await app.callPath()).callTool(call);
@@ -19,7 +19,7 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     servers,
     catalog,
     metrics,
-    schemas: await app.schemas(),
+    schemas: () => app.schemas(),
     callTool: (call) => path === undefined ? callFirst(call) : path.callTool(call),
     askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
     workflow: () => app.workflow(),
@@ -32,6 +32,7 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     unfollow: (followed) =>
       void app.callPath().then(({ machine }) => machine.unfollow(followed), () => {}),
     setLevel: (level) => app.setLevel(level),
+    onList: app.firstList.resolve,
     onLost: (error) => log.warn(error.message),
     onError: (error) => log.debug(error.message),
     log: (level, text, server) => log[level](text, { server }),

@@ -6,16 +6,24 @@
 
 import type { Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
-import { pause } from "../io/waiting.ts";
+import { aborted, pause, soon } from "../io/waiting.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { isProgramKind } from "../servers/kinds.ts";
 import type { App } from "./app.ts";
 
+/** How long clients may take to ask for their first list, in milliseconds. Some ask for none. */
+const FIRST_LIST_MS = 1_000;
+/** How long they may take to ask for their other lists after it. */
+const OTHER_LISTS_MS = 50;
+
 /**
- * How long clients may take to ask for their lists after the handshake, in milliseconds. Loading the
- * call path in this time took the first list from 95 to 165 ms, in one thread.
+ * Resolves when a client has the lists that it asks for after the handshake. Loading the call path
+ * before that took the first list from 95 to 165 ms, in one thread.
  */
-const LISTS_FIRST_MS = 50;
+export async function listsAnswered({ firstList, closing }: App): Promise<void> {
+  await soon(Promise.race([firstList.promise, aborted(closing)]), FIRST_LIST_MS);
+  await pause(OTHER_LISTS_MS, closing);
+}
 
 /**
  * Starts a keeper that waits for the program of a server, and loads the code of a first call. Starts
@@ -26,7 +34,7 @@ export async function prepareFirstCall(app: App): Promise<void> {
     isProgramKind(server.kind) && mayStart(app, server)
   );
   if (programs.length > 0) await startSpare(app);
-  await pause(LISTS_FIRST_MS, app.closing);
+  await listsAnswered(app);
   const { machine } = await app.callPath();
   if (programs.length > 0) await machine.programs.prepare(machine.closing);
   const isWarm = app.config().warm;

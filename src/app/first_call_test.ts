@@ -36,6 +36,7 @@ async function startedIn(
     config: () => ({ warm: isWarm, limits: { idleMs: 1 } }),
     // No keeper is started for it.
     closing: AbortSignal.abort(),
+    firstList: Promise.withResolvers(),
     callPath: () => Promise.resolve({ machine: { programs, upstreams } }),
     pins: () => Promise.resolve(pins),
     gateway: () => Promise.resolve({ metaCalls: () => Promise.resolve() }),

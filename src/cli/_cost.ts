@@ -6,7 +6,6 @@
  */
 
 import type { App } from "../app/app.ts";
-import { Costs } from "./costs.ts";
 import type { Config } from "../config/config.ts";
 
 /**
@@ -69,6 +68,7 @@ export function followCost(app: App): Disposable {
 async function logCost(app: App): Promise<void> {
   const { gateway } = app.config();
   const { exposure } = gateway;
+  const { Costs } = await import("./costs.ts");
   const { tools, tokens } = await new Costs(app).list(gateway);
   const said = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
   const fields = { exposure, tools };

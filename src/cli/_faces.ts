@@ -124,7 +124,7 @@ async function faceOf(
     connect: gateway.connect,
     hello: (isModern) => app.hello(isModern),
     listen: (tell) => gateway.listen({ tell }),
-    isTask: (id) => gateway.tasks.has(id),
+    isTask: (id) => gateway.hasTask(id),
     onAble: (able) => app.servers.lists.serve(able),
   });
   gateway.clients.streams = face;

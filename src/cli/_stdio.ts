@@ -58,10 +58,8 @@ async function serveAlone(
     let listening: Promise<Listening> | undefined;
     const face = async () => {
       const gateway = await preparedGateway(app);
-      isTask = (id) => gateway.tasks.has(id);
-      const { followCost, logStart } = await import("./_cost.ts");
-      void app.ready.then(() => logStart(app, "stdio"));
-      if (!serving.disposed) serving.use(followCost(app));
+      isTask = (id) => gateway.hasTask(id);
+      void logging(app, serving).catch((error) => logError(app, error));
       return rooting?.facing(gateway) ?? gateway;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
@@ -69,6 +67,7 @@ async function serveAlone(
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     await serveStdio(face, {
       ...app.config().limits,
+      listsAnswered: () => listsAnswered(app),
       ...{ pipes, prepare: preparing(app, rooting), hello: (isModern) => app.hello(isModern) },
       roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,
       questions: app.clientQuestions,
@@ -97,15 +96,27 @@ async function serveAlone(
 }
 
 /**
- * Opens the gateway, and begins to load the call path and the code of a first call: nearly every
+ * Opens the gateway, and begins to load what a first call needs, without waiting for it: nearly every
  * client asks for lists right after its handshake, and one shows prompts only if they come within
  * 100 ms.
  */
 async function preparedGateway(app: App): Promise<Gateway> {
   const gateway = await app.gateway();
-  const { prepareFirstCall } = await import("../app/first_call.ts");
-  prepareFirstCall(app).catch(() => {}); // the first request that needs it reports the error
+  const preparing = import("../app/first_call.ts").then((one) => one.prepareFirstCall(app));
+  preparing.catch(() => {}); // the first request that needs it reports the error
   return gateway;
+}
+
+/** Resolves when the client has the lists that it asks for after the handshake. */
+async function listsAnswered(app: App): Promise<void> {
+  await (await import("../app/first_call.ts")).listsAnswered(app);
+}
+
+/** Logs how this process serves, and what the list of tools costs until `serving` is disposed. */
+async function logging(app: App, serving: DisposableStack): Promise<void> {
+  const { followCost, logStart } = await import("./_cost.ts");
+  void app.ready.then(() => logStart(app, "stdio"));
+  if (!serving.disposed) serving.use(followCost(app));
 }
 
 /**

@@ -146,7 +146,7 @@ class Windows {
       },
       onLost: app.lost,
       onAble: (able) => face.declares(able),
-      isTask: (id) => this.#gateway.tasks.has(id),
+      isTask: (id) => this.#gateway.hasTask(id),
       onListen: (listened) => (listening ??= listen()).set(listened),
       signal: this.#closing.signal,
       onError: (error) => app.log.debug(error.message),

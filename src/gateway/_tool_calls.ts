@@ -18,6 +18,7 @@ import type { Interaction } from "./interaction/interaction.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
+import type { Schemas } from "../calls/schemas.ts";
 import { failed } from "../protocol/failures.ts";
 import { unknownTool } from "../servers/lists/unknown_tool.ts";
 
@@ -26,7 +27,7 @@ export class ToolCalls {
   readonly #options: GatewayOptions;
   readonly #interaction: Interaction;
   readonly #tasks: Tasks;
-  #module: Promise<typeof import("./meta_calls.ts")> | undefined;
+  #module: Promise<[typeof import("./meta_calls.ts"), Schemas]> | undefined;
   #metaCalls: MetaCalls | undefined;
 
   /** Takes the collaborators; loads the meta-tools with the first call. */
@@ -62,9 +63,11 @@ export class ToolCalls {
 
   /** Returns the meta-tools. The first call loads their module. */
   async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
-    const { MetaCalls } = await (this.#module ??= import("./meta_calls.ts"));
-    this.#metaCalls ??= new MetaCalls(this.#options);
-    return this.#loadedMetaCalls(toolset) ?? new MetaCalls(optionsWithin(this.#options, toolset));
+    this.#module ??= Promise.all([import("./meta_calls.ts"), this.#options.schemas()]);
+    const [{ MetaCalls }, schemas] = await this.#module;
+    this.#metaCalls ??= new MetaCalls(this.#options, schemas);
+    return this.#loadedMetaCalls(toolset) ??
+      new MetaCalls(optionsWithin(this.#options, toolset), schemas);
   }
 
   /** Returns the loaded meta-tools for clients for which all tools exist; undefined for others. */

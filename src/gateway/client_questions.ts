@@ -55,7 +55,7 @@ export class ClientQuestions {
   async #pass(asked: ServerRequest, ask: AskOutside): Promise<JsonObject> {
     const { gateway, capabilities, approvalMs } = this.#options;
     this.#count(asked.server);
-    const { onAsk } = (await gateway()).inputFrom({
+    const { onAsk } = await (await gateway()).inputFrom({
       capabilities: capabilities(),
       requestInput: async ({ method, params, signal }) => {
         const answer = await ask(method, { params, signal, ms: approvalMs() });

@@ -4,16 +4,8 @@
  * @module
  */
 
-import {
-  type Call,
-  type CallTool,
-  changedCall,
-  type ContentBlock,
-  type Outcome,
-} from "../protocol/call.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
-import { splitToolId } from "../core/tool_id.ts";
 import type {
   Connection,
   Face,
@@ -21,18 +13,15 @@ import type {
   UnknownNotification,
 } from "../protocol/connection.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
-import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { RequestDrain } from "./_request_drain.ts";
-import { ServerRequests } from "./_server_requests.ts";
-import { Tasks } from "./_tasks.ts";
-import { ToolCalls } from "./_tool_calls.ts";
-import { type ServerNotification, UnknownNotifications } from "./_unknown_notifications.ts";
+import type { Requests } from "./_requests.ts";
+import type { ServerNotification } from "./_unknown_notifications.ts";
 import { exposed } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 import { capabilitiesOf, clientNameOf } from "./interaction/capabilities.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-import { Interaction, type SealedStates } from "./interaction/interaction.ts";
+import type { Interaction, SealedStates } from "./interaction/interaction.ts";
 import type { ClientInput } from "./interaction/client_input.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { dispatch, type GatewayParts } from "./methods.ts";
@@ -49,43 +38,23 @@ export interface Listening extends Disposable {
 export class Gateway implements Face, Disposable {
   /** The clients that are connected. */
   readonly clients: Clients;
-  /** The tasks that clients began. */
-  readonly tasks: Tasks;
   /** Set where one PML has several processes. */
   replica: SealedStates | undefined;
   readonly #options: GatewayOptions;
-  readonly #interaction: Interaction;
   readonly #parts: GatewayParts;
-  readonly #notifications: UnknownNotifications;
+  #requests: Requests | undefined;
+  #loading: Promise<Requests> | undefined;
   /** The party of all requests without a session. */
   readonly #here: Party = {};
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
     const { servers, settings, onError } = options;
-    const callTool: CallTool = (call) => {
-      const { actor } = settings();
-      // Questions of servers come with the actor "local".
-      const own = call.actor === actor ? call : changedCall(call, { actor });
-      return options.callTool(own).then((outcome) => this.#ordered(call, outcome));
-    };
-    this.#options = { ...options, callTool };
+    this.#options = options;
     const rendered = new RenderedLists();
     const offers = new Offers({ servers, rendered, prefix: () => settings().prefix });
     const clients = this.clients = new Clients(onError);
-    const replica = () => this.replica;
-    const interaction = this.#interaction = new Interaction({ ...this.#options, replica });
-    const requests = new ServerRequests({ ...this.#options, interaction });
-    const shared = { ...this.#options, replica, clients, offers, requests };
-    const tasks = this.tasks = new Tasks(shared);
-    const following = new Following(shared);
-    const toolCalls = new ToolCalls(this.#options, interaction, tasks);
-    this.#parts = {
-      ...{ options: this.#options, clients, offers, rendered },
-      ...{ requests, following, tasks, toolCalls },
-    };
-    const owners = { offers, servers, tasks };
-    this.#notifications = new UnknownNotifications({ ...this.#options, clients, owners });
+    this.#parts = { options, clients, offers, rendered, requests: () => this.#loaded() };
   }
 
   readonly connect: Face["connect"] = (peer, isModern, party = this.#here) =>
@@ -114,19 +83,24 @@ export class Gateway implements Face, Disposable {
       note: (notification) => this.#note(client, notification),
       close: () => {
         this.clients.remove(client);
-        this.#parts.following.leave(client);
+        this.#requests?.following.leave(client);
       },
     };
   }
 
   /** Passes on a notification of a server whose method no revision defines. */
   notified(server: string, notification: ServerNotification): void {
-    this.#notifications.fromServer(server, notification);
+    this.#use(({ notifications }) => notifications.fromServer(server, notification));
+  }
+
+  /** Returns whether a client without a session began a task of this id. */
+  hasTask(id: string): boolean {
+    return this.#requests?.tasks.has(id) === true;
   }
 
   /** Tells the client that began it how a task of a server stands. */
   taskChanged(server: string, state: JsonObject): void {
-    const told = this.tasks.told(server, state);
+    const told = this.#requests?.tasks.told(server, state);
     if (told !== undefined) this.clients.taskChanged(told);
   }
 
@@ -135,7 +109,7 @@ export class Gateway implements Face, Disposable {
    * for, and that close it. By default everything goes to all such clients of its party.
    */
   listen({ party = this.#here, tell }: Partial<Pick<Listener, "party" | "tell">> = {}): Listening {
-    const { clients, tasks } = this;
+    const { clients } = this;
     const listener: Listener = {
       party,
       tell: tell ?? ((...told) => clients.tellModern(party, ...told)),
@@ -144,17 +118,22 @@ export class Gateway implements Face, Disposable {
       turn: Promise.resolve(),
     };
     clients.listeners.add(listener);
-    const follow = () => tasks.follow([...clients.listeners].flatMap((one) => one.tasks));
+    const follow = ({ tasks }: Requests) =>
+      tasks.follow([...clients.listeners].flatMap((one) => one.tasks));
     return {
       set: ({ uris, tasks }) => {
         listener.tasks = tasks;
-        follow();
-        this.#parts.following.listen(listener, uris);
+        this.#use((requests) => {
+          if (!clients.listeners.has(listener)) return;
+          follow(requests);
+          requests.following.listen(listener, uris);
+        });
       },
       [Symbol.dispose]: () => {
         clients.listeners.delete(listener);
-        follow();
-        this.#parts.following.leave(listener);
+        if (this.#requests === undefined) return;
+        follow(this.#requests);
+        this.#requests.following.leave(listener);
       },
     };
   }
@@ -170,17 +149,41 @@ export class Gateway implements Face, Disposable {
 
   /** Returns the meta-tools. The first call loads their module. */
   async metaCalls(): Promise<MetaCalls> {
-    return await this.#parts.toolCalls.metaCalls();
+    return await (await this.#loaded()).toolCalls.metaCalls();
   }
 
   /** Returns the functions by which a client is asked outside of its requests. */
-  inputFrom(client: Parameters<Interaction["inputFrom"]>[0]): ClientInput {
-    return this.#interaction.inputFrom(client);
+  async inputFrom(client: Parameters<Interaction["inputFrom"]>[0]): Promise<ClientInput> {
+    return (await this.#loaded()).interaction.inputFrom(client);
   }
 
   /** Cancels the work that waits for input of clients. */
   [Symbol.dispose](): void {
-    this.#interaction[Symbol.dispose]();
+    this.#requests?.[Symbol.dispose]();
+  }
+
+  /** Returns what serves other requests than lists. The first use loads it. */
+  #loaded(): Maybe<Requests> {
+    return this.#requests ?? (this.#loading ??= this.#load());
+  }
+
+  async #load(): Promise<Requests> {
+    try {
+      const { Requests } = await import("./_requests.ts");
+      const { clients, offers } = this.#parts;
+      const replica = () => this.replica;
+      return this.#requests = new Requests({ options: this.#options, clients, offers, replica });
+    } finally {
+      // The next request tries again after a failure.
+      this.#loading = undefined;
+    }
+  }
+
+  /** Uses what serves other requests, now or when it is loaded. */
+  #use(act: (requests: Requests) => void): void {
+    const requests = this.#loaded();
+    if (requests instanceof Promise) requests.then(act).catch(this.#options.onError);
+    else act(requests);
   }
 
   #serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
@@ -190,7 +193,8 @@ export class Gateway implements Face, Disposable {
   }
 
   #note(client: Client, { method, params, envelope }: UnknownNotification): void {
-    this.#notifications.fromClient({ ...this.#senderOf(client, { envelope }), method, params });
+    const sent = { ...this.#senderOf(client, { envelope }), method, params };
+    this.#use(({ notifications }) => notifications.fromClient(sent));
   }
 
   /** Returns a client as it describes itself in the `_meta` of a message, or in its `initialize`. */
@@ -207,37 +211,4 @@ export class Gateway implements Face, Disposable {
       toolset: () => this.#options.settings().toolsetFor?.(clientName),
     };
   }
-
-  /** Returns an outcome after the notifications that its server sent before it. */
-  #ordered(call: Call, outcome: Outcome): Maybe<Outcome> {
-    if (outcome.kind !== "result") return outcome;
-    const { server } = splitToolId(call.id);
-    const linked = this.#linked(call, server, outcome);
-    const pending = call.isNotification === true
-      ? undefined
-      : this.#notifications.pendingOf(server);
-    return pending === undefined ? linked : pending.then(() => linked);
-  }
-
-  /** Remembers the resources that a result links: they may then be read. */
-  #linked(
-    call: Pick<Call, "method" | "task">,
-    server: string,
-    outcome: Extract<Outcome, { readonly kind: "result" }>,
-  ): Outcome {
-    if (call.method === "prompts/get") {
-      this.#parts.offers.link(server, contentOf(outcome.result as unknown as JsonObject));
-    }
-    if (call.method !== undefined) return outcome;
-    if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
-    this.#parts.offers.link(server, outcome.result.content);
-    return outcome;
-  }
-}
-
-/** Returns the content of a prompt's messages. */
-function contentOf({ messages }: JsonObject): readonly ContentBlock[] {
-  const all = Array.isArray(messages) ? messages : [];
-  return all.map((one) => objectOf(objectOf(one).content))
-    .filter(({ type }) => typeof type === "string") as unknown as readonly ContentBlock[];
 }

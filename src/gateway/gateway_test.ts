@@ -19,7 +19,7 @@ Deno.test("a question of a server is a call of the actor of its gateway", async 
   };
   // The test uses no other member.
   using gateway = new Gateway(options as GatewayOptions);
-  const { onAsk } = gateway.inputFrom({
+  const { onAsk } = await gateway.inputFrom({
     requestInput: () => Promise.resolve({ action: "cancel" }),
     capabilities: { elicitation: { form: {} } },
   });

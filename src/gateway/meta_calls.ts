@@ -38,7 +38,7 @@ import { instructionLine, instructionLines } from "./instructions.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
-import { badArguments } from "../calls/schemas.ts";
+import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
 
@@ -72,22 +72,24 @@ const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
   readonly #options: GatewayOptions;
+  readonly #schemas: Schemas;
 
   /** Makes the meta-tools of one gateway. */
-  constructor(options: GatewayOptions) {
+  constructor(options: GatewayOptions, schemas: Schemas) {
     this.#options = options;
+    this.#schemas = schemas;
   }
 
   /** Answers one meta-tool; what is wrong with its arguments is told to the model. */
   call(name: MetaTool, request: MetaCall): Promise<Outcome> {
-    const { problem, schemas, settings } = this.#options;
+    const { problem, settings } = this.#options;
     const broken = problem();
     if (broken !== undefined) return Promise.reject(broken);
     const definition = strictTool(name, settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
     const checked = { ...request, arguments: args };
     if (name === "execute_workflow") this.#assertFewTasks(args);
-    const checking = schemas.ownArguments(definition, args, name);
+    const checking = this.#schemas.ownArguments(definition, args, name);
     if (checking instanceof Promise) return checking.then(() => this.#run(name, checked));
     return name === "call" ? this.#callForModel(checked) : this.#run(name, checked);
   }

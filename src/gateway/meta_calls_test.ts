@@ -25,13 +25,12 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   const options: Partial<GatewayOptions> = {
     servers,
     catalog,
-    schemas: new Schemas(),
     judge: () => ({ kind: "allow", rule: "far:go", source: "test" }),
     settings: () => ({ batchMax: 10 }) as ReturnType<GatewayOptions["settings"]>,
     problem: () => undefined,
   };
   // What it is not asked for here is left out.
-  const calls = new MetaCalls(options as GatewayOptions);
+  const calls = new MetaCalls(options as GatewayOptions, new Schemas());
   const shown = async () => {
     const outcome = await calls.call("schema", {
       arguments: { tools: ["far:go"] },
@@ -80,7 +79,6 @@ async function answered(
     servers,
     catalog,
     search: (query, more) => search.search(query, more),
-    schemas: new Schemas(),
     judge: (id) => ({ kind: isDenied(id) ? "deny" : "ask", rule: "", source: "" }),
     settings: () =>
       ({ batchMax: 10, resultBytes: 1_000 }) as ReturnType<GatewayOptions["settings"]>,
@@ -91,7 +89,7 @@ async function answered(
       return Promise.resolve({ kind: "result", result: { content: [] } });
     },
   };
-  const outcome = await new MetaCalls(options as GatewayOptions).call(name, {
+  const outcome = await new MetaCalls(options as GatewayOptions, new Schemas()).call(name, {
     arguments: args,
     scope: newScope(),
   });

@@ -1,28 +1,25 @@
 /**
- * The methods of MCP, each with its handler. The connection itself answers `initialize`, `ping`,
- * `server/discover` and `subscriptions/listen` (`protocol/`). Other methods are passed on to the
- * server that owns them (`_unknown_methods.ts`).
+ * The methods that clients use right after a start, each with its handler. `_requests.ts` has the
+ * others, and is loaded by the first of them. The connection itself answers `initialize`, `ping`,
+ * `server/discover` and `subscriptions/listen` (`protocol/`).
  *
  * @module
  */
 
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import { LEVELS } from "../protocol/levels.ts";
 import type { ListName } from "../protocol/lists.ts";
 import type { Client, Clients } from "./_clients.ts";
-import type { Following } from "./_following.ts";
 import type { Offers } from "./_offers.ts";
-import { resultFor, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
-import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
+import { toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { invalid, optionalText, text } from "./_params.ts";
-import type { ServerRequests, Wanted } from "./_server_requests.ts";
-import type { Tasks } from "./_tasks.ts";
-import type { ToolCalls } from "./_tool_calls.ts";
+import type { Requests } from "./_requests.ts";
 import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import { refusal } from "../protocol/failures.ts";
+import type { Maybe } from "../core/maybe.ts";
 
 /** The parts of the gateway that handlers use. */
 export interface GatewayParts {
@@ -30,10 +27,8 @@ export interface GatewayParts {
   readonly clients: Clients;
   readonly offers: Offers;
   readonly rendered: RenderedLists;
-  readonly requests: ServerRequests;
-  readonly following: Following;
-  readonly tasks: Tasks;
-  readonly toolCalls: ToolCalls;
+  /** Returns what serves the other methods. The first use loads it. */
+  readonly requests: () => Maybe<Requests>;
 }
 
 /** Returns the result of a request. Rejects with the error for the client. */
@@ -42,21 +37,10 @@ type Handler = (request: ClientRequest, parts: GatewayParts) => Promise<JsonObje
 /** The handlers by method. `protocol/revisions.ts` has the revisions of each method. */
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["tools/list", listTools],
-  ["tools/call", (request, { toolCalls }) => toolCalls.call(request)],
   ["resources/list", listOf("resources")],
   ["resources/templates/list", listOf("resourceTemplates")],
-  ["resources/read", readResource],
-  ["resources/subscribe", subscribe],
-  ["resources/unsubscribe", unsubscribe],
   ["prompts/list", listOf("prompts")],
-  ["prompts/get", getPrompt],
-  ["completion/complete", complete],
   ["logging/setLevel", setLevel],
-  ["tasks/get", serveTask],
-  ["tasks/result", serveTask],
-  ["tasks/list", serveTask],
-  ["tasks/cancel", serveTask],
-  ["tasks/update", serveTask],
 ]);
 
 /** How long a client may cache a list, in milliseconds: the rules may change it. */
@@ -64,19 +48,22 @@ const TTL_MS = 5_000;
 
 /** Serves a request by the handler of its method. Rejects with the JSON-RPC error for the client. */
 export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  const handler = HANDLERS.get(request.context.method) ?? passOn;
-  return handler(request, parts).catch(refuse);
+  const { method } = request.context;
+  const handler = HANDLERS.get(method);
+  if (handler === undefined) return serveOther(request, parts).catch(refuse);
+  const serving = handler(request, parts).catch(refuse);
+  return method.endsWith("/list") ? serving.finally(parts.options.onList) : serving;
 }
 
 function refuse(error: unknown): never {
   throw refusal(error);
 }
 
-async function passOn(
-  request: ClientRequest,
-  { requests, offers, tasks, options: { servers } }: GatewayParts,
-): Promise<JsonObject> {
-  return await requests.passOn(request, { offers, tasks, servers });
+function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
+  const requests = parts.requests();
+  return requests instanceof Promise
+    ? requests.then((loaded) => loaded.serve(request))
+    : requests.serve(request);
 }
 
 async function listTools(
@@ -109,67 +96,6 @@ function about({ isModern }: Client, isComplete: boolean): JsonObject {
   return isModern ? { ttlMs: isComplete ? TTL_MS : 0, cacheScope: "private" } : {};
 }
 
-async function readResource(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  const { params } = request;
-  const { options, offers } = parts;
-  if (isOwn(params.uri)) return await readOwn(params.uri, options);
-  if (isKept(params.uri)) return await readKept(params.uri, options);
-  return await ask(request, await resourceAt(offers, params), parts);
-}
-
-async function getPrompt(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  return await ask(request, await promptAt(parts.offers, request.params), parts);
-}
-
-async function complete(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  const { params } = request;
-  if (!isObject(params.ref)) throw invalid("ref must be an object");
-  const ref = objectOf(params.ref);
-  const placeOf = ref.type === "ref/prompt" ? promptAt : resourceAt;
-  const place = await placeOf(parts.offers, ref);
-  return await ask(request, { ...place, params: { ...params, ref: place.params } }, parts);
-}
-
-/** Asks a server. Returns the result in the form that the client's revision has. */
-async function ask(
-  request: ClientRequest,
-  place: Omit<Wanted, "method">,
-  { requests }: GatewayParts,
-): Promise<JsonObject> {
-  const { method } = request.context;
-  return resultFor(request.client, await requests.ask(request, { ...place, method }));
-}
-
-/** Finds the server of a prompt. The params have the name that the server gave it. */
-async function promptAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
-  const { server, name } = await offers.prompt(text(params, "name"));
-  return { door: "@prompts", server, params: { ...params, name } };
-}
-
-/** Finds the server of a resource. The params have the URI that the server gave it. */
-async function resourceAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
-  const place = await offers.resource(text(params, "uri"));
-  const { server, name } = place;
-  const isOffered = await offers.isOffered(place);
-  return { door: "@resources", server, params: { ...params, uri: name }, isOffered };
-}
-
-async function subscribe(
-  request: ClientRequest,
-  { following }: GatewayParts,
-): Promise<JsonObject> {
-  await following.subscribe(request, text(request.params, "uri"));
-  return {};
-}
-
-async function unsubscribe(
-  { client, params }: ClientRequest,
-  { following }: GatewayParts,
-): Promise<JsonObject> {
-  await following.unsubscribe(client, params.uri);
-  return {};
-}
-
 function setLevel(
   { client, params }: ClientRequest,
   { options, clients }: GatewayParts,
@@ -181,8 +107,4 @@ function setLevel(
     options.setLevel(clients.level());
     return {};
   });
-}
-
-async function serveTask(request: ClientRequest, { tasks }: GatewayParts): Promise<JsonObject> {
-  return await tasks.serve(request);
 }

@@ -48,7 +48,8 @@ export interface GatewayOptions {
   readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;
-  readonly schemas: Schemas;
+  /** Returns what checks arguments of the meta-tools; loaded by the first of them. */
+  readonly schemas: () => Promise<Schemas>;
   readonly search: (
     query: string | readonly string[],
     options: SearchOptions,
@@ -71,6 +72,8 @@ export interface GatewayOptions {
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
   ) => void;
+  /** Is called after each list. */
+  readonly onList?: () => void;
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;

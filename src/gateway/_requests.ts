@@ -1,0 +1,219 @@
+/**
+ * The methods that need more than the known lists: calls of tools, requests to servers, tasks, and
+ * input of clients. The first of them loads this file, so that a start and the lists after it wait
+ * for none of that. Methods that no revision has are passed on to the server that owns them
+ * (`_unknown_methods.ts`).
+ *
+ * @module
+ */
+
+import {
+  type Call,
+  type CallTool,
+  changedCall,
+  type ContentBlock,
+  type Outcome,
+} from "../protocol/call.ts";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Clients } from "./_clients.ts";
+import { Following } from "./_following.ts";
+import type { Offers } from "./_offers.ts";
+import { resultFor } from "./_older_results.ts";
+import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
+import { invalid, text } from "./_params.ts";
+import { ServerRequests, type Wanted } from "./_server_requests.ts";
+import { Tasks } from "./_tasks.ts";
+import { ToolCalls } from "./_tool_calls.ts";
+import { UnknownNotifications } from "./_unknown_notifications.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
+import { Interaction, type SealedStates } from "./interaction/interaction.ts";
+import type { GatewayOptions } from "./options.ts";
+
+/** The options of `Requests`. */
+export interface RequestsOptions {
+  readonly options: GatewayOptions;
+  readonly clients: Clients;
+  readonly offers: Offers;
+  /** Set if PML has several processes. */
+  readonly replica: () => SealedStates | undefined;
+}
+
+/** The parts that handlers use. */
+interface RequestParts {
+  readonly options: GatewayOptions;
+  readonly offers: Offers;
+  readonly requests: ServerRequests;
+  readonly following: Following;
+  readonly tasks: Tasks;
+  readonly toolCalls: ToolCalls;
+}
+
+/** Returns the result of a request. Rejects with the error for the client. */
+type Handler = (request: ClientRequest, parts: RequestParts) => Promise<JsonObject>;
+
+/** The handlers by method. `methods.ts` has those of the lists. */
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ["tools/call", (request, { toolCalls }) => toolCalls.call(request)],
+  ["resources/read", readResource],
+  ["resources/subscribe", subscribe],
+  ["resources/unsubscribe", unsubscribe],
+  ["prompts/get", getPrompt],
+  ["completion/complete", complete],
+  ["tasks/get", serveTask],
+  ["tasks/result", serveTask],
+  ["tasks/list", serveTask],
+  ["tasks/cancel", serveTask],
+  ["tasks/update", serveTask],
+]);
+
+/** Serves the requests that are passed on, and keeps what they began. */
+export class Requests implements Disposable {
+  /** The tasks that clients began. */
+  readonly tasks: Tasks;
+  /** The resources that clients follow. */
+  readonly following: Following;
+  /** Passes on notifications whose methods no revision has. */
+  readonly notifications: UnknownNotifications;
+  /** Gets input from clients. */
+  readonly interaction: Interaction;
+  /** Calls tools. */
+  readonly toolCalls: ToolCalls;
+  readonly #parts: RequestParts;
+
+  /** Takes the options; passes nothing on yet. */
+  constructor({ options: given, clients, offers, replica }: RequestsOptions) {
+    const { servers, settings } = given;
+    const callTool: CallTool = (call) => {
+      const { actor } = settings();
+      // Questions of servers come with the actor "local".
+      const own = call.actor === actor ? call : changedCall(call, { actor });
+      return given.callTool(own).then((outcome) => this.#ordered(call, outcome));
+    };
+    const options: GatewayOptions = { ...given, callTool };
+    const interaction = this.interaction = new Interaction({ ...options, replica });
+    const requests = new ServerRequests({ ...options, interaction });
+    const shared = { ...options, replica, clients, offers, requests };
+    const tasks = this.tasks = new Tasks(shared);
+    const following = this.following = new Following(shared);
+    const toolCalls = this.toolCalls = new ToolCalls(options, interaction, tasks);
+    this.#parts = { options, offers, requests, following, tasks, toolCalls };
+    const owners = { offers, servers, tasks };
+    this.notifications = new UnknownNotifications({ ...options, clients, owners });
+  }
+
+  /** Serves a request. Rejects with the error for the client. */
+  serve(request: ClientRequest): Promise<JsonObject> {
+    const handler = HANDLERS.get(request.context.method) ?? passOn;
+    return handler(request, this.#parts);
+  }
+
+  /** Cancels the work that waits for input of clients. */
+  [Symbol.dispose](): void {
+    this.interaction[Symbol.dispose]();
+  }
+
+  /** Returns an outcome after the notifications that its server sent before it. */
+  #ordered(call: Call, outcome: Outcome): Maybe<Outcome> {
+    if (outcome.kind !== "result") return outcome;
+    const { server } = splitToolId(call.id);
+    const linked = this.#linked(call, server, outcome);
+    const pending = call.isNotification === true ? undefined : this.notifications.pendingOf(server);
+    return pending === undefined ? linked : pending.then(() => linked);
+  }
+
+  /** Remembers the resources that a result links: they may then be read. */
+  #linked(
+    call: Pick<Call, "method" | "task">,
+    server: string,
+    outcome: Extract<Outcome, { readonly kind: "result" }>,
+  ): Outcome {
+    if (call.method === "prompts/get") {
+      this.#parts.offers.link(server, contentOf(outcome.result as unknown as JsonObject));
+    }
+    if (call.method !== undefined) return outcome;
+    if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
+    this.#parts.offers.link(server, outcome.result.content);
+    return outcome;
+  }
+}
+
+/** Returns the content of a prompt's messages. */
+function contentOf({ messages }: JsonObject): readonly ContentBlock[] {
+  const all = Array.isArray(messages) ? messages : [];
+  return all.map((one) => objectOf(objectOf(one).content))
+    .filter(({ type }) => typeof type === "string") as unknown as readonly ContentBlock[];
+}
+
+async function passOn(
+  request: ClientRequest,
+  { requests, offers, tasks, options: { servers } }: RequestParts,
+): Promise<JsonObject> {
+  return await requests.passOn(request, { offers, tasks, servers });
+}
+
+async function readResource(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  const { params } = request;
+  const { options, offers } = parts;
+  if (isOwn(params.uri)) return await readOwn(params.uri, options);
+  if (isKept(params.uri)) return await readKept(params.uri, options);
+  return await ask(request, await resourceAt(offers, params), parts);
+}
+
+async function getPrompt(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  return await ask(request, await promptAt(parts.offers, request.params), parts);
+}
+
+async function complete(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  const { params } = request;
+  if (!isObject(params.ref)) throw invalid("ref must be an object");
+  const ref = objectOf(params.ref);
+  const placeOf = ref.type === "ref/prompt" ? promptAt : resourceAt;
+  const place = await placeOf(parts.offers, ref);
+  return await ask(request, { ...place, params: { ...params, ref: place.params } }, parts);
+}
+
+/** Asks a server. Returns the result in the form that the client's revision has. */
+async function ask(
+  request: ClientRequest,
+  place: Omit<Wanted, "method">,
+  { requests }: RequestParts,
+): Promise<JsonObject> {
+  const { method } = request.context;
+  return resultFor(request.client, await requests.ask(request, { ...place, method }));
+}
+
+/** Finds the server of a prompt. The params have the name that the server gave it. */
+async function promptAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
+  const { server, name } = await offers.prompt(text(params, "name"));
+  return { door: "@prompts", server, params: { ...params, name } };
+}
+
+/** Finds the server of a resource. The params have the URI that the server gave it. */
+async function resourceAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
+  const place = await offers.resource(text(params, "uri"));
+  const { server, name } = place;
+  const isOffered = await offers.isOffered(place);
+  return { door: "@resources", server, params: { ...params, uri: name }, isOffered };
+}
+
+async function subscribe(
+  request: ClientRequest,
+  { following }: RequestParts,
+): Promise<JsonObject> {
+  await following.subscribe(request, text(request.params, "uri"));
+  return {};
+}
+
+async function unsubscribe(
+  { client, params }: ClientRequest,
+  { following }: RequestParts,
+): Promise<JsonObject> {
+  await following.unsubscribe(client, params.uri);
+  return {};
+}
+
+async function serveTask(request: ClientRequest, { tasks }: RequestParts): Promise<JsonObject> {
+  return await tasks.serve(request);
+}
