@@ -29,6 +29,11 @@ async function workspaceOf(): Promise<Workspace> {
   });
 }
 
+/** How long a client waits until it asks for its first list, in milliseconds. */
+const IDLE_MS = 150;
+/** The file that the first request loads. */
+const FIRST_REQUEST = /\/src\/protocol\/server\.ts$/;
+
 async function call(pml: RawStdio, text: string): Promise<void> {
   const { result } = await pml.callTool("call", { tool: "plain:echo", arguments: { text } });
   assert.deepEqual(result?.content, [{ type: "text", text }]);
@@ -120,27 +125,54 @@ Deno.test("a warm call of a server asks little of Deno, and nothing of the file 
   assertAtMost(last, { syscr: 4.5, syscw: 4.5, wchar: 1_100 });
 });
 
-/** Starts PML in a workspace, and returns the files that were loaded before the answers. */
-async function filesOf(ws: Workspace): Promise<Readonly<Record<"list" | "call", Files>>> {
+/** Starts PML in a workspace. Returns it with a function that lists the files loaded so far. */
+function startIn(ws: Workspace): { readonly pml: RawStdio; readonly loaded: () => Files } {
   const [deno, ...args] = pmlCommand();
   const log = `${ws.root}/log`;
   const command = [deno, ...args.slice(0, 1), "--log-level=debug", ...args.slice(1), "stdio"];
-  await using pml = new RawStdio(ws, {
+  const pml = new RawStdio(ws, {
     // Into a file: of a pipe that is full Deno would lose lines.
     command: ["sh", "-c", 'exec "$@" 2> "$LOG"', "sh", ...command],
     env: { LOG: log },
   });
-  const loaded = (): Files => [
+  const loaded = () => [
     ...new Set([...Deno.readTextFileSync(log).matchAll(LOADED)].map(([, path = ""]) => path)),
   ];
-  await pml.open();
-  await pml.request("tools/list", {});
-  const list = loaded();
-  await call(pml, "first");
-  return { list, call: loaded() };
+  return { pml, loaded };
 }
 
+/** Starts PML in a workspace, and returns the files that were loaded before the answers. */
+async function filesOf(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
+  const { pml, loaded } = startIn(ws);
+  await using _ = pml;
+  await pml.open();
+  // Loading that begins with the handshake would be seen by then.
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+  const list = loaded();
+  await pml.request("tools/list", {});
+  await call(pml, "first");
+  const answer = list.slice(0, list.findIndex((path) => FIRST_REQUEST.test(path)));
+  return { answer, list, call: loaded() };
+}
+
+type Stage = "answer" | "list" | "call";
 type Files = readonly string[];
+
+/**
+ * The most files that a start with one server loads before each answer: each takes 0.3 to 0.5 ms and
+ * 75 KB of memory. The configuration is watched after 250 ms: on a slow machine, six files of that
+ * are among those of the list.
+ */
+const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 117, list: 149 + 6, call: 345 };
+
+function assertFew(files: Readonly<Record<Stage, Files>>): void {
+  for (const stage of ["answer", "list", "call"] as const) {
+    const { length } = files[stage];
+    assert.ok(length > 50, `${length} files were counted before the first ${stage}`);
+    const most = FILES_MAX[stage];
+    assert.ok(length <= most, `${length} files before the first ${stage}, more than ${most}`);
+  }
+}
 
 const CHECKER = "@cfworker/json-schema";
 
@@ -148,12 +180,30 @@ function isOfPackage(path: string): boolean {
   return /\/(?:node_modules|npm)\//.test(path);
 }
 
-Deno.test("a start and a list load no npm package, and a first call only what checks arguments", async () => {
+Deno.test("a start and a list load few files and no npm package, and a first call only what checks arguments", async () => {
   await using ws = await workspaceOf();
-  for (const { list, call } of [await filesOf(ws), await filesOf(ws)]) {
-    assert.ok(list.length > 50, `${list.length} files were loaded before the first list`);
+  for (const { answer, list, call } of [await filesOf(ws), await filesOf(ws)]) {
+    assertFew({ answer, list, call });
     assert.deepEqual(list.filter(isOfPackage), []);
     assert.deepEqual(call.filter(isOfPackage).filter((path) => !path.includes(CHECKER)), []);
+  }
+});
+
+Deno.test("an unusual first message loads no more files than any other", async () => {
+  await using ws = await workspaceOf();
+  const first = [
+    `{"jsonrpc":"2.0","id":7,"method":"ping","extra":{"big":12345678901234567890}}`,
+    `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":null}`,
+    `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"_meta":null}}`,
+  ];
+  for (const text of first) {
+    const { pml, loaded } = startIn(ws);
+    await using _ = pml;
+    const answer = pml.expect(7);
+    await pml.sendText(`${text}\n`);
+    await answer;
+    const { length } = loaded();
+    assert.ok(length > 50 && length <= FILES_MAX.list, `${length} files for ${text}`);
   }
 });
 

@@ -12,7 +12,7 @@ import { isProgramKind } from "../servers/kinds.ts";
 import type { App } from "./app.ts";
 
 /** How long clients may take to ask for their first list, in milliseconds. Some ask for none. */
-const FIRST_LIST_MS = 1_000;
+const FIRST_LIST_MS = 2_000;
 /** How long they may take to ask for their other lists after it. */
 const OTHER_LISTS_MS = 50;
 
@@ -20,9 +20,13 @@ const OTHER_LISTS_MS = 50;
  * Resolves when a client has the lists that it asks for after the handshake. Loading the call path
  * before that took the first list from 95 to 165 ms, in one thread.
  */
-export async function listsAnswered({ firstList, closing }: App): Promise<void> {
+export async function listsAnswered(app: App): Promise<void> {
+  await firstListAnswered(app);
+  await pause(OTHER_LISTS_MS, app.closing);
+}
+
+async function firstListAnswered({ firstList, closing }: App): Promise<void> {
   await soon(Promise.race([firstList.promise, aborted(closing)]), FIRST_LIST_MS);
-  await pause(OTHER_LISTS_MS, closing);
 }
 
 /**
@@ -30,11 +34,12 @@ export async function listsAnswered({ firstList, closing }: App): Promise<void> 
  * the approved servers only if the user has set `warm`.
  */
 export async function prepareFirstCall(app: App): Promise<void> {
+  await firstListAnswered(app);
   const programs = app.directory.all().filter((server) =>
     isProgramKind(server.kind) && mayStart(app, server)
   );
   if (programs.length > 0) await startSpare(app);
-  await listsAnswered(app);
+  await pause(OTHER_LISTS_MS, app.closing);
   const { machine } = await app.callPath();
   if (programs.length > 0) await machine.programs.prepare(machine.closing);
   const isWarm = app.config().warm;
@@ -48,7 +53,7 @@ function mayStart(app: App, server: Server): boolean {
   return !isDenied && server.blocked() === undefined;
 }
 
-/** Starts the keeper before the call path is loaded, because both take as long. */
+/** Starts the keeper. It starts while the call path is loaded, which takes as long. */
 async function startSpare(app: App): Promise<void> {
   const { SpareKeeper } = await import("../sandbox/process.ts");
   if (app.closing.aborted) return;
