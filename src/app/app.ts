@@ -76,7 +76,7 @@ function withLayers(environment: Environment): Environment {
 
 /** Reads the configuration and creates the parts. Starts nothing. */
 export async function openApp(options: AppOptions): Promise<App> {
-  hideOwnProcess();
+  await hideOwnProcess();
   const environment = withLayers(options.environment ?? readEnvironment());
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);

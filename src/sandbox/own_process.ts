@@ -12,15 +12,17 @@ const SET_DUMPABLE = 4;
  * such as unconfined servers: they contain keys. Works on Linux with the GNU C library; elsewhere it
  * does nothing. Programs that this process starts are not affected.
  */
-export function hideOwnProcess(): void {
+export async function hideOwnProcess(): Promise<void> {
   // Without the permission, `Deno.dlopen` would ask on a terminal.
   const { state } = Deno.permissions.querySync({ name: "ffi" });
   if (Deno.build.os !== "linux" || state !== "granted") return;
   try {
+    // It runs in another thread: for a call in this one Deno compiles code, which takes 2 MB.
+    const parameters = ["i32", "u64", "u64", "u64", "u64"] as const;
     const libc = Deno.dlopen("libc.so.6", {
-      prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+      prctl: { parameters, result: "i32", nonblocking: true },
     });
-    libc.symbols.prctl(SET_DUMPABLE, 0n, 0n, 0n, 0n);
+    await libc.symbols.prctl(SET_DUMPABLE, 0n, 0n, 0n, 0n);
     libc.close();
   } catch {
     // Another C library.

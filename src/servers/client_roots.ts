@@ -1,14 +1,10 @@
 /**
- * The roots of the client that started this PML, as its servers may see them.
+ * The roots of the client that started this PML.
  *
  * @module
  */
 
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { defined, isObject, type JsonObject } from "../core/json.ts";
-import { toolId } from "../core/tool_id.ts";
-import { isInside, realPathIfAny } from "../io/place.ts";
-import type { Policy } from "../policy/policy.ts";
 
 /** How many roots are passed on, and the most characters of an address and of a name. */
 const [ROOTS_MAX, URI_MAX, NAME_MAX] = [100, 4_096, 200];
@@ -51,32 +47,6 @@ export class ClientRoots {
   }
 }
 
-/**
- * Returns the roots that a server may see: those of the client inside of the workspace, and others
- * only by a rule that names `SERVER:@roots`; else the workspace.
- */
-export async function rootsFor(
-  server: string,
-  { policy, clientRoots }: {
-    readonly policy: Pick<Policy, "now">;
-    readonly clientRoots?: Pick<ClientRoots, "get"> | undefined;
-  },
-): Promise<readonly JsonObject[]> {
-  const id = toolId(server, "@roots");
-  const isAllowed = () => policy.now.judge(id).kind === "allow";
-  if (!isAllowed()) return [];
-  const { loaded: { workspace: { root, found } } } = policy.now;
-  const own = [{ uri: pathToFileURL(root).href, name: "workspace" }];
-  // The user named the workspace.
-  if (found === "PML_WORKSPACE") return own;
-  const roots = await clientRoots?.get() ?? [];
-  // The rules may have changed meanwhile.
-  if (!isAllowed()) return [];
-  const isNamed = policy.now.judge(id).rule === id;
-  const visible = roots.filter(({ uri }) => isNamed || isInWorkspace(String(uri), root));
-  return visible.length > 0 ? visible : own;
-}
-
 /** Reads the answer of a client to `roots/list`. */
 function rootsIn(result: JsonObject | undefined): readonly JsonObject[] | undefined {
   if (!Array.isArray(result?.roots)) return undefined;
@@ -85,13 +55,4 @@ function rootsIn(result: JsonObject | undefined): readonly JsonObject[] | undefi
     if (typeof uri !== "string" || uri.length > URI_MAX) return [];
     return [defined({ uri, name: typeof name === "string" ? name.slice(0, NAME_MAX) : undefined })];
   });
-}
-
-function isInWorkspace(uri: string, root: string): boolean {
-  try {
-    const path = realPathIfAny(fileURLToPath(uri));
-    return path !== undefined && isInside(root, path);
-  } catch {
-    return false; // no file
-  }
 }

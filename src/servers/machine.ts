@@ -51,7 +51,8 @@ import {
   type StdioServersOptions,
   type StdioValues,
 } from "./stdio/stdio_servers.ts";
-import { type ClientRoots, rootsFor } from "./client_roots.ts";
+import type { ClientRoots } from "./client_roots.ts";
+import { rootsFor } from "./visible_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { codeOf } from "./server_code.ts";
 import { proxyOf, proxyVariables } from "../policy/network.ts";
