@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { type Command, pmlCommand } from "../kit/pml_command.ts";
+import { until } from "../kit/wait.ts";
 import { endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
@@ -30,7 +31,7 @@ Deno.test({
     // The reader works: another process of the user can be read.
     const [program = "", ...args] = [...PLAIN, "sleep", "60"];
     const other = new Deno.Command(program, { args, env: { MY_KEY: KEY } }).spawn();
-    assert.match((await read(`/proc/${other.pid}/environ`)).text, new RegExp(KEY));
+    await until(async () => (await read(`/proc/${other.pid}/environ`)).text.includes(KEY));
     const { code, text } = await read(`/proc/${pml.pid}/environ`);
     assert.notEqual(code, 0);
     assert.doesNotMatch(text, new RegExp(KEY));
