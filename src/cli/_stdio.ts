@@ -96,7 +96,7 @@ async function serveAlone(
 }
 
 /**
- * Opens the gateway, and begins to load what a first call needs, without waiting for it: nearly every
+ * Opens the gateway, and begins to load the code of a first call, without waiting for it: nearly every
  * client asks for lists right after its handshake, and one shows prompts only if they come within
  * 100 ms.
  */
@@ -112,7 +112,7 @@ async function listsAnswered(app: App): Promise<void> {
   await (await import("../app/first_call.ts")).listsAnswered(app);
 }
 
-/** Logs how this process serves, and what the list of tools costs until `serving` is disposed. */
+/** Logs how this process serves, and the cost of the list of tools until `serving` is disposed. */
 async function logging(app: App, serving: DisposableStack): Promise<void> {
   const { followCost, logStart } = await import("./_cost.ts");
   void app.ready.then(() => logStart(app, "stdio"));

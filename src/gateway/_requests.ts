@@ -68,7 +68,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["tasks/update", serveTask],
 ]);
 
-/** Serves the requests that are passed on, and keeps what they began. */
+/** Serves all requests except lists, and keeps the tasks and questions that they began. */
 export class Requests implements Disposable {
   /** The tasks that clients began. */
   readonly tasks: Tasks;

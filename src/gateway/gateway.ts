@@ -162,7 +162,7 @@ export class Gateway implements Face, Disposable {
     this.#requests?.[Symbol.dispose]();
   }
 
-  /** Returns what serves other requests than lists. The first use loads it. */
+  /** Returns the server of all requests except lists. The first use loads it. */
   #loaded(): Maybe<Requests> {
     return this.#requests ?? (this.#loading ??= this.#load());
   }
@@ -179,7 +179,7 @@ export class Gateway implements Face, Disposable {
     }
   }
 
-  /** Uses what serves other requests, now or when it is loaded. */
+  /** Calls `act` with the server of other requests, now or when it is loaded. */
   #use(act: (requests: Requests) => void): void {
     const requests = this.#loaded();
     if (requests instanceof Promise) requests.then(act).catch(this.#options.onError);

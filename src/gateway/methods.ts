@@ -27,7 +27,7 @@ export interface GatewayParts {
   readonly clients: Clients;
   readonly offers: Offers;
   readonly rendered: RenderedLists;
-  /** Returns what serves the other methods. The first use loads it. */
+  /** Returns the server of the other methods. The first use loads it. */
   readonly requests: () => Maybe<Requests>;
 }
 

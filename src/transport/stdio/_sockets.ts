@@ -76,7 +76,7 @@ export function turn(): Promise<void> {
 
 /** Opens standard error; undefined if it is no pipe. It does not keep the process alive. */
 export function openErrors(): Socket | undefined {
-  // If nobody can read it any more, the error cannot be reported.
+  // If the other end is closed, the error cannot be reported.
   return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();
 }
 
