@@ -115,7 +115,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { workspace: { root, found } } = policy.now.loaded;
   const mayMove = options.hasClient && found === "default";
   if (!mayMove && await mayHaveAdopted(policy.now.config.home, root)) {
-    // A broken lock is told by each call.
+    // Each call reports a broken lock.
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();
