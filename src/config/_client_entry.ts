@@ -39,7 +39,7 @@ export type Converted =
   | { readonly why: string };
 
 const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
-/** What PML knows of a sign-in. */
+/** The members of a sign-in that PML reads. */
 const SIGN_IN = ["client_id", "client_secret", "scopes", "redirect_port"];
 /** Variables that PML itself replaces. */
 const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
@@ -109,7 +109,7 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
   });
 }
 
-/** Returns what a client says of signing in at a server, by the keys of PML. */
+/** Returns a client's settings for signing in at a server, with PML's keys. */
 function signInOf(
   { oauth, auth = oauth, scopes }: ClientEntry["said"],
 ): readonly (readonly [string, unknown])[] {

@@ -22,7 +22,7 @@ export interface SettingFile {
   readonly folder: string;
 }
 
-/** Such a file, and what it has to do with a variable: `"FILE" sets NAME`. */
+/** Such a file, and its relation to a variable: `"FILE" sets NAME`. */
 export interface Setting extends SettingFile {
   readonly said: string;
 }

@@ -50,7 +50,7 @@ interface TextPlace {
   readonly isPart?: boolean;
 }
 
-/** A default that nobody ends must not be looked for once more at each `$`. */
+/** Bounded, so that an unclosed default is not searched again at each `$`. */
 const REFERENCE = /(\$\{\w+(?::-[^}]{0,2000})?\})/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
@@ -59,7 +59,7 @@ export class ImportVariables {
   readonly #known: SecretFinder;
   readonly #values = new Map<string, string | undefined>();
   readonly #wanted = new Map<string, NeededVariable>();
-  /** The values of variables, as far as they are known to the letter. They are shown to nobody. */
+  /** The exactly known values of variables. They are never shown. */
   readonly exact: Map<string, string> = new Map();
 
   /** Starts without variables. */

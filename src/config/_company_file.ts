@@ -56,7 +56,7 @@ export async function readCompany(
   const files: PolicyFile[] = [];
   for (const path of policyPaths(environment)) {
     const isSaid = path === environment.policy;
-    // Who names a policy wants one.
+    // A policy that is named must exist.
     if (!exists(path) && !isSaid) continue;
     files.push(await readPolicy(path, { report, isSaid }) ?? { ...NOTHING, path });
   }
@@ -97,13 +97,13 @@ async function readPolicy(
   };
 }
 
-/** Returns whether somebody else can change a file or a folder. */
+/** Returns whether another user can change a file or a folder. */
 function isOpen(path: string, isSaid: boolean): boolean {
   const { mode, uid, isFile } = Deno.statSync(path);
-  // Windows has other rights; whoever sets up the folder decides them.
+  // Windows has other access rights, which the operator of the folder sets.
   if (uid === null) return false;
   const owners = [0, ...(isSaid ? [Deno.uid()] : [])];
-  // A folder with the sticky bit keeps what is in it from others.
+  // A folder with the sticky bit protects its content from other users.
   const isKept = !isFile && ((mode ?? 0) & 0o1000) !== 0;
   return !owners.includes(uid) || ((mode ?? 0) & 0o022) !== 0 && !isKept;
 }

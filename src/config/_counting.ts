@@ -1,7 +1,6 @@
 /**
- * Decides which environment variables PML uses. Whoever wrote a folder may also have written the
- * client's file in it, and thereby the environment that PML is started with. Such a file must not
- * set the home of PML.
+ * Decides which environment variables PML uses. The author of a folder may also have written the
+ * client's file in it, and so the environment of PML. Such a file must not set the home of PML.
  *
  * @module
  */
@@ -53,10 +52,10 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   if (inside !== undefined) why.set("PML_HOME", inside);
   const counting = ignoring(own, why);
   const by = setBy.get("PML_WORKSPACE");
-  // Whoever replaced the home may have chosen the workspace so that it contains the other home.
+  // An attacker who replaced the home may have chosen the workspace so that it contains the other home.
   const isMoved = own.namedHome !== undefined || inside !== undefined;
   const around = isMoved && places.find((place) => isInside(place, realPathOf(counting.home)));
-  // Who says where the PML home is needs no other home.
+  // If the PML home is named, no other home is needed.
   const isSaid = environment.get("PML_HOME") && !why.has("PML_HOME");
   const homeless = (isSaid ? undefined : unknown) ??
     (around ? liesIn(counting.home, around) : whereInside(counting.home, theirs));
@@ -74,7 +73,7 @@ function withOwnHome(environment: Environment, places: readonly string[]): Envir
   const { account, userHome } = environment;
   const own = account && realPathOf(account);
   if (own === realPathOf(userHome)) return environment;
-  // Nobody else can have written the top folder.
+  // Other users cannot have written the top folder.
   const isPersons = (folder: string) =>
     dirname(folder) === folder ||
     own !== undefined && !places.includes(folder) && isInside(folder, own);

@@ -32,7 +32,7 @@ Deno.test("A date or a prototype of YAML is no object of a configuration", async
   }
 });
 
-Deno.test("Everything that is wrong with a file is told, each where it stands", async () => {
+Deno.test("every problem of a file is reported with its position", async () => {
   using scratch = new Scratch();
   scratch.write(
     "ws/.pml.json",

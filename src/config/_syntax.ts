@@ -115,8 +115,7 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
 }
 
 /**
- * Returns one problem of each place, the first ones. What is missing at the end may follow from
- * another problem.
+ * Returns one problem of each place, the first ones. A missing end may follow from another problem.
  */
 function apart<T extends { readonly offset: number }>(all: readonly T[], text: string): T[] {
   return all.filter(({ offset }, at) =>

@@ -41,7 +41,7 @@ export interface SkippedServer {
 export interface PickResult {
   readonly taken: readonly ImportableServer[];
   readonly skipped: readonly SkippedServer[];
-  /** The values of the variables that stand in the clients' files. They must be shown to nobody. */
+  /** The values of the variables in the clients' files. They are never shown. */
   readonly values: ReadonlyMap<string, string>;
 }
 
@@ -143,7 +143,7 @@ function settled(
   return { ...candidate, definition, variables: variables.of(definition) };
 }
 
-/** Returns what PML's schema does not accept, by key and never by value. */
+/** Returns the parts that PML's schema does not accept, by key and never by value. */
 function problemOf(title: string, definition: ClientDefinition): string | undefined {
   const issues: Issue[] = [];
   clientServersSchema({ [title]: definition }, { path: [], wrong: (issue) => issues.push(issue) });
@@ -159,7 +159,7 @@ function urlProblemOf({ url }: ClientDefinition): string | undefined {
   return wanted === undefined ? undefined : `PML wants as url ${wanted}`;
 }
 
-/** Returns whether an entry is PML, by its name or by what it starts. */
+/** Returns whether an entry is PML, by its name or its command. */
 export function isPml({ name, said: { command, args } }: ClientEntry): boolean {
   const words = [command, ...listOf(args)].map(textOf);
   return name.toLowerCase() === "pml" || words.some((word) => word.includes("@casys/pml")) ||

@@ -63,7 +63,7 @@ const put = fc.constantFrom<(key: string) => unknown>(
   (key) => ({ command: `/opt/sk-${key}` }),
 );
 
-Deno.test("pickServers() gives nothing with a key in it, wherever the key stood", async () => {
+Deno.test("pickServers() returns no definition with a key, at any place", async () => {
   await fc.assert(
     fc.asyncProperty(key, put, async (secret, make) => {
       const { taken, skipped } = await pick({ a: make(secret) });
@@ -78,7 +78,7 @@ Deno.test("pickServers() gives nothing with a key in it, wherever the key stood"
   );
 });
 
-Deno.test("pickServers() leaves what is no key as it is", async () => {
+Deno.test("pickServers() does not change values that are no keys", async () => {
   const args = [
     "-y",
     "@modelcontextprotocol/server-filesystem@2025.8.21",
@@ -95,7 +95,7 @@ Deno.test("pickServers() leaves what is no key as it is", async () => {
   assert.deepEqual(one?.definition, { command: "npx", args, env });
 });
 
-Deno.test("pickServers() gives equal values one variable, and others none that is taken", async () => {
+Deno.test("pickServers() uses one variable for equal values, and free names for others", async () => {
   const of = (TOKEN: string) => ({ command: "x", env: { TOKEN } });
   const values = async (set: Record<string, string>) =>
     (await pick({ a: of("one-value"), b: of("one-value"), c: of("other"), d: of("${TOKEN}") }, set))

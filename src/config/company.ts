@@ -75,7 +75,7 @@ export class Company {
     return this.files.some(({ said }) => said.forbid?.includes("unconfined"));
   }
 
-  /** Returns the configuration without what is forbidden. */
+  /** Returns the configuration without forbidden parts. */
   settled(config: Config): Config {
     const { rules, servers, osLayer } = config;
     // guard: company-servers
@@ -89,7 +89,7 @@ export class Company {
     };
   }
 
-  /** Returns a judge that asks what a policy wants asked, whatever is allowed. */
+  /** Returns a judge that asks where a policy requires it, whatever is allowed. */
   judge<A>(
     judge: (id: ToolId, args?: A) => Verdict,
     judgeOf: (rules: Rules) => (id: ToolId, args?: A) => Verdict,
@@ -165,7 +165,7 @@ export class Company {
   }
 }
 
-/** Returns what a policy can forbid a server by. */
+/** Returns the words by which a policy can forbid a server. */
 function wordsOf(
   server: ServerLike,
 ): readonly string[] {

@@ -68,7 +68,7 @@ Deno.test("A policy forbids servers by their kind, their program and their host"
   }
 });
 
-Deno.test("Every policy narrows: what one of them forbids is forbidden", async () => {
+Deno.test("a server that one of several policies forbids is forbidden", async () => {
   const texts = ['hosts: ["a.example"]\nforbid: [http]', 'hosts: ["*.example"]\nforbid: []'];
   const { company } = await read(texts, { isSaid: false });
   // The files of a test belong to root only where root runs it.
@@ -92,7 +92,7 @@ Deno.test("A registry is compared by its whole address", async () => {
   }
 });
 
-Deno.test("What a policy forbids is no part of the configuration, and the rest is as it was", async () => {
+Deno.test("forbidden servers are removed from the configuration, and the rest is unchanged", async () => {
   using scratch = new Scratch();
   const policy = scratch.write("p.yaml", '{ hosts: ["a.example"], forbid: [unconfined] }');
   Deno.chmodSync(policy, 0o644);

@@ -51,7 +51,7 @@ export interface LoadedConfig {
   readonly person: PersonConfig;
   /** The name of the identity that this PML works for; undefined for the person. */
   readonly identity: string | undefined;
-  /** Others who may use this PML over HTTP, and by what less holds; undefined if nothing does. */
+  /** Other users of this PML over HTTP, and the restrictions; undefined if there are none. */
   readonly others: Others | undefined;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
@@ -60,7 +60,7 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
-/** The configuration that holds, as all other rooms see it. It is frozen. */
+/** The current configuration, as all other modules see it. It is frozen. */
 export interface Config extends PersonSettings {
   /** The PML home, an absolute path. */
   readonly home: string;
@@ -78,7 +78,7 @@ export interface Config extends PersonSettings {
   readonly grants: Grants;
   /** The tools that clients see. */
   readonly gateway: GatewayOptions;
-  /** By what less holds; undefined if nothing narrows. */
+  /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
   readonly narrowing: Narrowing | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
@@ -118,7 +118,7 @@ export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> 
   return freeze({ ...again, warnings: [...again.warnings, gone] });
 }
 
-/** Returns the configuration that holds, given whether the person trusts the workspace file. */
+/** Returns the current configuration, given whether the user trusts the workspace file. */
 export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { environment, folder, file, person, warnings } = loaded;
   const believed = trusted ? file : undefined;
@@ -209,7 +209,7 @@ async function loadFiles(
   });
 }
 
-/** Reads what is loaded only where something narrows. */
+/** Reads the restrictions. Their code is loaded only if there are some. */
 async function othersOf(
   { others, gateway, path }: PersonConfig,
   from: Pick<LoadedConfig, "identity" | "file" | "environment"> & { readonly report: Report },
@@ -230,7 +230,7 @@ async function othersOf(
  */
 function homeProblems(environment: Environment, root: string): Problem[] {
   const { home, homePath, homeless } = environment;
-  // Whoever opens the home folder or all of the machine opens the PML home with it.
+  // A workspace that is the home folder, or the whole machine, contains the PML home.
   const isBrought = isInside(root, realPathOf(home)) &&
     !homesOf(environment).some((each) => isInside(root, each));
   const file = "the home of PML";
@@ -260,7 +260,7 @@ function narrowed(
     const named = join(root, file.workspace);
     const folder = staysInside(root, named) ? Deno.realPathSync(named) : dirname(root);
     const inside = isInside(root, folder) && Deno.statSync(folder).isDirectory;
-    // What is protected is known by names below the workspace: it must not begin within `.git`.
+    // Protected names are below the workspace, so it must not be within `.git`.
     const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
     if (inside && !hidden) return folder;
   } catch {

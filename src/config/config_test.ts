@@ -26,7 +26,7 @@ function texts(lines: readonly RuleLine[]): readonly string[] {
   return lines.map(({ pattern }) => pattern.text);
 }
 
-Deno.test("loadConfig() without a file gives the defaults", async () => {
+Deno.test("loadConfig() returns the defaults without a file", async () => {
   using scratch = new Scratch();
   const loaded = await scratch.load();
   assert.equal(loaded.problem, undefined);
@@ -116,7 +116,7 @@ Deno.test("settle() keeps the defaults where a trusted file has no permissions",
   assert.deepEqual(settle(await scratch.load(), true).rules, { deny: [], ask: [], allow: [] });
 });
 
-Deno.test("settle() adds deny and ask of the files above, and all that the person said", async () => {
+Deno.test("settle() adds deny and ask of the files above, and all rules of the user", async () => {
   using scratch = new Scratch();
   scratch.write("repo/.git", "");
   scratch.write(
@@ -155,7 +155,7 @@ Deno.test("settle() lets the person set limits and exposure, and the trusted fil
   assert.deepEqual(settle(loaded, true).gateway.metaTools, ["call"]);
 });
 
-Deno.test("settle() refuses names without prefix beside meta-tools", async () => {
+Deno.test("settle() refuses names without prefix together with meta-tools", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false}}');
   const loaded = await scratch.load();
@@ -188,7 +188,7 @@ Deno.test("settle() refuses names without prefix where several servers are defin
   assert.equal(settle(await scratch.load(), true).problem, undefined);
 });
 
-Deno.test("settle() gives what nobody can change", async () => {
+Deno.test("settle() returns a frozen configuration", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", FULL);
   const config = settle(await scratch.load(), true);
@@ -198,7 +198,7 @@ Deno.test("settle() gives what nobody can change", async () => {
   assert.ok(frozen(config));
 });
 
-Deno.test("loadConfig() denies everything while a file is bad, and tells of each file", async () => {
+Deno.test("loadConfig() denies everything while a file is invalid, and reports each file", async () => {
   using scratch = new Scratch();
   const path = scratch.write("ws/.pml.json", '{"version": 1, "permissions": {"allow": "*"}}');
   const person = scratch.write("user/.pml/config.yaml", "limits: 3");
@@ -267,7 +267,7 @@ Deno.test("loadConfig() does not begin the workspace within a folder that names 
   }
 });
 
-Deno.test("loadConfig() gives the real path of a PML home behind a link", async () => {
+Deno.test("loadConfig() returns the real path of a PML home behind a link", async () => {
   using scratch = new Scratch();
   const real = join(scratch.root, "dotfiles");
   Deno.mkdirSync(real);

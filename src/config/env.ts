@@ -30,8 +30,8 @@ export interface Environment {
   /** The reason why PML can use no home. Then nothing runs. */
   readonly homeless?: string;
   /**
-   * What is said of the client's file that sets `PML_WORKSPACE` to a folder outside its own, if there
-   * is one: `"FILE" sets PML_WORKSPACE`.
+   * The text about the client's file that sets `PML_WORKSPACE` to a folder outside its own, if there is
+   * one: `"FILE" sets PML_WORKSPACE`.
    */
   readonly sentBy?: string;
   /** `PML_WORKSPACE` as it was written. */
@@ -57,7 +57,7 @@ export interface Environment {
   readonly warnings: readonly string[];
 }
 
-/** The folders of a system that hold what holds for everybody who uses it. */
+/** The folders for the configuration of all users of a system. */
 const SYSTEM: Readonly<Record<string, string>> = {
   darwin: "/Library/Application Support",
   windows: "C:\\ProgramData",
@@ -104,7 +104,7 @@ export function environmentOf(
   const named = homes.map((name) => all.get(name)).find(Boolean);
   const userHome = resolve(cwd, named || account || homedir());
   const policy = all.get("PML_POLICY");
-  // Whoever sets variables cannot take away what holds for everybody.
+  // Environment variables cannot remove the configuration of all users.
   const said = os === "windows" && all.get("PROGRAMDATA");
   const folders = [SYSTEM[os] ?? "/etc", ...(said ? [said] : [])];
   return Object.freeze({

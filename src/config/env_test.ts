@@ -12,7 +12,7 @@ Deno.test("environmentOf() finds both homes", () => {
   assert.notEqual(environmentOf({}).userHome, "");
 });
 
-Deno.test("environmentOf() takes an empty value, and one that nobody filled in, for unset", () => {
+Deno.test("environmentOf() treats an empty value, and an unfilled placeholder, as unset", () => {
   const environment = environmentOf({
     HOME: "/people/ada",
     PML_HOME: " ",
@@ -40,12 +40,12 @@ Deno.test("environmentOf() warns of an unknown log level and takes info", () => 
   assert.match(loud.warnings.join(), /PML_LOG_LEVEL/);
 });
 
-Deno.test("environmentOf() gives no property of objects for a variable", () => {
+Deno.test("environmentOf() returns no inherited property of objects for a variable", () => {
   assert.equal(environmentOf({}).get("constructor"), undefined);
   assert.equal(environmentOf({}).get("__proto__"), undefined);
 });
 
-Deno.test("ignoring() forgets what the names say, and says why", () => {
+Deno.test("ignoring() removes the variables, with the reason", () => {
   const set = { PML_HOME: "/evil", PML_TRUST: "/evil/a", PML_REGISTRIES: "https://evil.example" };
   const environment = environmentOf({ HOME: "/h", ...set });
   assert.deepEqual(environment.registries, ["https://evil.example"]);

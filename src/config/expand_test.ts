@@ -22,7 +22,7 @@ Deno.test("expanded() fills in names and defaults, in every kind of place", () =
   });
 });
 
-Deno.test("expanded() tells every missing name of every place at once", () => {
+Deno.test("expanded() reports every missing name of every place at once", () => {
   const given = {
     env: { A: "${ONE}", B: "${TWO}${THREE}" },
     args: { "1": "${ONE}${PML_API_KEY}" },
@@ -104,7 +104,7 @@ Deno.test("expanded() fills in folders once, whatever their names contain", () =
   });
 });
 
-Deno.test("referencesIn() tells each variable, what stands for it, and where", () => {
+Deno.test("referencesIn() returns each variable, its default, and its place", () => {
   const given = { headers: { Authorization: "Bearer ${A}", Other: "${B:-}" }, url: { "": "x" } };
   assert.deepEqual(referencesIn(given), [
     { name: "A", otherwise: undefined, at: "headers.Authorization" },

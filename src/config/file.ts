@@ -18,7 +18,7 @@ import { workspaceSchema } from "./settings.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { disabledIn, serversOf } from "./servers.ts";
 
-/** The grants that a person gives to servers beyond the defaults, by the name of the server. */
+/** The grants of the user to servers beyond the defaults, by the name of the server. */
 export type Grants = Readonly<Record<string, Partial<Permissions>>>;
 
 /** A `.pml.json` that was read and is valid. */
@@ -90,7 +90,7 @@ async function readWith(
     sections: {
       registries: registriesOf(registries),
       cloud,
-      // Without a prototype, so that names such as `constructor` match only what the person wrote.
+      // Without a prototype, so that names such as `constructor` match only written keys.
       grants: grants && Object.assign(Object.create(null), grants),
       gateway: gateway && gatewayOf(gateway, read.warn),
       intent,
@@ -99,8 +99,8 @@ async function readWith(
 }
 
 /**
- * Parses JSON without comments and escapes, which most files are, with no library: loading one takes
- * a tenth of a start. It only reports that the text is another one; `parseJsonc` tells the rest.
+ * Parses JSON without comments and escapes, which most files are, with no library: loading one takes a
+ * tenth of a start. For other texts it only reports that; `parseJsonc` reports their problems.
  */
 export function parsePlain(text: string, note: Note): Syntax | undefined {
   let keys = 1;

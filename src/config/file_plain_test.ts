@@ -15,7 +15,7 @@ async function valueOf(parse: Parse, text: string): Promise<Pick<Syntax, "value"
     : { value: structuredClone(syntax.value) };
 }
 
-Deno.test("parsePlain() makes of plain JSON what the library makes of it", async () => {
+Deno.test("parsePlain() parses plain JSON as the library does", async () => {
   const keys = fc.constantFrom("a", "b", "__proto__", "constructor", "1", '":', "\\");
   const { json } = fc.letrec<{ json: string }>((tie) => ({
     json: fc.oneof(
@@ -34,7 +34,7 @@ Deno.test("parsePlain() makes of plain JSON what the library makes of it", async
   }));
 });
 
-Deno.test("parsePlain() leaves to the library what is unusual or wrong", async () => {
+Deno.test("parsePlain() leaves unusual and invalid texts to the library", async () => {
   const taken = ['{"a":{"b":[1,{"c":":"}]}}', ' { "a" : "::" } ', "[]", '"x"', "{}"];
   for (const text of taken) assert.ok(await valueOf(parsePlain, text), text);
   const left = [

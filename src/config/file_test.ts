@@ -144,7 +144,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
   ['\uFEFF{"version": 1,', 1, 15, "", "invalid JSON (property name expected)", JSONC],
 ];
 
-Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what is bad", async () => {
+Deno.test("readWorkspaceFile() reports line, column, key, value and expected type of problems", async () => {
   for (const [text, line, column, key, found, wanted] of BAD_TEXTS) {
     const [first] = await problemsOf(text);
     assert.match(first?.file ?? "", /\.pml\.json$/);
@@ -152,7 +152,7 @@ Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what
   }
 });
 
-Deno.test("readWorkspaceFile() tells once of a text that ends too early", async () => {
+Deno.test("readWorkspaceFile() reports a text that ends too early once", async () => {
   const early = [
     '{"version": 1, "mcpServers": {"a": {"args": ["x"',
     '{"version": 1, "mcpServers": {"a": {"command": "x"},\n',
@@ -182,7 +182,7 @@ Deno.test("readWorkspaceFile() says all of it in one message", async () => {
   assert.match(error?.hint ?? "", /Fix it/);
 });
 
-Deno.test("readWorkspaceFile() tells each of many problems", async () => {
+Deno.test("readWorkspaceFile() reports each of many problems", async () => {
   const problems = await problemsOf(JSON.stringify({
     version: 3,
     permissions: { allow: "*", deny: [1, "x"] },
@@ -234,13 +234,13 @@ Deno.test("readWorkspaceFile() takes a byte order mark as editors of Windows wri
   assert.deepEqual(file?.permissions?.allow.map(({ pattern }) => pattern.text), ["a:b"]);
 });
 
-Deno.test("readWorkspaceFile() gives the hash of the bytes", async () => {
+Deno.test("readWorkspaceFile() returns the hash of the bytes", async () => {
   const text = '{"version":1}';
   const { file } = await read(text);
   assert.equal(file?.hash, `sha256-${createHash("sha256").update(text).digest("hex")}`);
 });
 
-Deno.test("readWorkspaceFile() refuses what is no text file of 1 MB at most", async () => {
+Deno.test("readWorkspaceFile() refuses all but text files of at most 1 MB", async () => {
   using scratch = new Scratch();
   const path = join(scratch.ws, ".pml.json");
   const refused = async (make: () => void, why: RegExp) => {
@@ -282,13 +282,13 @@ Deno.test("readWorkspaceFile() finds the byte that is not UTF-8", async () => {
   assert.equal((await read(bytes)).file?.sections.intent, "\uFFFD?");
 });
 
-Deno.test("readWorkspaceFile() gives nothing, and no problem, for a missing file", async () => {
+Deno.test("readWorkspaceFile() returns undefined without a problem for a missing file", async () => {
   using scratch = new Scratch();
   const { file, error } = await readAt(join(scratch.ws, ".pml.json"), readWorkspaceFile);
   assert.deepEqual([file, error], [undefined, undefined]);
 });
 
-Deno.test("readWorkspaceFile() and the platform agree on what is JSON", async () => {
+Deno.test("readWorkspaceFile() and the platform accept the same JSON", async () => {
   const alphabet = fc.constantFrom(..."{}[]\":,1-.eE \n\\u0atrfn'".split(""));
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: alphabet, maxLength: 12 }), async (inner) => {

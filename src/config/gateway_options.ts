@@ -22,11 +22,11 @@ import { GATEWAY, HYBRID, type PersonValues } from "./settings.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
 
-/** Which tools of its own and of its servers the gateway shows. */
+/** The tools that the gateway shows: its own, and those of servers. */
 export interface GatewayOptions {
-  /** What clients are told as the name of this server. */
+  /** The name of this server for clients. */
   readonly name: string;
-  /** What clients are told as its version. */
+  /** The version of this server for clients. */
   readonly version: string;
   /** What `tools/list` shows. */
   readonly exposure: Exposure;

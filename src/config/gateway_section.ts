@@ -1,5 +1,5 @@
 /**
- * Writes what is said of the gateway as files say it.
+ * Writes the settings of the gateway in the form of a file.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The identities of `config.yaml`: others who may use this PML over HTTP, and what each may do.
+ * The identities of `config.yaml`: other users of this PML over HTTP, and their permissions.
  *
  * @module
  */
@@ -17,13 +17,13 @@ import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { IDENTITY, type PersonValues, RATE } from "./settings.ts";
 
-/** Somebody who may use this PML over HTTP. */
+/** A user of this PML over HTTP. */
 export interface Identity {
   /** The name. */
   readonly name: string;
   /** The SHA-256 of the token, in hexadecimal digits. */
   readonly token: string;
-  /** The rules of the identity. What the person denies is denied in any case. */
+  /** The rules of the identity. Rules of the owner that deny always apply. */
   readonly permissions: Rules;
   /** The tools that exist for it; undefined for all. */
   readonly toolset: Toolset | undefined;
@@ -84,13 +84,13 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
   return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0, text };
 }
 
-/** By what less holds: others who may use this PML over HTTP, tool sets, a company's policy. */
+/** The restrictions: identities, tool sets, and the policy of a company. */
 export interface Others {
   /** The policy of the company, if there is one. */
   readonly company: Company | undefined;
   /** The identities, by their names. */
   readonly identities: ReadonlyMap<string, Identity>;
-  /** Returns by what less holds, given the name of the tool set of a trusted file. */
+  /** Returns the restrictions, given the name of the tool set of a trusted file. */
   readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
 }
 
@@ -157,13 +157,13 @@ export async function openOthers(
   };
 }
 
-/** By what less holds than the person's configuration says: for an identity, or by tool sets. */
+/** A restriction of the user's configuration: for an identity, or by tool sets. */
 export interface Narrowing {
   /** The identity that this PML works for; undefined for the person, and for one that is gone. */
   readonly identity: Identity | undefined;
   /** The policy of the company, if there is one. */
   readonly company: Company | undefined;
-  /** Returns the configuration that holds: with the rules of the identity, and less of the rest. */
+  /** Returns the current configuration: with the rules of the identity, and a part of the rest. */
   settled(config: Config): Config;
   /** Returns a judge that denies every tool which is not in all tool sets. */
   judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;

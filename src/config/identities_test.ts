@@ -8,7 +8,7 @@ const READ = toolId("fs", "read");
 const WRITE = toolId("fs", "write");
 const ALLOW = (): Verdict => ({ kind: "allow", rule: "*", source: "a test" });
 
-Deno.test("A tool set that .pml.json names holds once the file is trusted, beside the person's", async () => {
+Deno.test("a tool set that .pml.json names applies once the file is trusted, together with the user's", async () => {
   for (const own of ["", "gateway: { toolset: some }\n"]) {
     using scratch = new Scratch();
     const sets = 'toolsets: { reading: ["fs:read", "git:*"], some: ["fs:*"] }\n';

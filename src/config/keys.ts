@@ -1,10 +1,9 @@
 /**
- * The only owner of keys: returns the value of a variable that a definition names, and says where
- * it is from.
+ * The only owner of keys: returns the value of a variable that a definition names, and its source.
  *
- * The environment comes first, then what is kept outside of PML, then what `pml key set` keeps in a
- * file, then `.env` in the root of a workspace whose file is trusted. PML looks up only variables that a definition names, so nobody gets
- * anything else of `.env`.
+ * The environment comes first, then keys outside of PML, then the file of `pml key set`, then `.env` in
+ * the root of a workspace whose file is trusted. PML looks up only variables that a definition names,
+ * so no server gets other values of `.env`.
  *
  * @module
  */
@@ -96,7 +95,7 @@ export class Keys {
    */
   filled<T extends DefinitionTexts>(given: T, server: string): T {
     const known = this.#filled(given);
-    // What needs no file asks for none.
+    // Keys of the environment need no file.
     const now = known.files && this.#sources();
     const isSame = known.files?.every((one, at) => one === now?.[at]) ?? true;
     if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
@@ -188,7 +187,7 @@ export class Keys {
     return this.#options.environment().home;
   }
 
-  /** Takes what looks up the keys that are kept outside of PML. */
+  /** Takes the function that looks up keys outside of PML. */
   useOutside(look: () => Promise<OutsideKeys>): void {
     this.#lookOutside = look;
   }

@@ -5,7 +5,7 @@ import type { PmlError } from "../core/errors.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import { KEY_FILE, Keys } from "./keys.ts";
 
-Deno.test("parseDotenv() reads what people write, and says which lines it cannot read", () => {
+Deno.test("parseDotenv() reads common files, and reports the lines that it cannot read", () => {
   const text = [
     "\uFEFF# a comment",
     "PLAIN=value",
@@ -50,7 +50,7 @@ Deno.test("parseDotenv() reads what people write, and says which lines it cannot
   });
 });
 
-Deno.test("parseDotenv() reads back what was written, and whatever text in little time", () => {
+Deno.test("parseDotenv() reads written values back, and any text in little time", () => {
   const value = fc.string({ unit: "binary-ascii" }).map((text) => text.replace(/['\0]/g, ""));
   fc.assert(
     fc.property(fc.array(value), (values) => {
@@ -105,7 +105,7 @@ Deno.test("Keys reads .env only where the workspace is trusted, and never throug
   assert.equal(keys.get("A"), undefined);
 });
 
-Deno.test("Keys gives no server what belongs to PML, and takes from .env nothing that changes how programs run", async () => {
+Deno.test("Keys returns no key of PML to a server, and no variable of .env that changes how programs run", async () => {
   const dangerous =
     "LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES NODE_OPTIONS NODE_PATH DENO_DIR DENO_CERT " +
     "NODE_TLS_REJECT_UNAUTHORIZED PATH HOME HTTPS_PROXY https_proxy ALL_PROXY NPM_CONFIG_REGISTRY " +
@@ -129,7 +129,7 @@ Deno.test("Keys gives no server what belongs to PML, and takes from .env nothing
   for (const name of harmless.split(" ")) assert.equal(fromFile.get(name), "from-file", name);
 });
 
-Deno.test("Keys fills in a definition anew when .env changes, and gives the same object otherwise", async () => {
+Deno.test("Keys fills in a definition again when .env changes, and returns the same object otherwise", async () => {
   await using scene = await makeScene("A=one\nOTHER=1\n");
   const keys = scene.keys({ B: "two" });
   const given = { env: { X: "${A}", Y: "${B}" } };

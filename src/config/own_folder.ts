@@ -24,7 +24,7 @@ export function ownFolder(environment: Environment, cwd: string): Workspace | un
     Deno.statSync(cwd);
     Deno.mkdirSync(path, { recursive: true });
   } catch {
-    return undefined; // the caller tells that there is no workspace
+    return undefined; // the caller reports that there is no workspace
   }
   const root = projectFolder(path, environment);
   if (root === undefined) return undefined;
@@ -35,8 +35,8 @@ export function ownFolder(environment: Environment, cwd: string): Workspace | un
 }
 
 /**
- * Returns the real path of a folder that may be a workspace although no person named it. Undefined
- * for a home, a folder that holds one, and what is no folder.
+ * Returns the real path of a folder that may be a workspace although the user did not name it.
+ * Undefined for a home, a folder that contains one, and paths that are no folders.
  */
 export function projectFolder(path: string, environment: Environment): string | undefined {
   try {

@@ -25,7 +25,7 @@ import { disabledIn, serversOf } from "./servers.ts";
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
-/** What the person alone decides, in every workspace. */
+/** The settings of the user, for every workspace. */
 export interface PersonSettings {
   /** The folder of the embedding model for search, an absolute path; undefined if there is none. */
   readonly model: string | undefined;
@@ -45,7 +45,7 @@ export interface PersonSettings {
   readonly warm: boolean;
   /** The confidence above which a plan that was made of an intent may run at once. */
   readonly confidence: number;
-  /** The model that answers what servers ask, if the person chose one. */
+  /** The model that answers requests of servers, if the user chose one. */
   readonly sampling: SamplingSettings | undefined;
   /** The keys of a client's `_meta` that pass to servers without being shown. */
   readonly clientMeta: readonly string[];
@@ -82,12 +82,12 @@ export interface PersonConfig {
 
 /** The options of `readPerson`. */
 export interface PersonReport extends Report {
-  /** The folder that `~/` stands for; by default the home folder of this process. */
+  /** The folder of `~/`; by default the home folder of this process. */
   readonly userHome?: string;
 }
 
 /**
- * Reads a file. A missing file gives the defaults. Problems of a bad file are added to the report.
+ * Reads a file. Returns the defaults for a missing file. Adds problems to the report.
  */
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
   const read = await readDocument(path, {

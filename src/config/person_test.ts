@@ -40,7 +40,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["approvals: {channel: fax}", 1, 22, "approvals.channel", '"fax"', "one of client"],
 ];
 
-Deno.test("readPerson() names line, column, key, found and wanted of what is bad", async () => {
+Deno.test("readPerson() reports line, column, key, value and expected type of problems", async () => {
   for (const [text, line, column, key, found, wanted] of BAD) {
     const { error } = await read(text);
     const problems = error?.detail?.problems;
@@ -54,12 +54,12 @@ Deno.test("readPerson() names line, column, key, found and wanted of what is bad
   }
 });
 
-Deno.test("readPerson() tells once of a text that ends too early", async () => {
+Deno.test("readPerson() reports a text that ends too early once", async () => {
   const { error } = await read("limits:\n  a: [1, {b: \n");
   assert.equal((error?.detail?.problems as readonly Problem[]).length, 1);
 });
 
-Deno.test("readPerson() repeats no secret that stands where it may not", async () => {
+Deno.test("readPerson() repeats no misplaced secret", async () => {
   const secret = "MIIE-a-secret-of-the-person";
   const wrong = [
     { oauth: { client_secret: secret } },
@@ -73,7 +73,7 @@ Deno.test("readPerson() repeats no secret that stands where it may not", async (
   }
 });
 
-Deno.test("readPerson() reads what a person may want", async () => {
+Deno.test("readPerson() reads all settings", async () => {
   const { file: person, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
       "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +
@@ -102,7 +102,7 @@ Deno.test("readPerson() finds the folder of a model from the file, or from the h
   assert.match(error?.message ?? "", /search\.model/);
 });
 
-Deno.test("readPerson() takes an empty file for nothing said", async () => {
+Deno.test("readPerson() treats an empty file as no settings", async () => {
   for (const text of ["", "# only this\n"]) {
     const { file: person, error } = await read(text);
     assert.equal(error, undefined);
@@ -142,7 +142,7 @@ Deno.test("readPerson() takes a model for sampling, with defaults", async () => 
   assert.equal(sampling?.isCompatible, true);
 });
 
-Deno.test("readPerson() says what is wrong with sampling", async () => {
+Deno.test("readPerson() reports problems of sampling", async () => {
   const wrong = {
     "{}": /sampling\.provider[^]*sampling\.model/,
     "{provider: x, model: m}": /sampling\.provider.*anthropic/,

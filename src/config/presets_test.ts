@@ -3,7 +3,7 @@ import { personSchema } from "./settings.ts";
 import { DEFAULT_GATEWAY, gatewayFrom } from "./gateway_options.ts";
 import { presets } from "./presets.ts";
 
-Deno.test("presets() gives the five with their aliases, each of them good for a configuration", async () => {
+Deno.test("presets() returns the five with their aliases, each a valid configuration", async () => {
   const all = await presets();
   assert.deepEqual(all.map(({ name, alias }) => [name, alias]), [
     ["meta_only", "advanced"],

@@ -18,7 +18,7 @@ export interface RegistryEntry {
   readonly tokenEnv?: string | undefined;
   /** The public key for the signatures of its manifests. */
   readonly publicKey?: string | undefined;
-  /** Whether nobody configured it: PML asks it when nothing else is said. */
+  /** Whether it is the default registry, which PML asks if no other is configured. */
   readonly isDefault?: boolean;
 }
 

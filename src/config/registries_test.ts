@@ -27,7 +27,7 @@ Deno.test("askedRegistries() takes the environment's, else the file's, else the 
   ]);
 });
 
-Deno.test("askedRegistries() gives the same list each time as long as nothing else is said", () => {
+Deno.test("askedRegistries() returns the same list until the configuration changes", () => {
   const said = environmentOf({ HOME, PML_REGISTRIES: "https://a.example/mcp" });
   assert.equal(askedRegistries(said, FILE, MINE), askedRegistries(said, undefined, MINE));
   const unset = environmentOf({ HOME });

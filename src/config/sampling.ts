@@ -22,7 +22,7 @@ export interface SamplingSettings {
   readonly isCompatible: boolean;
   /** The variable with the key. */
   readonly key: string;
-  /** Who answers if both can; by default the client, but the provider where tools are wanted. */
+  /** The one that answers if both can; by default the client, but the provider for requests with tools. */
   readonly prefer: "client" | "provider" | undefined;
   /** The most tokens of all answers to one request. */
   readonly maxTokens: number;

@@ -70,7 +70,7 @@ Deno.test("readWorkspaceFile() takes the entry of a registry in private_mcps", a
   assert.deepEqual(db.tools, ["query", "list"]);
 });
 
-Deno.test("readWorkspaceFile() merges both kinds of servers and resolves beside the real file", async () => {
+Deno.test("readWorkspaceFile() merges both kinds of servers and resolves paths next to the real file", async () => {
   using scratch = new Scratch();
   const real = scratch.write(
     "elsewhere/real.json",

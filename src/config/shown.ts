@@ -15,9 +15,9 @@ import { gatewaySection } from "./gateway_section.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { definitionKindOf, programOf } from "../servers/kinds.ts";
 
-/** What a server of the name of a built-in does. */
+/** The line for a server with the name of a built-in. */
 export const REPLACES = "replaces the built-in server of PML, which runs in the sandbox";
-/** No limit on the length: a person would trust what was cut off without seeing it. */
+/** No limit on the length: the user would trust a part that was cut off without seeing it. */
 const WHOLE = Infinity;
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools, and as a registry)";
 
@@ -89,7 +89,7 @@ export function foundLines(environment: Pick<Environment, "get">): readonly stri
     : [`each server that is started finds in its environment, as in yours: ${found.join(", ")}`];
 }
 
-/** Returns a full description of a server and of what it runs or connects to. */
+/** Returns a full description of a server with its command or address. */
 export function serverText(server: ServerDefinition, options: ValueOptions = {}): string {
   const { plain, fileNames } = options;
   const given = (what: string, values: Readonly<Record<string, string>>) =>

@@ -37,7 +37,7 @@ Deno.test("shownLines() says that the cloud that a file names is sent the person
   ]);
 });
 
-Deno.test("shownLines() writes what the gateway shows as the file does", async () => {
+Deno.test("shownLines() writes the settings of the gateway in the form of the file", async () => {
   using scratch = new Scratch();
   const gateway = {
     tools_exposure: "hybrid",

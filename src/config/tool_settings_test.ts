@@ -22,7 +22,7 @@ async function serverOf(tools: object) {
   return await read(text);
 }
 
-Deno.test("serversOf() reads what is said of tools, by the names that rules know", async () => {
+Deno.test("serversOf() reads the settings of tools, by the names of rules", async () => {
   const { file, error, path } = await serverOf(TOOLS);
   assert.equal(error, undefined);
   const { settings } = file?.servers[0] ?? {};
@@ -39,7 +39,7 @@ Deno.test("serversOf() reads what is said of tools, by the names that rules know
   assert.equal(server?.settings, undefined);
 });
 
-Deno.test("serversOf() says what is wrong with what is said of tools, and where", async () => {
+Deno.test("serversOf() reports problems of the settings of tools, with their place", async () => {
   const wrong = {
     'key "mcpServers.github.tools.a.renam": found an unknown key, wanted "rename"': {
       a: { renam: "b" },
@@ -104,7 +104,7 @@ Deno.test("fixedArguments() fills in texts at any depth, and shows names in plac
   });
 });
 
-Deno.test("What is said of tools is shown with the file, and the keys that it names are wanted", async () => {
+Deno.test("settings of tools are shown with the file, and their keys are requested", async () => {
   const { file } = await serverOf({ ...TOOLS, a: {}, b: { arguments: { password: "hunter2" } } });
   assert.ok(file);
   const lines = shownLines(file, { get: () => undefined });

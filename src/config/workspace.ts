@@ -98,7 +98,7 @@ export function rulingFolders(
   return [root, ...above.filter(rules)];
 }
 
-/** Gives the real path of what exists of a path, with the rest as written. */
+/** Returns the real path of the existing part of a path, with the rest as written. */
 export function realPathOf(path: string): string {
   const missing: string[] = [];
   for (let each = resolve(path);; each = dirname(each)) {

@@ -68,7 +68,7 @@ Deno.test("findWorkspace() refuses a PML_WORKSPACE that is missing or a file", (
   assert.match(at(`${file}/x`), /found ".*file\/x", wanted a folder/);
 });
 
-Deno.test("findWorkspace() wants / and the home folder said in PML_WORKSPACE", () => {
+Deno.test("findWorkspace() accepts / and the home folder only if PML_WORKSPACE names them", () => {
   using scratch = new Scratch();
   scratch.write("user/.git", "");
   scratch.write("user/package.json", "");
