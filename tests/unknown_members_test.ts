@@ -6,8 +6,9 @@
  */
 
 import assert from "node:assert/strict";
+import { BothHttp } from "./kit/both_server.ts";
 import { makeScenery } from "./attacks/stage.ts";
-import type { Json } from "./kit/json_rpc.ts";
+import { ERAS, type Json, type Message, paramsFor } from "./kit/json_rpc.ts";
 import { EXTENSION, MORE, serveMembers, TOLD } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
@@ -15,6 +16,10 @@ import { until } from "./kit/wait.ts";
 
 const SENT = { "x/sent": { c: [null] }, soon: 1 };
 const META = { "x/mine": { d: 1 } };
+const CAPABILITIES = {
+  ...{ elicitation: { form: {} }, sampling: {} },
+  extensions: { [EXTENSION]: {} },
+};
 const ANSWERS: Readonly<Record<string, Json>> = {
   "elicitation/create": { action: "accept", content: {}, ...SENT } as unknown as Json,
   "sampling/createMessage": {
@@ -43,10 +48,27 @@ function assertKept(value: unknown, what: string): void {
   assert.deepEqual(_meta?.["x/meta"], { b: 1 }, what);
 }
 
+/** Members next to `params` or `result`. */
+const NEXT = { "x/next": { e: [null, 1] }, priority: "high" };
+/** Members that do not pass: they could change how a message is read, or are null. */
+const FORGED = JSON.parse(
+  '{"__proto__":{"x":1},"Params":{},"METHOD":"a","ID":9,"Result":1,"param\u017f":3,"absent":null}',
+);
+const next = { ...FORGED, ...NEXT };
+
+function nextTo(message: object): Json {
+  const { jsonrpc: _, id: _i, method: _m, params: _p, result: _r, ...members } = message as Json;
+  return members;
+}
+
 /** Opens a client of a PML with the server. */
 async function opened(
-  { era, door }: typeof WAYS[number],
-  { isModern, over }: { readonly isModern: boolean; readonly over: "stdio" | "http" },
+  { era, door }: Pick<typeof WAYS[number], "era" | "door">,
+  { isModern, over, answersNot = false }: {
+    readonly isModern: boolean;
+    readonly over: "stdio" | "http";
+    readonly answersNot?: boolean;
+  },
 ) {
   const http = over === "http" ? serveMembers(isModern) : undefined;
   const [command, ...args] = denoCommand("tests/kit/members_server.ts");
@@ -66,10 +88,12 @@ async function opened(
   const pml = new RawStdio(ws, {
     era,
     door,
-    capabilities: { elicitation: { form: {} }, sampling: {}, extensions: { [EXTENSION]: {} } },
-    answer: (method, params) => {
-      asked.push(params as Json);
-      return ANSWERS[method] ?? assert.fail(method);
+    capabilities: CAPABILITIES,
+    ...!answersNot && {
+      answer: (method, params) => {
+        asked.push(params as Json);
+        return ANSWERS[method] ?? assert.fail(method);
+      },
     },
   });
   await pml.open();
@@ -82,6 +106,35 @@ async function opened(
       await http?.[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Asserts that members next to `params` and `result` pass once the client has sent some. */
+async function assertPassNext(pml: RawStdio, door: string): Promise<void> {
+  // A client that has sent no such members may ignore a message that has them.
+  for (const message of pml.messages) assert.deepEqual(nextTo(message), {});
+  if (door === "stdio") await until(() => pml.stderr.includes('"x/kept", "later"'));
+  for (const [method, params] of REQUESTS) {
+    const answer = await pml.request(method, params, { next });
+    assert.deepEqual(nextTo(answer), MORE, method);
+    assert.deepEqual(answer.result?.next, NEXT, method);
+  }
+  const { length } = pml.messages;
+  const tell = { name: "m__tell", arguments: {} };
+  await pml.request("tools/call", tell, { next });
+  await until(() => pml.messages.slice(length).some(({ method }) => method === TOLD));
+  const note = pml.messages.slice(length).find(({ method }) => method === TOLD);
+  assert.deepEqual(nextTo(note ?? {}), MORE);
+  await pml.sendJson({
+    ...{ ...next, jsonrpc: "2.0", method: TOLD },
+    params: paramsFor(pml.era, { second: 1 }, CAPABILITIES),
+  });
+  await until(async () => (await heardBy(pml)).length > 1);
+  assert.deepEqual((await heardBy(pml))[1]?.next, NEXT);
+}
+
+/** Returns the notifications of its extension that the server got. */
+async function heardBy(pml: RawStdio): Promise<readonly Json[]> {
+  return (await pml.callTool("m__heard")).result?.heard as unknown as readonly Json[];
 }
 
 for (const way of WAYS) {
@@ -135,13 +188,61 @@ for (const way of WAYS) {
           assertKept(pml.messages.find(is)?.params, name);
         }
         await pml.notify(TOLD, { ...SENT, _meta: META });
-        const heard = async () =>
-          (await pml.callTool("m__heard")).result?.heard as unknown as readonly Json[];
-        await until(async () => (await heard()).length > 0);
-        const [{ _meta: told, ...params } = {}] = await heard();
-        assert.deepEqual(params, SENT);
+        await until(async () => (await heardBy(pml)).length > 0);
+        const [{ _meta: told, ...params } = {}] = await heardBy(pml);
+        const { next: none, ...others } = params;
+        assert.deepEqual({ others, none }, { others: SENT, none: {} });
         assert.deepEqual(told?.["x/mine"], META["x/mine"]);
+        await assertPassNext(pml, way.door);
       });
     }
   }
+}
+
+/** Returns whether a message asks the user. */
+function isQuestion({ method }: Message): boolean {
+  return method === "elicitation/create";
+}
+
+for (const isModern of [false, true]) {
+  const server = isModern ? "2026-07-28" : "2025-11-25";
+  Deno.test(`members next to the params of a question and its result survive, from a server, ${server}`, async () => {
+    const way = { era: "2025-11-25", door: "stdio" } as const;
+    await using scene = await opened(way, { isModern, over: "stdio", answersNot: true });
+    const { pml } = scene;
+    const { answer } = pml.begin("tools/call", { name: "m__elicit", arguments: {} }, { next });
+    await until(() => pml.messages.some(isQuestion));
+    const question = pml.messages.find(isQuestion);
+    assert.deepEqual(nextTo(question ?? {}), MORE);
+    const result = ANSWERS["elicitation/create"];
+    await pml.sendJson({ ...next, jsonrpc: "2.0", id: question?.id, result });
+    // In 2026-07-28, the answer is a part of the params of the next request.
+    const wanted = isModern ? undefined : NEXT;
+    assert.deepEqual((await answer).result?.answeredNext, wanted);
+  });
+}
+
+for (const over of ["stdio", "http"] as const) {
+  Deno.test(`a server of the SDK answers a request with members next to its params, over ${over}`, async () => {
+    const http = over === "http" ? new BothHttp() : undefined;
+    const [command, ...args] = denoCommand("tests/kit/both_server.ts");
+    const b = http === undefined
+      ? { command, args: [...args, "./ledger"] }
+      : { type: "http", url: http.url };
+    await using ws = await makeScenery({
+      pml: { version: 1, permissions: { allow: ["b:*"] }, mcpServers: { b } },
+    });
+    for (const era of ERAS) {
+      await using pml = new RawStdio(ws, { era });
+      await pml.open();
+      const call = { name: "b__log", arguments: {} };
+      for (let count = 0; count < 2; count++) {
+        const answer = await pml.request("tools/call", call, { next });
+        assert.deepEqual(answer.result?.isError ?? false, false, JSON.stringify(answer));
+      }
+      await until(() => pml.stderr.includes('"x/next"'));
+      await pml.close();
+    }
+    await http?.[Symbol.asyncDispose]();
+  });
 }

@@ -118,7 +118,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     return this.#request.meta;
   }
 
-  get members(): JsonObject | undefined {
+  get members(): Call["members"] {
     return this.#request.members;
   }
 

@@ -61,7 +61,9 @@ Deno.test("isAboutAll() is false for an address that was not offered, and true f
 
 Deno.test("offerVerdict() asks for a request with members that no list knows, unless a rule allows it (GX7)", () => {
   const prompt: Request = { id: toolId("s", "@prompts"), method: "prompts/get" };
-  const odd = [{ members: { _meta: { force: true } } }, { arguments: { name: "n", priority: 1 } }];
+  const odd = [{ members: { params: { _meta: { force: true } } } }, {
+    arguments: { name: "n", priority: 1 },
+  }];
   const known = [{}, { arguments: { uri: "s://a", name: "n", arguments: { a: "1" } } }];
   for (const request of [READ, prompt]) {
     for (const more of odd) {

@@ -32,8 +32,9 @@ const PASSES = ["The server sends this request to your client, and gets its answ
 export async function askedOfClient(call: Call): Promise<Outcome> {
   const { id, method, isNotification, arguments: params, cancellation: { signal } } = call;
   const { client: { onAsk, onNotify } } = call;
+  const members = call.members?.message;
   if (isNotification === true && method !== undefined) {
-    if (onNotify?.({ method, params }) !== true) {
+    if (onNotify?.({ method, params, members }) !== true) {
       throw new PmlError("CANCELLED", `Cannot notify the client: it waits no longer`);
     }
     return { kind: "result", result: { content: [] } };
@@ -41,6 +42,7 @@ export async function askedOfClient(call: Call): Promise<Outcome> {
   if (onAsk === undefined || method === undefined) {
     throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
   }
-  const result = await onAsk({ server: splitToolId(id).server, method, params, signal });
+  const { server } = splitToolId(id);
+  const result = await onAsk({ server, method, params, members, signal });
   return { kind: "result", result: result as unknown as ToolResult };
 }

@@ -1,12 +1,12 @@
 /**
- * The members of a `tools/call` request besides `name` and `arguments`: which pass to the server
- * without being shown, and which the user must approve.
+ * The members of a request besides those that PML knows: which pass to the server without being
+ * shown, and which the user must approve.
  *
  * @module
  */
 
 import keys from "../../config/client-meta.json" with { type: "json" };
-import type { Call } from "../protocol/call.ts";
+import type { Call, OtherMembers } from "../protocol/call.ts";
 import { numberOf } from "../core/exact_number.ts";
 import {
   isObject,
@@ -33,12 +33,56 @@ const KNOWN: Readonly<Record<string, string>> = Object.assign(
 const OWN_PARAMS = ["name", "arguments", "_meta", "inputResponses", "requestState"];
 
 const NONE: CallMembers = {};
+const NO_META: SplitMeta = {};
 
 /** The members of a call that its server receives besides its name and arguments. */
 export type CallMembers = Pick<Call, "meta" | "members">;
 
-/** Splits the `_meta` of a request. `listed` are the keys that the user added to the known ones. */
-export function metaOf(meta: unknown, listed: readonly string[]): CallMembers {
+/** The parts of a request that its members are split by. */
+export interface MembersOptions {
+  /** The keys of `_meta` that the user added to the known ones. */
+  readonly listed: readonly string[];
+  /** The other members of the message, next to `params`. */
+  readonly message: JsonObject | undefined;
+}
+
+/** Splits the members of a request that is not a `tools/call`. `meta` is the `_meta` of its params. */
+export function metaOf(meta: unknown, { listed, message }: MembersOptions): CallMembers {
+  const { known, other } = splitMeta(meta, listed);
+  return callMembers(known, other && { _meta: other }, message);
+}
+
+/** Splits the members of a `tools/call` request. */
+export function membersOf(params: JsonObject, { listed, message }: MembersOptions): CallMembers {
+  const { known, other } = params._meta === undefined ? NO_META : splitMeta(params._meta, listed);
+  let all: JsonObject | undefined = other && { _meta: other };
+  for (const name in params) {
+    if (!Object.hasOwn(params, name)) continue;
+    const value = params[name] as Json;
+    if (OWN_PARAMS.includes(name) || name === "task" && isTask(value)) continue;
+    all = { ...all, [name]: value };
+  }
+  return callMembers(known, all, message);
+}
+
+function callMembers(
+  meta: JsonObject | undefined,
+  params: JsonObject | undefined,
+  message: JsonObject | undefined,
+): CallMembers {
+  const isKnown = params === undefined && message === undefined;
+  if (isKnown) return meta === undefined ? NONE : { meta };
+  const members: OtherMembers = { ...params && { params }, ...message && { message } };
+  return { ...meta && { meta }, members };
+}
+
+/** The keys of a `_meta` that are known, and the others. */
+interface SplitMeta {
+  readonly known?: JsonObject | undefined;
+  readonly other?: JsonObject | undefined;
+}
+
+function splitMeta(meta: unknown, listed: readonly string[]): SplitMeta {
   let known: Record<string, Json> | undefined;
   let other: Record<string, Json> | undefined;
   const sent = objectOf(meta);
@@ -48,21 +92,7 @@ export function metaOf(meta: unknown, listed: readonly string[]): CallMembers {
     const isPassed = listed.includes(key) || isKnown(key, value);
     setMember(isPassed ? known ??= {} : other ??= {}, key, value);
   }
-  return { ...known && { meta: known }, ...other && { members: { _meta: other } } };
-}
-
-/** Splits the members of the params of a `tools/call` request. */
-export function membersOf(params: JsonObject, listed: readonly string[]): CallMembers {
-  const { meta, members } = params._meta === undefined ? NONE : metaOf(params._meta, listed);
-  let all = members;
-  for (const name in params) {
-    if (!Object.hasOwn(params, name)) continue;
-    const value = params[name] as Json;
-    if (OWN_PARAMS.includes(name) || name === "task" && isTask(value)) continue;
-    all = { ...all, [name]: value };
-  }
-  if (meta === undefined && all === undefined) return NONE;
-  return { ...meta && { meta }, ...all && { members: all } };
+  return { known, other };
 }
 
 function isKnown(key: string, value: Json): boolean {

@@ -8,6 +8,7 @@ import type { MethodNotification } from "../protocol/call.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { type ListName, LISTS } from "../protocol/lists.ts";
+import type { DroppedMembers } from "./_dropped_members.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../protocol/levels.ts";
 import { canOpenPage } from "./interaction/capabilities.ts";
@@ -64,10 +65,12 @@ export class Clients {
   readonly listeners: Set<Listener> = new Set();
   readonly #all = new Set<Client>();
   readonly #onError: (error: Error) => void;
+  readonly #dropped: DroppedMembers | undefined;
 
-  /** Takes a function that gets the errors of notifications. */
-  constructor(onError: (error: Error) => void) {
+  /** Takes a function that gets the errors of notifications, and the report of dropped members. */
+  constructor(onError: (error: Error) => void, dropped?: DroppedMembers) {
     this.#onError = onError;
+    this.#dropped = dropped;
   }
 
   /** Adds a client. */
@@ -147,8 +150,11 @@ export class Clients {
         const declared = isModern ? capabilities : objectOf(peer.getClientCapabilities());
         return peer.isBrief !== true && declaresExtensionOf(method, declared);
       })
-      .map((client) => ({ method, params }) => {
-        client.tell(method, params);
+      .map((client) => (one) => {
+        const { members, method } = one;
+        const isDropped = members !== undefined && client.peer.takesMembers?.() !== true;
+        if (isDropped) this.#dropped?.note(method, members);
+        client.peer.notification(one).catch(this.#onError);
         return this.#all.has(client);
       });
   }

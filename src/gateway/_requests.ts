@@ -18,6 +18,7 @@ import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Clients } from "./_clients.ts";
+import type { DroppedMembers } from "./_dropped_members.ts";
 import { Following } from "./_following.ts";
 import type { Offers } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
@@ -36,6 +37,8 @@ export interface RequestsOptions {
   readonly options: GatewayOptions;
   readonly clients: Clients;
   readonly offers: Offers;
+  /** Reports the members of messages that clients do not get. */
+  readonly dropped: DroppedMembers;
   /** Set if PML has several processes. */
   readonly replica: () => SealedStates | undefined;
 }
@@ -83,7 +86,7 @@ export class Requests implements Disposable {
   readonly #parts: RequestParts;
 
   /** Takes the options; passes nothing on yet. */
-  constructor({ options: given, clients, offers, replica }: RequestsOptions) {
+  constructor({ options: given, clients, offers, dropped, replica }: RequestsOptions) {
     const { servers, settings } = given;
     const callTool: CallTool = (call) => {
       const { actor } = settings();
@@ -92,7 +95,7 @@ export class Requests implements Disposable {
       return given.callTool(own).then((outcome) => this.#ordered(call, outcome));
     };
     const options: GatewayOptions = { ...given, callTool };
-    const interaction = this.interaction = new Interaction({ ...options, replica });
+    const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
     const requests = new ServerRequests({ ...options, interaction });
     const shared = { ...options, replica, clients, offers, requests };
     const tasks = this.tasks = new Tasks(shared);

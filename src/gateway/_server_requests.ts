@@ -27,6 +27,8 @@ export interface Wanted {
   readonly params: JsonObject;
   /** Whether the server listed or linked the address that is read, or a template covers it. */
   readonly isOffered?: boolean;
+  /** The other members of the client's message, next to `params`. */
+  readonly members?: JsonObject | undefined;
 }
 
 /** What passing on needs of the gateway. */
@@ -58,7 +60,10 @@ export class ServerRequests {
 
   /** Asks for a client, which can itself be asked meanwhile. */
   async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
-    return await this.#options.interaction.serve(request, (scope) => this.#pass(wanted, scope));
+    return await this.#options.interaction.serve(request, (scope) => {
+      const { members } = request.context;
+      return this.#pass(members === undefined ? wanted : { ...wanted, members }, scope);
+    });
   }
 
   /** Passes on a request whose method PML does not know. The rules know it as `@method(NAME)`. */
@@ -81,7 +86,7 @@ export class ServerRequests {
   }
 
   async #pass(wanted: Wanted, scope: RequestScope): Promise<Outcome> {
-    const { door, server, method, params, isOffered = false } = wanted;
+    const { door, server, method, params, members: message, isOffered = false } = wanted;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
@@ -95,7 +100,7 @@ export class ServerRequests {
       actor: this.#options.settings().actor,
       callId: crypto.randomUUID(),
       ...{ cancellation, client },
-      ...metaOf(_meta, this.#options.settings().clientMeta),
+      ...metaOf(_meta, { listed: this.#options.settings().clientMeta, message }),
       ...defined({ answer }),
     });
   }

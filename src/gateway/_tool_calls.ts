@@ -47,7 +47,10 @@ export class ToolCalls {
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments must be an object");
       // An answer is to the members as they were shown, whatever the configuration is by then.
-      const { meta, members } = membersOf(params, settings().clientMeta);
+      const { meta, members } = membersOf(params, {
+        listed: settings().clientMeta,
+        message: request.context.members,
+      });
       result = await this.#interaction.serve(request, (scope) => {
         const call = { arguments: args as JsonObject, scope, meta, members };
         return this.#callNamed(name, call, request);

@@ -64,10 +64,10 @@ export class UnknownNotifications {
 
   /** Passes a notification of a client on to the server that it belongs to. */
   fromClient(sent: SentNotification): void {
-    const { method, params, client: { party } } = sent;
+    const { method, params, members, client: { party } } = sent;
     const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
     this.#ofParties.set(party, queue);
-    const full = queue.take(sizeOf(params), async () => {
+    const full = queue.take(sizeOf(params, members), async () => {
       try {
         await this.#toOwner(sent);
       } catch (error) {
@@ -79,7 +79,7 @@ export class UnknownNotifications {
 
   /** Passes a notification of a server on to the clients that declared its extension. */
   fromServer(server: string, one: ServerNotification): void {
-    const { method, params } = one;
+    const { method, params, members } = one;
     const refused = (why: string, level?: "info") => this.#refused(method, { why, server, level });
     const door = doorOf(method);
     if (door === undefined) return refused("PML does not know it", "info");
@@ -87,12 +87,14 @@ export class UnknownNotifications {
     if (to.length === 0) return refused("no client here declared its extension", "info");
     const queue = this.#ofServers.get(server) ?? new BoundedQueue(LIMITS);
     this.#ofServers.set(server, queue);
-    const full = queue.take(sizeOf(params), async () => {
+    const full = queue.take(sizeOf(params, members), async () => {
       try {
         const onNotify = (passed: MethodNotification) =>
           to.map((notify) => notify(passed)).includes(true);
         const client = { onNotify };
-        const call = { id: toolId(server, door), method, via: "server", isNested: true, client };
+        const id = toolId(server, door);
+        const others = members && { members: { message: members } };
+        const call = { id, method, via: "server", isNested: true, client, ...others };
         await this.#pass({ ...call, arguments: withoutOfPml(params), actor: "local" });
       } catch (error) {
         refused(reasonOf(error));
@@ -106,7 +108,9 @@ export class UnknownNotifications {
     return this.#ofServers.get(server)?.busy;
   }
 
-  async #toOwner({ method, params, client, capabilities: able, toolset }: SentNotification) {
+  async #toOwner(
+    { method, params, members: message, client, capabilities: able, toolset }: SentNotification,
+  ) {
     const { problem, owners, settings } = this.#options;
     const failure = problem();
     if (failure !== undefined) throw failure;
@@ -118,7 +122,7 @@ export class UnknownNotifications {
     await this.#pass({
       ...{ id: toolId(owned.server, door), method, via: method, actor, arguments: args },
       client: { able, isOlder: !client.isModern, toolset },
-      ...metaOf(_meta, clientMeta),
+      ...metaOf(_meta, { listed: clientMeta, message }),
     });
   }
 
@@ -159,8 +163,9 @@ function doorOf(method: string): string | undefined {
   return isDefined(method) ? undefined : methodDoor(method);
 }
 
-function sizeOf(params: JsonObject): number {
-  return JSON.stringify(params).length;
+function sizeOf(params: JsonObject, members: JsonObject | undefined): number {
+  const others = members === undefined ? 0 : JSON.stringify(members).length;
+  return JSON.stringify(params).length + others;
 }
 
 function reasonOf(error: unknown): string {

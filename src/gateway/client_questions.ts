@@ -23,7 +23,12 @@ export interface ClientQuestionsOptions {
 /** Sends a request to the client. Returns undefined if the client refuses, or cannot be asked so. */
 export type AskOutside = (
   method: string,
-  options: { readonly params: JsonObject; readonly ms: number; readonly signal: AbortSignal },
+  options: {
+    readonly params: JsonObject;
+    readonly members?: JsonObject | undefined;
+    readonly ms: number;
+    readonly signal: AbortSignal;
+  },
 ) => Promise<JsonObject | undefined>;
 
 /** How many questions of one server reach the client in a minute. */
@@ -57,8 +62,8 @@ export class ClientQuestions {
     this.#count(asked.server);
     const { onAsk } = await (await gateway()).inputFrom({
       capabilities: capabilities(),
-      requestInput: async ({ method, params, signal }) => {
-        const answer = await ask(method, { params, signal, ms: approvalMs() });
+      requestInput: async ({ method, params, members, signal }) => {
+        const answer = await ask(method, { params, members, signal, ms: approvalMs() });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();
         throw refused(asked.server, "the client did not answer");

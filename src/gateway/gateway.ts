@@ -13,6 +13,7 @@ import type {
   UnknownNotification,
 } from "../protocol/connection.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
+import { DroppedMembers } from "./_dropped_members.ts";
 import { Offers } from "./_offers.ts";
 import { RequestDrain } from "./_request_drain.ts";
 import type { Requests } from "./_requests.ts";
@@ -42,6 +43,7 @@ export class Gateway implements Face, Disposable {
   replica: SealedStates | undefined;
   readonly #options: GatewayOptions;
   readonly #parts: GatewayParts;
+  readonly #dropped: DroppedMembers;
   #requests: Requests | undefined;
   #loading: Promise<Requests> | undefined;
   /** The party of all requests without a session. */
@@ -53,7 +55,8 @@ export class Gateway implements Face, Disposable {
     this.#options = options;
     const rendered = new RenderedLists();
     const offers = new Offers({ servers, rendered, prefix: () => settings().prefix });
-    const clients = this.clients = new Clients(onError);
+    const dropped = this.#dropped = new DroppedMembers(options.log);
+    const clients = this.clients = new Clients(onError, dropped);
     this.#parts = { options, clients, offers, rendered, requests: () => this.#loaded() };
   }
 
@@ -171,8 +174,8 @@ export class Gateway implements Face, Disposable {
     try {
       const { Requests } = await import("./_requests.ts");
       const { clients, offers } = this.#parts;
-      const replica = () => this.replica;
-      return this.#requests = new Requests({ options: this.#options, clients, offers, replica });
+      const shared = { clients, offers, dropped: this.#dropped, replica: () => this.replica };
+      return this.#requests = new Requests({ options: this.#options, ...shared });
     } finally {
       // The next request tries again after a failure.
       this.#loading = undefined;
@@ -192,8 +195,8 @@ export class Gateway implements Face, Disposable {
     return dispatch({ ...sender, context, params }, this.#parts);
   }
 
-  #note(client: Client, { method, params, envelope }: UnknownNotification): void {
-    const sent = { ...this.#senderOf(client, { envelope }), method, params };
+  #note(client: Client, { method, params, members, envelope }: UnknownNotification): void {
+    const sent = { ...this.#senderOf(client, { envelope }), method, params, members };
     this.#use(({ notifications }) => notifications.fromClient(sent));
   }
 

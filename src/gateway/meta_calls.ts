@@ -49,7 +49,7 @@ export interface MetaCall {
   /** The keys of its `_meta` that pass without being shown. */
   readonly meta?: JsonObject | undefined;
   /** Its other members, which the user sees. Plans and code pass none of both on. */
-  readonly members?: JsonObject | undefined;
+  readonly members?: Call["members"];
   /** What the client wants of tasks. */
   readonly task?: Call["task"];
   /** The headers of its HTTP request, which repeat arguments. */

@@ -4,25 +4,31 @@
  * @module
  */
 
+import type { OtherMembers } from "../protocol/call.ts";
 import { META_KEY } from "../protocol/client_meta.ts";
 import { sha256 } from "../core/hash.ts";
 import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** The names of the members of `_meta` begin with this in a question. */
-const META = "_meta.";
+/** The names of the members of `_meta`, and of those next to `params`, begin with these in a question. */
+const [META, MESSAGE] = ["_meta.", "message."];
 /** How many calls are remembered, and how many members of each. */
 const CALLS_MAX = 1_000;
 const MEMBERS_MAX = 100;
 
 /** Returns the members of a subject by the names that a question shows. */
 export function shownMembers({ members = {} }: Pick<Subject, "members">): [string, Json][] {
-  const { _meta, ...params } = members;
+  const { _meta, ...params } = members.params ?? {};
   return [
     ...Object.entries(params),
-    ...Object.entries(objectOf(_meta)).map(([key, value]): [string, Json] => [META + key, value]),
+    ...withPrefix(META, objectOf(_meta)),
+    ...withPrefix(MESSAGE, members.message ?? {}),
   ];
+}
+
+function withPrefix(prefix: string, members: JsonObject): [string, Json][] {
+  return Object.entries(members).map(([name, value]) => [prefix + name, value]);
 }
 
 /** Returns the keys of `_meta` among names of members. Only these can be listed by the user. */
@@ -36,13 +42,17 @@ export function withoutKeys(
   { members, ...subject }: Subject,
   keys: readonly string[],
 ): Subject {
-  const { _meta, ...params } = members ?? {};
+  const { params: { _meta, ...params } = {}, message } = members ?? {};
   const meta = Object.entries(objectOf(_meta)).filter(([key]) => !keys.includes(key));
   const left: JsonObject = {
     ...params,
     ...meta.length > 0 && { _meta: Object.fromEntries(meta) },
   };
-  return { ...subject, ...Object.keys(left).length > 0 && { members: left } };
+  const all: OtherMembers = {
+    ...Object.keys(left).length > 0 && { params: left },
+    ...message !== undefined && { message },
+  };
+  return { ...subject, ...Object.keys(all).length > 0 && { members: all } };
 }
 
 /** The hashes of the members of a call, by their names. */

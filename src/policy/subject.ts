@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
+import type { OtherMembers } from "../protocol/call.ts";
 import { canonical, type Json, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
@@ -13,8 +14,8 @@ import type { ToolId } from "../core/tool_id.ts";
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
-  /** The members of the client's params that no list knows. Left out if there are none. */
-  readonly members?: JsonObject | undefined;
+  /** The members of the client's message that no list knows. Left out if there are none. */
+  readonly members?: OtherMembers | undefined;
   /** The hash of the tool's definition. */
   readonly definition: string;
   /** The version of the rules that required the question. */

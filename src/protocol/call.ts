@@ -80,6 +80,8 @@ export interface ServerRequest {
   /** `elicitation/create`, `sampling/createMessage`, or a method of an extension. */
   readonly method: string;
   readonly params: JsonObject;
+  /** The members next to `method` and `params` that PML does not know. */
+  readonly members?: JsonObject | undefined;
   /** The server's own name of the request, if it has one. */
   readonly key?: string | undefined;
   /** Aborts when the server withdraws the request, or when the call is over. */
@@ -90,6 +92,8 @@ export interface ServerRequest {
 export interface MethodNotification {
   readonly method: string;
   readonly params: JsonObject;
+  /** The members next to `method` and `params` that PML does not know. */
+  readonly members?: JsonObject | undefined;
 }
 
 /** A page of others that the person has to open in a browser. */
@@ -176,6 +180,14 @@ export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
 
+/** The members of a message that PML does not know. It has at least one. */
+export interface OtherMembers {
+  /** Those of the params besides `name` and `arguments`, with those of `_meta`. */
+  readonly params?: JsonObject;
+  /** Those next to `method` and `params`. */
+  readonly message?: JsonObject;
+}
+
 /** A request to run one tool, or another request to a server. Use `changedCall()` to copy it. */
 export interface Call {
   /** The tool, or the part of MCP that another request belongs to, such as `server:@resources`. */
@@ -193,11 +205,8 @@ export interface Call {
   readonly isOffered?: boolean | undefined;
   /** The keys of the client's `_meta` that pass to the server without being shown. */
   readonly meta?: JsonObject | undefined;
-  /**
-   * The other members of the client's params besides `name` and `arguments`, with those of `_meta`.
-   * The user sees and approves them, and the server receives them.
-   */
-  readonly members?: JsonObject | undefined;
+  /** The other members of the message. The user sees and approves them, and the server receives them. */
+  readonly members?: OtherMembers | undefined;
   /** Throws if the client's request does not agree with the definition of its tool. */
   readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
   /** Set if the call may become a task, with the revision of the client that wants it. */
@@ -300,6 +309,8 @@ export type Outcome =
     readonly task?: string;
     /** The code of a problem that PML found in the result, such as OUTPUT_INVALID. */
     readonly code?: ErrorCode;
+    /** The members next to `result` in the answer of the server that PML does not know. */
+    readonly members?: JsonObject | undefined;
   }
   | { readonly kind: "ask"; readonly question: Question };
 

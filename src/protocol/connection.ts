@@ -18,10 +18,20 @@ export interface Hello {
   readonly instructions: string;
 }
 
+/** A notification to a client. */
+export interface SentNotification {
+  readonly method: string;
+  readonly params?: object;
+  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  readonly members?: JsonObject | undefined;
+}
+
 /** A client: the members of its `initialize`, and the way to notify it. */
 export interface Peer {
   /** Sends a notification. */
-  notification(notification: { readonly method: string; readonly params?: object }): Promise<void>;
+  notification(notification: SentNotification): Promise<void>;
+  /** Returns whether the client takes members that JSON-RPC does not define. */
+  takesMembers?(): boolean;
   /** Returns the capabilities of `initialize`. */
   getClientCapabilities(): object | undefined;
   /** Returns the name and the version of `initialize`. */
@@ -36,6 +46,8 @@ export interface Peer {
 export interface UnknownNotification {
   readonly method: string;
   readonly params: JsonObject;
+  /** The members next to `method` and `params` that JSON-RPC does not define. */
+  readonly members: JsonObject | undefined;
   /** The reserved keys of its `_meta`, in the newest revision. */
   readonly envelope: JsonObject | undefined;
 }
@@ -46,6 +58,8 @@ export interface RequestContext {
   /** The id as JSON. */
   readonly idText: string;
   readonly method: string;
+  /** The members next to `method` and `params` that JSON-RPC does not define. */
+  readonly members: JsonObject | undefined;
   /** The `_meta` of its params. */
   readonly meta: JsonObject | undefined;
   /** The reserved keys of its `_meta`, in the newest revision. */
@@ -61,7 +75,14 @@ export interface RequestContext {
   /** Sends a request to the client while this one waits, and returns its result. */
   ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject>;
   /** Sends a notification to the client. */
-  notify(notification: { readonly method: string; readonly params: object }): Promise<void>;
+  notify(notification: SentNotification): Promise<void>;
+  /**
+   * Whether the client takes members that JSON-RPC does not define: it sent such members itself. One
+   * with the TypeScript SDK ignores a message that has them, so that it waits for ever.
+   */
+  readonly takesMembers: boolean;
+  /** Adds members next to `result` to the answer. */
+  answerWith(members: JsonObject): void;
 }
 
 /** The options of a request to the client. */
@@ -69,6 +90,8 @@ export interface AskOptions {
   readonly signal: AbortSignal;
   /** How long the client may take, in milliseconds. */
   readonly ms: number;
+  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  readonly members?: JsonObject | undefined;
 }
 
 /** The connection of one client, until it is closed. */

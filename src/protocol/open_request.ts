@@ -7,7 +7,7 @@
 import { Cancellation } from "../core/cancellation.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { type Json, type JsonObject, objectOf } from "../core/json.ts";
-import type { AskOptions, Connection, RequestContext } from "./connection.ts";
+import type { AskOptions, Connection, RequestContext, SentNotification } from "./connection.ts";
 import type { Era } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
 import { failure, type ResultTexts } from "./result_texts.ts";
@@ -20,6 +20,8 @@ export interface PostedRequest {
   readonly method: string;
   readonly era: Era;
   readonly params: JsonObject;
+  /** The members next to `method` and `params` that JSON-RPC does not define. */
+  readonly members: JsonObject | undefined;
 }
 
 /** The options of `OpenRequest`. */
@@ -32,15 +34,20 @@ export interface OpenRequestOptions {
   /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
   readonly answer: (id: string, members: string) => void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
-  readonly notify: (notification: object, related: string) => Promise<void>;
+  readonly notify: (notification: SentNotification, related: string) => Promise<void>;
   /** Sends a request to the client, and returns its result. */
   readonly ask: (
     method: string,
     asked: AskOptions & { readonly params: JsonObject; readonly related: string },
   ) => Promise<JsonObject>;
+  /** Returns whether the client has sent members that JSON-RPC does not define, so that it takes them. */
+  readonly takesMembers: () => boolean;
   /** The headers that came over HTTP. */
   readonly headers?: Pick<Headers, "get">;
 }
+
+/** How the text of the members of an answer begins that has a result. */
+const RESULT = '"result":';
 
 /** A request that has no answer yet. */
 export class OpenRequest implements IncomingRequest, RequestContext {
@@ -48,14 +55,20 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   readonly idText: string;
   readonly method: string;
   readonly era: Era;
+  readonly members: JsonObject | undefined;
   readonly #lifted: Lifted;
   readonly #options: OpenRequestOptions;
+  #answerMembers: JsonObject | undefined;
 
   /** Takes a request that was read, and how it is served. */
-  constructor({ id, method, era, params }: PostedRequest, options: OpenRequestOptions) {
+  constructor(
+    { id, method, era, params, members }: PostedRequest,
+    options: OpenRequestOptions,
+  ) {
     this.idText = id;
     this.method = method;
     this.era = era;
+    this.members = members;
     this.#lifted = lift(params);
     this.#options = options;
   }
@@ -117,7 +130,21 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   /** Answers with a result. */
   answer(result: JsonObject): void {
     const { texts, answer } = this.#options;
-    answer(this.idText, texts.said(result, this));
+    const text = texts.said(result, this);
+    const others = this.#answerMembers;
+    // An error of writing the result has no other members.
+    const isAlone = others === undefined || !text.startsWith(RESULT);
+    answer(this.idText, isAlone ? text : `${text},${JSON.stringify(others).slice(1, -1)}`);
+  }
+
+  /** Whether the client takes members that JSON-RPC does not define. */
+  get takesMembers(): boolean {
+    return this.#options.takesMembers();
+  }
+
+  /** Adds members to the answer with the result. */
+  answerWith(members: JsonObject): void {
+    this.#answerMembers = members;
   }
 
   /** Answers with an error. */
@@ -131,7 +158,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   }
 
   /** Sends a notification to the client. */
-  notify(notification: { readonly method: string; readonly params: object }): Promise<void> {
+  notify(notification: SentNotification): Promise<void> {
     return this.#options.notify(notification, this.idText);
   }
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type CallClient, NO_CLIENT } from "./call.ts";
+import { type CallClient, NO_CLIENT, type OtherMembers } from "./call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { numberOf } from "../core/exact_number.ts";
@@ -14,6 +14,7 @@ import { progressOf } from "./progress.ts";
 import { withoutNamed } from "./result_members.ts";
 import { RpcError } from "./errors.ts";
 import type { Message, RequestMessage } from "./message.ts";
+import { messageMembers, noteResultMembers } from "./message_members.ts";
 
 /** The id of a request of PML: an integer from 1 to 2^31 − 1, which programs in all languages decode. */
 export type RequestId = number;
@@ -30,6 +31,10 @@ export interface RequestOptions {
   readonly lasts?: boolean | undefined;
   /** The id, as JSON, of the request of the other side that it belongs to. */
   readonly related?: string | undefined;
+  /** Members of the message that JSON-RPC does not define. Sent if the other side takes them. */
+  readonly members?: Pick<OtherMembers, "message"> | undefined;
+  /** Whether the request finds out whether the other side takes its members. */
+  readonly isTrial?: boolean | undefined;
 }
 
 /** Returns the options of a request of PML itself, for which no client waits. */
@@ -54,7 +59,17 @@ export interface RpcPeerOptions {
   /** Receives a request of the other side. `stream` is the request on whose stream it came. */
   readonly onRequest: (request: RequestMessage, stream?: RequestId) => void;
   /** Receives a notification that belongs to no request of either side. */
-  readonly onNotification: (method: string, params: JsonObject, stream?: RequestId) => void;
+  readonly onNotification: (notification: IncomingNotification, stream?: RequestId) => void;
+  /** Is called with members of a message that are not passed on, and with its method. */
+  readonly onDropped?: ((method: string, members: JsonObject) => void) | undefined;
+}
+
+/** A notification of the other side. */
+export interface IncomingNotification {
+  readonly method: string;
+  readonly params: JsonObject;
+  /** The members next to `method` and `params` that JSON-RPC does not define. */
+  readonly members: JsonObject | undefined;
 }
 
 /** Follows the requests of a peer. */
@@ -88,6 +103,8 @@ const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
 const LAST_ID = 2 ** 31 - 1;
 
+type MembersOptions = Pick<RequestOptions, "members" | "isTrial">;
+
 /** A request without an answer. */
 interface Held {
   of: PendingRequest | undefined;
@@ -97,6 +114,11 @@ interface Held {
 
 /** One side of a connection. */
 export class RpcPeer {
+  /**
+   * Whether the other side takes messages with members that JSON-RPC does not define. Programs with
+   * the TypeScript SDK ignore such a message, so that a request would have no answer.
+   */
+  takesMembers: boolean | undefined;
   readonly #options: RpcPeerOptions;
   /**
    * The requests without an answer. Each entry is emptied when it is removed: the engine keeps old
@@ -176,7 +198,10 @@ export class RpcPeer {
     const params = options.client.onProgress === undefined
       ? given
       : { ...given, _meta: { ...objectOf(given?._meta), progressToken: id } };
-    const message: JsonObject = params === undefined ? { id, method } : { id, method, params };
+    const message = this.#withMembers(
+      params === undefined ? { id, method } : { id, method, params },
+      options,
+    );
     try {
       this.#options.send(message, options.related);
     } catch (error) {
@@ -229,9 +254,17 @@ export class RpcPeer {
   }
 
   /** Sends a notification. */
-  notify(method: string, params: JsonObject): void {
+  notify(method: string, params: JsonObject, options: MembersOptions = {}): void {
     if (this.#dead) throw this.#dead;
-    this.#options.send({ method, params });
+    this.#options.send(this.#withMembers({ method, params }, options));
+  }
+
+  #withMembers(message: JsonObject, { members, isTrial }: MembersOptions): JsonObject {
+    const others = members?.message;
+    if (others === undefined) return message;
+    if (this.takesMembers === true || isTrial === true) return { ...others, ...message };
+    this.#options.onDropped?.(textOf(message.method), others);
+    return message;
   }
 
   /**
@@ -287,7 +320,8 @@ export class RpcPeer {
     this.#open.clear();
   }
 
-  #answered({ id: given, result, error }: JsonObject): boolean {
+  #answered(message: JsonObject): boolean {
+    const { id: given, result, error } = message;
     const id = ownIdOf(given);
     if (id === undefined) return false;
     if (this.#cancelled.delete(id)) return true; // too late
@@ -296,8 +330,10 @@ export class RpcPeer {
     const { errorOf = RpcError.of } = this.#options;
     // Programs of JSON-RPC 1.0 add a member "error" that is null to each result.
     const isResult = error === undefined || error === null && result !== undefined;
-    if (isResult) pending.answered(result as Json); // parsed JSON
-    else pending.failed(errorOf(error));
+    if (isResult) {
+      noteResultMembers(message, result);
+      pending.answered(result as Json); // parsed JSON
+    } else pending.failed(errorOf(error));
     return true;
   }
 
@@ -327,13 +363,15 @@ export class RpcPeer {
 
   #notified(message: JsonObject, stream: RequestId | undefined): void {
     const [method, params] = [textOf(message.method), objectOf(message.params)];
+    const members = messageMembers(message);
     if (method !== "notifications/progress") {
-      return this.#options.onNotification(method, params, stream);
+      return this.#options.onNotification({ method, params, members }, stream);
     }
     const progress = progressOf(params);
     const id = ownIdOf(params.progressToken);
     const pending = id === undefined ? undefined : this.#pending.get(id);
     if (progress === undefined || pending === undefined) return;
+    if (members !== undefined) this.#options.onDropped?.(method, members);
     pending.at = performance.now();
     const others = withoutNamed(params, PROGRESS_PARAMS);
     pending.of?.options.client.onProgress?.({ ...others, ...progress });

@@ -22,6 +22,7 @@ import {
 } from "./envelope.ts";
 import { greet, type Greeted } from "./initialize.ts";
 import type { Message, RequestMessage } from "./message.ts";
+import { messageMembers, messageOf } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
@@ -32,7 +33,7 @@ import {
   STATELESS_REVISION,
   statelessPart,
 } from "./revisions.ts";
-import { RpcPeer } from "./rpc_peer.ts";
+import { type IncomingNotification, RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
 
 /** How messages leave. */
@@ -41,6 +42,12 @@ export interface Ends {
   send(message: JsonObject, related?: string): Promise<void>;
   /** Answers a request: the text of the members of the answer but for the id, which is JSON. */
   answer(id: string, members: string): void;
+}
+
+/** A message of PML to the client. */
+interface OutgoingMessage {
+  readonly method: string;
+  readonly members?: JsonObject | undefined;
 }
 
 /** The options of `ProtocolServer`. */
@@ -67,6 +74,8 @@ export interface ClientAskOptions {
   readonly signal?: AbortSignal | undefined;
   /** The id, as JSON, of the client's request that it belongs to. */
   readonly related?: string;
+  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  readonly members?: JsonObject | undefined;
 }
 
 /** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
@@ -122,9 +131,9 @@ export class ProtocolServer implements AsyncDisposable {
     this.#ends = options.ends;
     this.#texts = new ResultTexts(options.hello);
     this.#peer = new RpcPeer({
-      send: (message, related) => void this.#send(message, related),
+      send: (message, related) => void this.#ends.send({ jsonrpc: "2.0", ...message }, related),
       onRequest: (request) => this.#serve(request),
-      onNotification: (method, params) => this.#notified(method, params),
+      onNotification: (notification) => this.#notified(notification),
     });
     this.#subscriptions = new Subscriptions(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
@@ -136,6 +145,7 @@ export class ProtocolServer implements AsyncDisposable {
       answer: (id, members) => this.#ends.answer(id, members),
       notify: (one, related) => this.#send(one, related),
       ask: (method, asked) => this.#request(method, asked),
+      takesMembers: () => this.#peer.takesMembers === true,
     };
   }
 
@@ -186,7 +196,10 @@ export class ProtocolServer implements AsyncDisposable {
     const error = isOfOtherEra(method, era) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
     if (part === "listen") return this.#listen(id, params);
-    void this.#peer.serve(new OpenRequest({ id, method, era, params }, this.#requestOptions));
+    const members = messageMembers(message);
+    if (members !== undefined) this.#peer.takesMembers = true;
+    const posted = { id, method, era, params, members };
+    void this.#peer.serve(new OpenRequest(posted, this.#requestOptions));
   }
 
   #initialize(message: JsonObject, id: string): void {
@@ -218,20 +231,22 @@ export class ProtocolServer implements AsyncDisposable {
     this.#hasListened ||= listens;
   }
 
-  #notified(method: string, params: JsonObject): void {
+  #notified(notification: IncomingNotification): void {
+    const { method } = notification;
+    if (notification.members !== undefined) this.#peer.takesMembers = true;
     if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
     if (method === "notifications/initialized") this.#options.roots?.initialized?.();
     if (isDefined(method)) return;
     // If no connection can be opened, the first request reports why.
-    this.#pass(method, params).catch(() => {});
+    this.#pass(notification).catch(() => {});
   }
 
   /** Passes on a notification whose method no revision defines. */
-  async #pass(method: string, given: JsonObject): Promise<void> {
+  async #pass({ method, params: given, members }: IncomingNotification): Promise<void> {
     const connecting = this.#connecting ??= this.#connect(this.#era ?? "legacy");
     const connection = this.#connection ?? await connecting;
     const { params, envelope } = lift(given);
-    connection.note({ method, params, envelope });
+    connection.note({ method, params, members, envelope });
   }
 
   async #ask(method: string, options: ClientAskOptions): Promise<JsonObject | undefined> {
@@ -246,7 +261,7 @@ export class ProtocolServer implements AsyncDisposable {
    */
   async #request(
     method: string,
-    { params, ms, signal, related }: ClientAskOptions,
+    { params, ms, signal, related, members }: ClientAskOptions,
   ): Promise<JsonObject> {
     using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
     const late = () => {
@@ -254,7 +269,8 @@ export class ProtocolServer implements AsyncDisposable {
       cancellation.cancel(new RpcError(ERROR.requestTimeout, why));
     };
     using _ = after(ms, late);
-    const options = { cancellation, client: NO_CLIENT, related };
+    const others = members && { message: members };
+    const options = { cancellation, client: NO_CLIENT, related, members: others };
     return objectOf(await this.#peer.request(method, params, options));
   }
 
@@ -273,6 +289,7 @@ export class ProtocolServer implements AsyncDisposable {
           ? STATELESS_REVISION
           : this.#greeted?.result.protocolVersion as string | undefined,
       notification: (one) => this.#notify(one),
+      takesMembers: () => this.#peer.takesMembers === true,
     };
   }
 
@@ -289,8 +306,8 @@ export class ProtocolServer implements AsyncDisposable {
     await Promise.all(all.map((copy) => this.#send(copy)));
   }
 
-  async #send(one: object, related?: string): Promise<void> {
-    await this.#ends.send({ jsonrpc: "2.0", ...one }, related);
+  async #send(one: OutgoingMessage, related?: string): Promise<void> {
+    await this.#ends.send(messageOf(one, this.#peer.takesMembers === true), related);
   }
 
   #answer(id: string, result: JsonObject): void {

@@ -100,6 +100,32 @@ Deno.test("an answer to a harmless call runs no call with other members (GX7)", 
   await endWell(ws, pml);
 });
 
+/** Returns the text of the question that a call with members next to its params leads to. */
+async function textWith(pml: RawStdio, next: object): Promise<string> {
+  const { result } = await pml.request("tools/call", { ...call() }, { next: { ...next } });
+  const { approval } = result?.inputRequests as Readonly<Record<string, Json>>;
+  return String((approval?.params as Json).message);
+}
+
+Deno.test("an answer to a harmless call runs no call with members next to its params (GX7)", async () => {
+  await using at = await scene({ allow: ["s:change(dry_run=true)", "filesystem:*"] }, {
+    era: "2026-07-28",
+  });
+  const { ws, pml } = at;
+  assert.equal(codeOf(await answerOf(pml, call())), undefined);
+  const before = (await sent(ws)).length;
+  const next = { force: true, _meta: { sudo: 1 } };
+  const text = await textWith(pml, next);
+  assert.match(text, /"message\.force": true/);
+  assert.match(text, /"message\._meta": \{"sudo":1\}/);
+  const again = { ...call(), requestState: "", inputResponses: { approval: picked("Yes") } };
+  const { state } = await questionOf(pml, call({ force: true }));
+  const { result } = await pml.request("tools/call", { ...again, requestState: state }, { next });
+  assert.equal(result?.resultType, "input_required");
+  assert.equal((await sent(ws)).length, before);
+  await endWell(ws, pml);
+});
+
 Deno.test("baggage reaches no server, and a known key with an unusual value is shown (GX7)", async () => {
   await using at = await scene({ ask: ["s:*"], allow: ["filesystem:*"] });
   const { ws, pml } = at;

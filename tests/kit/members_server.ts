@@ -62,16 +62,17 @@ export class MembersServer {
   }
 
   /** Takes a message. Resolves when it is answered. */
-  async take({ id, method, params = {}, ...more }: Json, send: Send): Promise<void> {
+  async take({ jsonrpc: _, id, method, params = {}, ...more }: Json, send: Send): Promise<void> {
     const answer = (members: Json) => send({ jsonrpc: "2.0", id, ...members, ...MORE });
     if (method === undefined) return this.#waiting.get(id)?.(more);
     if (id === undefined) {
-      if (method === TOLD) this.#heard.push(params as Json);
+      if (method === TOLD) this.#heard.push({ ...params as Json, next: more });
       return;
     }
     const other = this.#isModern ? "initialize" : "server/discover";
     if (method === other) return answer({ error: { code: -32601, message: "Not found", ...MORE } });
-    answer({ result: await this.#result(method as string, params as Json, send) });
+    const result = await this.#result(method as string, params as Json, send);
+    answer({ result: "got" in result ? { ...result, next: more } : result });
   }
 
   async #result(method: string, params: Json, send: Send): Promise<Json> {
@@ -104,10 +105,15 @@ export class MembersServer {
       const { promise, resolve } = Promise.withResolvers<Json>();
       this.#waiting.set("own", resolve);
       send({ jsonrpc: "2.0", id: "own", ...request, ...MORE });
-      return { content: [], ...own, answer: (await promise).result };
+      const { result, ...next } = await promise;
+      return { content: [], ...own, answer: result, answeredNext: next };
     }
     return inputResponses === undefined
-      ? { resultType: "input_required", inputRequests: { one: request }, requestState: "s" }
+      ? {
+        resultType: "input_required",
+        inputRequests: { one: { ...request, ...MORE } },
+        requestState: "s",
+      }
       : { content: [], ...own, answer: (inputResponses as Json).one };
   }
 }

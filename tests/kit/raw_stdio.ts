@@ -83,6 +83,14 @@ function started(workspace: Workspace, options: RawStdioOptions): Running {
   }).spawn();
 }
 
+/** The options of a request. */
+export interface RequestOptions {
+  readonly id?: number | string;
+  readonly ms?: number;
+  /** Members next to `method` and `params`. */
+  readonly next?: Readonly<Record<string, unknown>>;
+}
+
 /** How a process ended. */
 export interface Ended {
   readonly code: number;
@@ -175,11 +183,12 @@ export class RawStdio implements AsyncDisposable {
   begin(
     method: string,
     params?: Record<string, unknown>,
-    { id = this.#nextId++, ms }: { readonly id?: number | string; readonly ms?: number } = {},
+    { id = this.#nextId++, ms, next }: RequestOptions = {},
   ): { readonly id: number | string; readonly answer: Promise<Message> } {
     const answer = this.expect(id, { ms, what: method });
     // A process that has ended tells through the answer that never comes.
-    this.sendJson({ jsonrpc: "2.0", id, method, params: this.#params(params) }).catch(() => {});
+    const message = { ...next, jsonrpc: "2.0", id, method, params: this.#params(params) };
+    this.sendJson(message).catch(() => {});
     return { id, answer };
   }
 
@@ -187,7 +196,7 @@ export class RawStdio implements AsyncDisposable {
   request(
     method: string,
     params?: Record<string, unknown>,
-    options: { readonly id?: number | string; readonly ms?: number } = {},
+    options: RequestOptions = {},
   ): Promise<Message> {
     return this.begin(method, params, options).answer;
   }

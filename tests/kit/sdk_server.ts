@@ -52,6 +52,9 @@ function contextOf({ mcpReq, http }: ServerContext, cancellation: Cancellation):
     inputResponses: inputResponses && objectOf(inputResponses),
     requestState: requestState<unknown>(),
     headers: http?.req?.headers,
+    members: undefined,
+    takesMembers: false,
+    answerWith() {},
     ask: async (method, params, { signal, ms }) => {
       const options = { signal, timeout: ms };
       return await mcpReq.send({ method, params }, ANY, options) as JsonObject;

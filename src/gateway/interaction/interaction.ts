@@ -8,7 +8,9 @@
 import type { Answer, CallClient, CallTool, Outcome, Question } from "../../protocol/call.ts";
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
+import type { DroppedMembers } from "../_dropped_members.ts";
 import type { FaceSettings } from "../options.ts";
+import type { RequestContext } from "../../protocol/connection.ts";
 import { approvalIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
 import { ApprovalRequests } from "./approval_requests.ts";
 import { canOpenPage, canShowForm } from "./capabilities.ts";
@@ -22,6 +24,9 @@ import { type PendingInput, PendingInputs } from "./pending_input.ts";
 import { type InputSource, RequestClient } from "./request_client.ts";
 import { serverInput, type ServerInputOptions } from "./server_input.ts";
 import type { ClientInput } from "./client_input.ts";
+
+/** The outcome of a call that has a result. */
+type Result = Extract<Outcome, { readonly kind: "result" }>;
 
 /** Makes the calls of a request. It is called again with the answer to an approval request. */
 export type MakeCalls = (scope: RequestScope) => Promise<Outcome>;
@@ -44,6 +49,8 @@ export interface InteractionOptions {
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Set if PML has several processes. */
   readonly replica: () => SealedStates | undefined;
+  /** Reports members of servers' messages that the client does not take. */
+  readonly dropped: Pick<DroppedMembers, "note">;
 }
 
 /**
@@ -104,6 +111,16 @@ export class Interaction implements Disposable, InputSource {
     return (page, signal) => openPage(page, { client, requestInput, signal });
   }
 
+  /** Returns members of a server's message if the client takes them, and reports them otherwise. */
+  membersFor(
+    context: Pick<RequestContext, "takesMembers"> | undefined,
+    { method, members }: { readonly method: string; readonly members?: JsonObject | undefined },
+  ): JsonObject | undefined {
+    if (members === undefined || context?.takesMembers === true) return members;
+    this.#options.dropped.note(method, members);
+    return undefined;
+  }
+
   /** Returns how long a client may take to answer a request, in milliseconds. */
   answerMs(): number {
     return this.#options.settings().approvalMs - MARGIN_MS;
@@ -139,9 +156,15 @@ export class Interaction implements Disposable, InputSource {
   #perform(client: RequestClient, makeCalls: MakeCalls): Promise<JsonObject> {
     return makeCalls(client).then((outcome) =>
       outcome.kind === "result"
-        ? outcome.result as unknown as JsonObject // plain JSON
+        ? this.#resultOf(outcome, client)
         : this.#requestApproval(outcome.question, client, makeCalls)
     );
+  }
+
+  /** Returns the result of a request. The client gets the other members of the answer if it takes them. */
+  #resultOf({ result, members }: Result, client: RequestClient): JsonObject {
+    if (members !== undefined) client.answerWith(members);
+    return result as unknown as JsonObject; // plain JSON
   }
 
   /** Makes the calls of a request that brings the answer to an approval request. */
@@ -185,7 +208,7 @@ export class Interaction implements Disposable, InputSource {
         ? await this.#answerNow(question, client)
         : { handle, reply };
       const outcome = await makeCalls(client);
-      if (outcome.kind === "result") return outcome.result as unknown as JsonObject; // plain JSON
+      if (outcome.kind === "result") return this.#resultOf(outcome, client);
       question = outcome.question;
     }
     throw await this.#options.leave(question);

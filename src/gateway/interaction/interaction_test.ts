@@ -36,6 +36,7 @@ function interaction(asksClient = true): Interaction {
     settings: () => ({ asksClient, approvalMs: 60_000 }),
     leave: () => Promise.resolve(new PmlError("APPROVAL_REQUIRED", "left for the terminal")),
     replica: () => undefined,
+    dropped: { note: () => {} },
   });
 }
 

@@ -75,14 +75,15 @@ export class PendingInput implements CancelListener {
 
   /** Requests input of the client. Rejects with the reason of the signal. */
   async requestInput(
-    { key: preferred = "", method, params, signal }: Parameters<RequestInput>[0],
+    { key: preferred = "", method, params, members, signal }: Parameters<RequestInput>[0],
   ): Promise<JsonObject> {
     const inputs = this.#inputs ??= new Map();
     const isFree = KEY.test(preferred) && preferred !== APPROVAL_KEY && !inputs.has(preferred);
     const key = isFree ? preferred : `asked-${crypto.randomUUID()}`;
     const response = Promise.withResolvers<JsonObject>();
     using _ = onAbort(signal, () => response.reject(signal.reason));
-    inputs.set(key, { request: { method, params }, response, isSent: false });
+    const request = { ...members, method, params };
+    inputs.set(key, { request, response, isSent: false });
     this.#pauseSoon();
     try {
       return await response.promise;

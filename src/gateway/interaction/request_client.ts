@@ -28,6 +28,11 @@ export interface InputSource {
     request: Pick<ClientRequest, "capabilities" | "client">,
     requestInput: RequestInput,
   ): CallClient["onOpen"];
+  /** Returns members of a server's message if the client takes them, and reports them otherwise. */
+  membersFor(
+    context: Pick<RequestContext, "takesMembers"> | undefined,
+    message: { readonly method: string; readonly members?: JsonObject | undefined },
+  ): JsonObject | undefined;
   /** Returns how long a question to a client waits for its answer, in milliseconds. */
   answerMs(): number;
 }
@@ -109,7 +114,7 @@ export class RequestClient implements CallClient, RequestScope {
   }
 
   get onNotify(): NonNullable<CallClient["onNotify"]> {
-    return ({ method, params }) => this.#notify(method, params);
+    return ({ method, params, members }) => this.#notify(method, params, members);
   }
 
   /** Undefined if the request names no log level. */
@@ -121,6 +126,13 @@ export class RequestClient implements CallClient, RequestScope {
     };
   }
 
+  /** Adds the members next to the `result` of a server's answer, if the client takes them. */
+  answerWith(members: JsonObject): void {
+    const { context } = this.clientRequest;
+    const own = this.#interaction.membersFor(this.#current, { method: context.method, members });
+    if (own !== undefined) this.#current?.answerWith(own);
+  }
+
   get #clientInput(): ClientInput {
     return this.#input ??= this.#interaction.inputFrom({
       requestInput: this.#requestInput,
@@ -130,10 +142,15 @@ export class RequestClient implements CallClient, RequestScope {
 
   get #requestInput(): RequestInput {
     return (request) => {
-      if (this.#pending !== undefined) return this.#pending.requestInput(request);
+      if (this.#pending !== undefined) {
+        const members = this.#interaction.membersFor(this.#current, request);
+        return this.#pending.requestInput({ ...request, members });
+      }
       const { method, params, signal } = request;
+      const { context } = this.clientRequest;
+      const members = this.#interaction.membersFor(context, request);
       const ms = this.#interaction.answerMs();
-      return this.clientRequest.context.ask(method, params, { signal, ms });
+      return context.ask(method, params, { signal, ms, members });
     };
   }
 
@@ -143,10 +160,13 @@ export class RequestClient implements CallClient, RequestScope {
   }
 
   /** Returns whether the client waits. One that has disconnected, or collects input, does not. */
-  #notify(method: string, params: object): boolean {
+  #notify(method: string, params: object, sent?: JsonObject): boolean {
     const current = this.#current;
-    current?.notify({ method, params }).catch(() => {});
-    return current !== undefined;
+    if (current === undefined) return false;
+    const members = sent && this.#interaction.membersFor(current, { method, members: sent });
+    current.notify(members === undefined ? { method, params } : { method, params, members })
+      .catch(() => {});
+    return true;
   }
 }
 

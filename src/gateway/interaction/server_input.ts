@@ -64,7 +64,7 @@ export function serverInput(
 ): (request: ServerRequest) => Promise<JsonObject> {
   const { capabilities, onQuestion } = options;
   return async (request) => {
-    const { key, server, method, params, signal } = request;
+    const { key, server, method, params, members: message, signal } = request;
     const onAsk = (checked: ServerRequest) =>
       options.requestInput({ ...checked, key, params: worded(checked) });
     const door = memberOf(DOORS, method) ?? extensionDoor(method, capabilities);
@@ -73,7 +73,8 @@ export function serverInput(
     const id = toolId(server, door);
     using cancellation = Cancellation.of(signal);
     const client = { onAsk, onQuestion };
-    const call = { id, method, arguments: params, cancellation, client };
+    const members = message && { message };
+    const call = { id, method, arguments: params, members, cancellation, client };
     const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
     const { answeredResult } = await import("../../workflow/run.ts");
     // The client's result, unchanged.

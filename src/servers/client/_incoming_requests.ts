@@ -8,6 +8,7 @@ import { messageOf, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import type { RequestMessage } from "../../protocol/message.ts";
+import { messageMembers, resultMembers } from "../../protocol/message_members.ts";
 import type {
   IncomingRequest,
   RequestId,
@@ -61,6 +62,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   readonly idText: string;
   readonly method: string;
   readonly params: JsonObject;
+  readonly members: JsonObject | undefined;
   readonly during: RequestOptions | undefined;
   readonly #id: Json;
   readonly #options: IncomingRequestsOptions;
@@ -74,6 +76,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     this.idText = id;
     this.method = textOf(message.method);
     this.params = objectOf(message.params);
+    this.members = messageMembers(message);
     this.during = during;
     this.#id = message.id ?? null;
     this.#options = options;
@@ -98,7 +101,9 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
 
   // An answer has the id as the server wrote it.
   answer(result: JsonObject): void {
-    this.#options.send({ id: this.#id, result });
+    // A server that sent such members itself takes them.
+    const members = this.members && resultMembers(result);
+    this.#options.send({ ...members, id: this.#id, result });
   }
 
   refuse(error: unknown): void {

@@ -8,6 +8,7 @@
 import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { withMeta } from "./_meta.ts";
+import { messageMembers } from "../../protocol/message_members.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 
@@ -53,7 +54,7 @@ export class NewestRequests {
 
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: RequestOptions): void {
-    this.#peer.notify(method, this.#withMeta(params, options));
+    this.#peer.notify(method, this.#withMeta(params, options), options);
   }
 
   /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
@@ -81,8 +82,10 @@ export class NewestRequests {
     const failed = new AbortController();
     const signal = AbortSignal.any([during.cancellation.signal, over, failed.signal]);
     const answers = requests.map(async ([key, one]) => {
-      const { method, params } = objectOf(one);
-      const request = { key, method: textOf(method), params: objectOf(params), signal, during };
+      const { method, params, ...others } = objectOf(one);
+      const members = messageMembers(others);
+      const own = { method: textOf(method), params: objectOf(params), members };
+      const request = { key, ...own, signal, during };
       try {
         return [key, await answer(request)] as const;
       } catch (error) {

@@ -40,9 +40,11 @@ export class Notices {
   /** Handles one notification of a server. */
   take(
     server: string,
-    { method, params, client }: {
+    { method, params, members, client }: {
       readonly method: string;
       readonly params: JsonObject;
+      /** The members next to `method` and `params` that JSON-RPC does not define. */
+      readonly members?: JsonObject | undefined;
       /** The client of the request that it belongs to, if that is known. */
       readonly client?: CallClient | undefined;
     },
@@ -60,7 +62,7 @@ export class Notices {
     if (lists === undefined) {
       // It acknowledges a subscription of PML itself.
       if (method === "notifications/subscriptions/acknowledged") return;
-      return told.notified(server, { method, params, client });
+      return told.notified(server, { method, params, members, client });
     }
     // The server may have started before its definition was read again.
     try {

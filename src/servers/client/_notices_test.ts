@@ -21,7 +21,9 @@ Deno.test("a list that changed is forgotten and passed on", () => {
 });
 
 Deno.test("a notification that PML does not know is passed on", () => {
-  const notification = { method: "notifications/later", params: { uri: "a:b" }, client: undefined };
+  const client = undefined;
+  const params = { uri: "a:b" };
+  const notification = { method: "notifications/later", params, members: undefined, client };
   assert.deepEqual(taken("notifications/later"), [["notified", "s", notification]]);
   assert.deepEqual(taken("notifications/subscriptions/acknowledged"), []);
   assert.deepEqual(taken("notifications/resources/updated"), [["updated", "s", "a:b", {}]]);

@@ -16,6 +16,8 @@ import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 export interface PeerRequest {
   readonly method: string;
   readonly params: JsonObject;
+  /** The members next to `method` and `params` that JSON-RPC does not define. */
+  readonly members?: JsonObject | undefined;
   readonly signal: AbortSignal;
   /** The server's own name of the request, in the newest revision. */
   readonly key?: string;
@@ -97,7 +99,7 @@ function clientFor({ method, during }: PeerRequest, options: AnswerOptions): OnA
 
 function passTo(
   onAsk: OnAsk,
-  { key, method, params, signal, during }: PeerRequest,
+  { key, method, params, members, signal, during }: PeerRequest,
   { name, withoutSecrets }: AnswerOptions,
 ): Promise<JsonObject> {
   const { url, ...rest } = params; // a URL without its key would lead to another page
@@ -106,6 +108,7 @@ function passTo(
     key,
     method,
     params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+    ...members && { members: withoutSecrets(members) },
     signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
   });
 }

@@ -24,7 +24,7 @@ const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 const KEPT_MAX = 1_000;
 
 /** What a call of a tool has beside its params. */
-type ToolCall = Pick<RequestOptions, "cancellation" | "client"> & Pick<Call, "task">;
+type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;
 
 /** Calls a tool. `support` is its `taskSupport`, which the revision before the newest uses. */
 export function callTool(
@@ -59,9 +59,9 @@ async function callNewest(
   call: ToolCall,
 ): Promise<Json> {
   const takesTasks = call.task?.isModern === true;
-  const { cancellation, client } = call;
+  const { cancellation, client, members } = call;
   const ask = (more: boolean) =>
-    connection.request(CALL, params, { cancellation, client, takesTasks: more });
+    connection.request(CALL, params, { cancellation, client, members, takesTasks: more });
   const result = await ask(takesTasks).catch((error) => {
     // The server ran nothing: the tool can only run as a task.
     if (takesTasks || !wantsTasks(error)) throw error;

@@ -25,6 +25,7 @@ import { RpcError } from "../../protocol/errors.ts";
 import { messageOfServer } from "../../protocol/message.ts";
 import { SUBSCRIPTION } from "../../protocol/subscriptions.ts";
 import {
+  type IncomingNotification,
   type RequestId,
   type RequestOptions,
   RpcPeer,
@@ -47,6 +48,9 @@ import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_task_methods.ts";
 import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
+
+/** A notification of a server. */
+type ServerNotification = Omit<IncomingNotification, "members"> & Partial<IncomingNotification>;
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -72,7 +76,7 @@ export interface ConnectionOptions {
    * Receives the notifications of the server. `client` is the client of the request that one belongs
    * to, if that is known.
    */
-  readonly onNotification: (method: string, params: JsonObject, client?: CallClient) => void;
+  readonly onNotification: (notification: ServerNotification, client?: CallClient) => void;
   /** Is called when the server stops answering, and when it answers again or has ended. */
   readonly onResponsive: (isResponsive: boolean) => void;
   /** Returns the definition of a tool, if it is known. */
@@ -81,10 +85,16 @@ export interface ConnectionOptions {
   readonly onEnd: (connection: Connection, isHung: boolean) => void;
 }
 
+/** The member by which PML finds out whether a server takes such members. */
+const PROBE = { message: { "pml/probe": true } };
 const UPDATED = "notifications/resources/updated";
 /** How many invalid messages a server may send before the connection is closed. */
 const STRAY_MAX = 10_000;
 const TAIL = 4_000;
+/** How many names of members a line of the log has. */
+const NAMES_MAX = 10;
+/** How much later than the second one the answer to the first of two requests may come, in milliseconds. */
+const MEMBERS_MS = 500;
 /** How long to wait before subscribing to changes again, in milliseconds. */
 const LISTEN_MS = 5_000;
 
@@ -100,11 +110,13 @@ export class Connection implements Living {
   readonly #incoming: IncomingRequests;
   readonly #responsiveness: Responsiveness;
   readonly #newest: NewestRequests;
+  readonly #refusals = new LimitedLog();
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
   /** The resources that the server tells of on the stream of this connection. */
   readonly #followed = new Set<string>();
   #stray = 0;
+  #learning: Promise<void> | undefined;
   #isLost = false;
   #isListening = false;
   #isGreeted = false;
@@ -133,19 +145,20 @@ export class Connection implements Living {
       missed: () => this.#missed(),
       tool: options.tool,
     });
-    const answerOptions = { ...options, refusals: new LimitedLog() };
+    const answerOptions = { ...options, refusals: this.#refusals };
     const answer = (request: PeerRequest) => answerRequest(request, answerOptions);
     const peer = this.#peer = new RpcPeer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
       onRequest: (read, stream) => this.#incoming.take(read, stream),
-      onNotification: (method, params, stream) => this.#notified(method, params, stream),
+      onNotification: (notification, stream) => this.#notified(notification, stream),
+      onDropped: (method, members) => this.#dropped(method, members),
     });
     this.#incoming = new IncomingRequests(peer, { send: (message) => wire.send(message), answer });
     this.#responsiveness = new Responsiveness(peer, {
       name: options.name,
-      probe: () => this.isModern ? this.#newest.probe() : { method: "ping" },
+      probe: () => this.#probe(),
       onResponsive: (isResponsive) => this.#responds(isResponsive),
       onHung: (ms) => this.#hung(ms),
     });
@@ -243,7 +256,33 @@ export class Connection implements Living {
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: RequestOptions): void {
     if (this.isModern) this.#newest.notify(method, params, options);
-    else this.#peer.notify(method, params);
+    else this.#peer.notify(method, params, options);
+  }
+
+  /**
+   * Finds out whether the server takes members that JSON-RPC does not define, before a message that
+   * has them. Returns undefined if it has none, or if it is known. Servers with the TypeScript SDK
+   * ignore such a message, so the server is asked whether it answers twice: with such a member and
+   * without one.
+   */
+  learnMembers({ members }: Pick<RequestOptions, "members">): Promise<void> | undefined {
+    if (members?.message === undefined || this.#peer.takesMembers !== undefined) return undefined;
+    return this.#learning ??= this.#learnMembers();
+  }
+
+  async #learnMembers(): Promise<void> {
+    using cancellation = Cancellation.of(this.#over.signal);
+    const { method, params } = this.#probe();
+    const options = { ...withoutClient(cancellation), lasts: true };
+    const odd = this.#peer.request(method, params, { ...options, members: PROBE, isTrial: true });
+    const plain = this.#peer.request(method, params, options);
+    const settled = plain.catch(() => {}).then(() => pause(MEMBERS_MS, this.#over.signal));
+    const takes = await Promise.race([
+      odd.then(() => true, () => false),
+      settled.then(() => false, () => false),
+    ]);
+    this.#peer.takesMembers = takes;
+    cancellation.cancel(new Error("The answer is not needed"));
   }
 
   /** Answers all requests of an `input_required` result. */
@@ -346,9 +385,12 @@ export class Connection implements Living {
 
   /** Notifications may have been lost, so all lists and followed resources count as changed. */
   #missed(): void {
-    for (const uri of this.#followed) this.#options.onNotification(UPDATED, { uri });
+    for (const uri of this.#followed) {
+      this.#options.onNotification({ method: UPDATED, params: { uri } });
+    }
     for (const list of ["tools", "resources", "prompts"]) {
-      this.#options.onNotification(`notifications/${list}/list_changed`, {});
+      const method = `notifications/${list}/list_changed`;
+      this.#options.onNotification({ method, params: {} });
     }
   }
 
@@ -384,18 +426,35 @@ export class Connection implements Living {
     this.#strayed();
   }
 
-  #notified(method: string, original: JsonObject, request: RequestId | undefined): void {
+  #notified(
+    { method, params: original, members }: IncomingNotification,
+    request: RequestId | undefined,
+  ): void {
     const { name, withoutSecrets, onNotification, onLog } = this.#options;
     const cleaned = withoutSubscription(withoutSecrets(original));
     // The URI of a resource is compared with the followed ones.
     const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
     if (method !== "notifications/message") {
-      return onNotification(method, params, this.#peer.clientOf(request));
+      const others = members && { members: withoutSecrets(members) };
+      return onNotification({ method, params, ...others }, this.#peer.clientOf(request));
     }
     onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
     this.#peer.latest("onMessage", request)?.client.onMessage?.(message);
-    onNotification(method, message);
+    onNotification({ method, params: message });
+  }
+
+  /** Logs members of a message that are not passed on. */
+  #dropped(method: string, members: JsonObject): void {
+    const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
+    const text = `Members of a message were not passed on (${quoted(method, 100)}): ` +
+      names.join(", ");
+    this.#refusals.write(text, text, (line) => this.#options.onLog("info", line));
+  }
+
+  /** Returns the request by which PML asks whether the server answers. */
+  #probe(): { readonly method: string; readonly params?: JsonObject } {
+    return this.isModern ? this.#newest.probe() : { method: "ping" };
   }
 
   #strayed(): void {

@@ -21,6 +21,7 @@ import { isUnsent, Outages } from "../../io/outages.ts";
 import { Pool, type PoolLimits } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
 import { unlessAborted } from "../../io/waiting.ts";
+import { besideResult, withMembers } from "./_other_members.ts";
 import { RpcError } from "../../protocol/errors.ts";
 import {
   afterSent,
@@ -284,14 +285,9 @@ export class Upstreams implements AsyncDisposable {
 
   /** Returns the params of a request, with the server's own name of the tool. */
   #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListOwner): JsonObject {
-    const { method, arguments: args, meta, members } = call;
-    const own = method === undefined
-      ? { name: this.#ownNameOf(server, call.tool, owner), arguments: args }
-      : args;
-    if (members === undefined) return meta === undefined ? own : { ...own, _meta: meta };
-    const { _meta: shown, ...others } = members;
-    const all = { ...objectOf(shown), ...meta };
-    return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
+    const { method, arguments: args, tool } = call;
+    if (method !== undefined) return withMembers(args, call);
+    return withMembers({ name: this.#ownNameOf(server, tool, owner), arguments: args }, call);
   }
 
   #ownNameOf(server: UpstreamServer, tool: string, owner: ListOwner): string {
@@ -359,9 +355,11 @@ export class Upstreams implements AsyncDisposable {
   }
 
   #sent(request: ServerCall, connection: Connection): Promise<Json> {
-    return this.#send(request, connection).catch((error) =>
-      this.#recovered(request, { connection, error })
-    );
+    const learning = connection.learnMembers(request.call);
+    const sent = learning === undefined
+      ? this.#send(request, connection)
+      : learning.then(() => this.#send(request, connection));
+    return sent.catch((error) => this.#recovered(request, { connection, error }));
   }
 
   #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
@@ -404,7 +402,8 @@ export class Upstreams implements AsyncDisposable {
     const checked = resultOf(result, { name, method, uri, isModern, able: () => call.client.able });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
-    return { kind: "result", result: all, ...(task && { task: task.status }) };
+    const others = besideResult(result, this.#options);
+    return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
   }
 
   /** Has lists from an earlier process loaded again: the program may have changed. */
@@ -526,9 +525,10 @@ export class Upstreams implements AsyncDisposable {
       home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
-      onNotification: (method, params, client) => {
+      onNotification: (notification, client) => {
+        const { method, params } = notification;
         if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
-        this.#notices.take(name, { method, params, client });
+        this.#notices.take(name, { ...notification, client });
       },
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),

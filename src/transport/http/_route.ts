@@ -16,12 +16,19 @@ import {
   unsupported,
 } from "../../protocol/envelope.ts";
 import { classify } from "../../protocol/message.ts";
+import { messageMembers } from "../../protocol/message_members.ts";
 import type { PostedRequest } from "../../protocol/open_request.ts";
 
 /** The part of PML that serves a request. */
 export type Route =
   | { readonly kind: "session" }
-  | { readonly kind: "notification"; readonly method: string; readonly params: JsonObject }
+  | {
+    readonly kind: "notification";
+    readonly method: string;
+    readonly params: JsonObject;
+    /** The members next to `method` and `params` that JSON-RPC does not define. */
+    readonly members: JsonObject | undefined;
+  }
   | { readonly kind: "request"; readonly request: PostedRequest }
   /** It is refused. `id` is JSON. */
   | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
@@ -55,6 +62,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   if (message.method === undefined) return SESSION; // an answer
   const params = objectOf(message.params);
   const method = String(message.method);
+  const members = messageMembers(message);
   if (read.kind !== "request") {
     if (!hasEnvelope(params) && !isNewest(headers)) return SESSION;
     // A part between client and PML may decide by the headers what passes.
@@ -62,7 +70,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
       ? undefined
       : errorOf(method, { params, headers });
     return error === undefined
-      ? { kind: "notification", method, params }
+      ? { kind: "notification", method, params, members }
       : { kind: "refused", id: "null", error };
   }
   const error = hasEnvelope(params)
@@ -71,7 +79,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
   const { id } = read;
-  return { kind: "request", request: { id, method, params, era: "modern" } };
+  return { kind: "request", request: { id, method, params, members, era: "modern" } };
 }
 
 const MISSING_ENVELOPE: ErrorObject = {

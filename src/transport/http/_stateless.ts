@@ -7,6 +7,7 @@
 import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
+import { messageOf } from "../../protocol/message_members.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
 import { isDefined, LISTEN, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
@@ -39,6 +40,7 @@ const PEER: Peer = {
   getClientCapabilities: () => ({}),
   getClientVersion: () => undefined,
   getNegotiatedProtocolVersion: () => STATELESS_REVISION,
+  takesMembers: () => false,
   isBrief: true,
 };
 
@@ -91,11 +93,13 @@ export class HttpStateless implements Disposable {
     this.#streams.notify(notification);
   }
 
-  #note({ method, params: given }: Extract<Route, { readonly kind: "notification" }>): Response {
+  #note(
+    { method, params: given, members }: Extract<Route, { readonly kind: "notification" }>,
+  ): Response {
     if (!isDefined(method)) {
       const connection = this.#options.connect(PEER, true);
       const { params, envelope } = lift(given);
-      connection.note({ method, params, envelope });
+      connection.note({ method, params, members, envelope });
       connection.close();
     }
     return new Response(null, { status: 202 });
@@ -113,10 +117,11 @@ export class HttpStateless implements Disposable {
       connect: () => Promise.resolve(connection),
       answer: (id, members) => end(textOf(id, members)),
       notify: (one) => {
-        answer.tell({ jsonrpc: "2.0", ...one });
+        answer.tell(messageOf(one, posted.members !== undefined));
         return Promise.resolve();
       },
       ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
+      takesMembers: () => posted.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });
     const end = (said?: string) => {

@@ -1,0 +1,31 @@
+/**
+ * Reports the members of messages that a client does not get.
+ *
+ * @module
+ */
+
+import { type JsonObject, quoted } from "../core/json.ts";
+import { LimitedLog } from "../io/limited_log.ts";
+import type { GatewayOptions } from "./options.ts";
+
+/** How many names a line has. */
+const NAMES_MAX = 10;
+
+/** Writes a line for the members of servers' messages that were not passed on. */
+export class DroppedMembers {
+  readonly #write: GatewayOptions["log"];
+  readonly #log = new LimitedLog();
+
+  /** Takes the log. */
+  constructor(write: GatewayOptions["log"]) {
+    this.#write = write;
+  }
+
+  /** Reports members of a message, or of the answer to a request, with this method. */
+  note(method: string, members: JsonObject): void {
+    const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
+    const text = `Members of a server's message were not passed on (${quoted(method, 100)}): ` +
+      `${names.join(", ")}. The client has sent none, so it may ignore a message that has them`;
+    this.#log.write(text, text, (line) => this.#write("info", line));
+  }
+}

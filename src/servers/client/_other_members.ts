@@ -1,0 +1,27 @@
+/**
+ * The members of calls and answers that PML does not know.
+ *
+ * @module
+ */
+
+import type { Call } from "../../protocol/call.ts";
+import { type JsonObject, objectOf } from "../../core/json.ts";
+import { resultMembers } from "../../protocol/message_members.ts";
+import type { ConnectionOptions } from "./connection.ts";
+
+/** Adds the other members of a call, and its `_meta`, to the params that PML knows. */
+export function withMembers(own: JsonObject, { meta, members }: Call): JsonObject {
+  if (members === undefined) return meta === undefined ? own : { ...own, _meta: meta };
+  const { _meta: shown, ...others } = members.params ?? {};
+  const all = { ...objectOf(shown), ...meta };
+  return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
+}
+
+/** Returns the members next to a result in the answer of a server, without secrets. */
+export function besideResult(
+  result: unknown,
+  { withoutSecrets }: Pick<ConnectionOptions, "withoutSecrets">,
+): { readonly members: JsonObject } | undefined {
+  const members = resultMembers(result);
+  return members && { members: withoutSecrets(members) };
+}
