@@ -24,14 +24,18 @@ export interface Refusal {
 /** A message that was read. Ids of requests are JSON texts, so that `1` and `"1"` differ. */
 export type Message =
   | RequestMessage
-  | {
-    readonly kind: "cancel";
-    readonly message: JsonObject;
-    readonly request: string;
-    readonly reason: unknown;
-  }
+  | CancelMessage
   | { readonly kind: "notification"; readonly message: JsonObject }
   | { readonly kind: "response"; readonly message: JsonObject };
+
+/** A notification that cancels a request. */
+export interface CancelMessage {
+  readonly kind: "cancel";
+  readonly message: JsonObject;
+  /** The id of the request, as JSON. */
+  readonly request: string;
+  readonly reason: unknown;
+}
 
 /** A request that was read. */
 export interface RequestMessage {
@@ -158,6 +162,11 @@ function notification(message: JsonObject): Message {
   if (message.method !== "notifications/cancelled") return { kind: "notification", message };
   const { requestId, reason } = objectOf(message.params);
   return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
+}
+
+/** Returns a notification that cancels another request. */
+export function withRequestId({ message }: CancelMessage, requestId: string): JsonObject {
+  return { ...message, params: { ...objectOf(message.params), requestId } };
 }
 
 /** Returns whether a value is the id of a request: a string, or an integer of any size. */

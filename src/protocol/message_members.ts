@@ -34,7 +34,7 @@ function otherMembers(message: JsonObject): JsonObject | undefined {
 
 /** Returns a message as it is sent: with its other members, if the other side takes them. */
 export function messageOf(
-  { members, ...message }: { readonly members?: JsonObject | undefined },
+  { members, ...message }: { readonly method: string; readonly members?: JsonObject | undefined },
   takesMembers: boolean,
 ): JsonObject {
   return { ...takesMembers && members, jsonrpc: "2.0", ...message };

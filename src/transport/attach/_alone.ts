@@ -5,18 +5,17 @@
  * @module
  */
 
-import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { isObject, type JsonObject, textOf } from "../../core/json.ts";
 import { parseExact } from "../../core/exact_json.ts";
 import { LineReader } from "../../io/lines.ts";
-import type { ReadLine } from "../../protocol/message.ts";
+import { isRepeatable } from "../../protocol/connection_state.ts";
+import { classify, type ReadLine, withRequestId } from "../../protocol/message.ts";
 import type { Pipes } from "../stdio/_pipes.ts";
 import { unknownEnd } from "../_unknown_end.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
 
 /** How the ids begin of requests that the client did not make. */
 const REPEATED = "pml-window-";
-/** The meta-tools that can be called again. */
-const ONLY_READ = ["search", "schema"];
 const LONGEST = 1 << 30;
 
 /** Returns the pipes of the client for a PML of this process. */
@@ -51,24 +50,13 @@ export function alone(left: Left): Pipes {
 }
 
 /** Returns what is said again, in order. Calls that may have run are answered to the client. */
-function* repeated({ hello, set, waiting, notBegun, client }: Left): Generator<JsonObject> {
+function* repeated({ state, waiting, notBegun, client }: Left): Generator<JsonObject> {
   let count = 0;
-  const isOpen = hello === undefined || waiting.includes(hello);
-  if (hello !== undefined && !isOpen) {
-    yield { ...hello, id: `${REPEATED}${count++}` };
-    yield { jsonrpc: "2.0", method: "notifications/initialized" };
-  }
-  for (const message of set) {
-    if (!waiting.includes(message)) yield { ...message, id: `${REPEATED}${count++}` };
-  }
+  yield* state.restoring(waiting, () => `${REPEATED}${count++}`);
   for (const message of waiting) {
-    if (notBegun.has(JSON.stringify(message.id)) || !mayHaveRun(message)) yield message;
+    if (notBegun.has(JSON.stringify(message.id)) || isRepeatable(message)) yield message;
     else client.output.write(lineOf(unknownEnd(message))).catch(() => {});
   }
-}
-
-function mayHaveRun({ method, params }: JsonObject): boolean {
-  return method === "tools/call" && !ONLY_READ.includes(textOf(objectOf(params).name));
 }
 
 function answerIn(read: ReadLine): JsonObject | undefined {
@@ -79,14 +67,18 @@ function answerIn(read: ReadLine): JsonObject | undefined {
 function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
   const message: unknown = parseExact(new TextDecoder().decode(line));
   if (!isObject(message)) return lineOf(message);
-  const { id, method, params } = message;
-  const own = (id: unknown) => `${REPEATED}${JSON.stringify(id)}`;
-  if (method === undefined) return textOf(id).startsWith(REPEATED) ? undefined : withEnd(line);
-  if (method === "notifications/cancelled") {
-    const { requestId, ...rest } = objectOf(params);
-    return lineOf({ ...message, params: { ...rest, requestId: own(requestId) } });
+  const { id } = message;
+  const own = (id: string) => `${REPEATED}${id}`;
+  const read = classify(message);
+  switch (read.kind) {
+    case "cancel":
+      return lineOf(withRequestId(read, own(read.request)));
+    case "request":
+      asked.set(own(read.id), id);
+      return lineOf({ ...message, id: own(read.id) });
+    case "response":
+      return textOf(id).startsWith(REPEATED) ? undefined : withEnd(line);
+    default:
+      return withEnd(line);
   }
-  if (id === undefined) return withEnd(line);
-  asked.set(own(id), id);
-  return lineOf({ ...message, id: own(id) });
 }

@@ -6,11 +6,12 @@
  */
 
 import type { Duplex } from "node:stream";
-import { type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { type JsonObject, objectOf } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { NOT_BEGUN } from "../../protocol/window.ts";
 import { joined, type Line, LineReader } from "../../io/lines.ts";
 import { aborted, after } from "../../io/waiting.ts";
+import { ConnectionState } from "../../protocol/connection_state.ts";
 import { type ReadLine, readMessage, refusalMessage } from "../../protocol/message.ts";
 import {
   type Input,
@@ -38,10 +39,8 @@ export interface WindowOptions {
 export interface Left {
   readonly client: Pipes;
   readonly input: Input;
-  /** The handshake of an older revision, if there was one. */
-  readonly hello: JsonObject | undefined;
-  /** What was set: the log level, and the resources that are followed. */
-  readonly set: readonly JsonObject[];
+  /** The state that the client set on its connection. */
+  readonly state: Pick<ConnectionState, "restoring">;
   /** The requests without an answer. */
   readonly waiting: readonly JsonObject[];
   /** The ids, as JSON, of those that did not run. */
@@ -69,8 +68,7 @@ class Window {
   readonly #client: Pipes;
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
-  readonly #set = new Map<string, JsonObject>();
-  #hello: JsonObject | undefined;
+  readonly #state = new ConnectionState();
   /** The lines that came after the connection broke. */
   readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
@@ -122,8 +120,7 @@ class Window {
   #left(input: Input): Left {
     input.resume();
     return {
-      ...{ input, client: this.#client, hello: this.#hello },
-      set: [...this.#set.values()],
+      ...{ input, client: this.#client, state: this.#state },
       waiting: [...this.#waiting.values()],
       notBegun: this.#notBegun,
       redirect: (take) => {
@@ -146,13 +143,8 @@ class Window {
   }
 
   #asked(id: string, message: JsonObject): void {
-    const { method, params } = message;
-    const uri = textOf(objectOf(params).uri);
     this.#waiting.set(id, message);
-    if (method === "initialize") this.#hello = message;
-    if (method === "logging/setLevel") this.#set.set("level", message);
-    if (method === "resources/subscribe") this.#set.set(`uri ${uri}`, message);
-    if (method === "resources/unsubscribe") this.#set.delete(`uri ${uri}`);
+    this.#state.note(message);
   }
 
   /** Takes note of a message of the running PML. */

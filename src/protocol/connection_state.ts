@@ -1,0 +1,65 @@
+/**
+ * The state that a client sets on its connection, and the requests that can be sent again: for a
+ * process that takes the connection over from another one.
+ *
+ * @module
+ */
+
+import { type JsonObject, memberOf, objectOf, textOf } from "../core/json.ts";
+import { isDefined } from "./revisions.ts";
+
+/** The effect of a request on the state of its connection. */
+interface StateChange {
+  /** The part of the state. A later request about the same part replaces an earlier one. */
+  readonly part: string;
+  /** The member of the params that names the item, if the part has several. */
+  readonly item?: string;
+  /** Whether it resets the part, so that there is nothing to set again. */
+  readonly isReset?: true;
+}
+
+/** The requests that set a state, by their methods. In 2026-07-28, requests set none. */
+const CHANGES: Readonly<Record<string, StateChange>> = {
+  "initialize": { part: "handshake" },
+  "logging/setLevel": { part: "level" },
+  "resources/subscribe": { part: "subscription", item: "uri" },
+  "resources/unsubscribe": { part: "subscription", item: "uri", isReset: true },
+};
+/** The notification that ends a handshake. */
+const HANDSHAKE_END: JsonObject = { jsonrpc: "2.0", method: "notifications/initialized" };
+const CALL = "tools/call";
+/** The meta-tools of PML that only read. */
+const READING_META_TOOLS: readonly string[] = ["search", "schema"];
+
+/** The requests of a client that set the state of its connection. */
+export class ConnectionState {
+  readonly #requests = new Map<string, JsonObject>();
+
+  /** Remembers a request of the client, if it sets a part of the state. */
+  note(request: JsonObject): void {
+    const change = memberOf(CHANGES, textOf(request.method));
+    if (change === undefined) return;
+    const { part, item, isReset } = change;
+    const key = item === undefined ? part : `${part} ${textOf(objectOf(request.params)[item])}`;
+    if (isReset === true) this.#requests.delete(key);
+    else this.#requests.set(key, request);
+  }
+
+  /**
+   * Returns the messages that set the state again, the handshake first. Each request has an id from
+   * `newId`. Requests among `waiting` are left out: they have no answer yet, so the caller sends them.
+   */
+  *restoring(waiting: readonly JsonObject[], newId: () => string): Generator<JsonObject> {
+    const all = [...this.#requests.values()].filter((request) => !waiting.includes(request));
+    for (const request of all) {
+      yield { ...request, id: newId() };
+      if (request.method === "initialize") yield HANDSHAKE_END;
+    }
+  }
+}
+
+/** Returns whether a request can be sent again although it may have run. */
+export function isRepeatable({ method, params }: JsonObject): boolean {
+  if (method !== CALL) return isDefined(textOf(method));
+  return READING_META_TOOLS.includes(textOf(objectOf(params).name));
+}
