@@ -26,6 +26,7 @@ export type AskOutside = (
   options: {
     readonly params: JsonObject;
     readonly members?: JsonObject | undefined;
+    readonly onProgress?: ServerRequest["onProgress"];
     readonly ms: number;
     readonly signal: AbortSignal;
   },
@@ -62,8 +63,9 @@ export class ClientQuestions {
     this.#count(asked.server);
     const { onAsk } = await (await gateway()).inputFrom({
       capabilities: capabilities(),
-      requestInput: async ({ method, params, members, signal }) => {
-        const answer = await ask(method, { params, members, signal, ms: approvalMs() });
+      requestInput: async ({ method, params, members, signal, onProgress }) => {
+        const ms = approvalMs();
+        const answer = await ask(method, { params, members, signal, ms, onProgress });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();
         throw refused(asked.server, "the client did not answer");

@@ -84,6 +84,8 @@ export interface ServerRequest {
   readonly members?: JsonObject | undefined;
   /** The server's own name of the request, if it has one. */
   readonly key?: string | undefined;
+  /** Receives the progress that the client reports; undefined if the server wants none. */
+  readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
   /** Aborts when the server withdraws the request, or when the call is over. */
   readonly signal: AbortSignal;
 }

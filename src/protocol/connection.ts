@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { CallClient } from "./call.ts";
 import type { Cancellation } from "../core/cancellation.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 
@@ -90,6 +91,8 @@ export interface AskOptions {
   readonly signal: AbortSignal;
   /** How long the client may take, in milliseconds. */
   readonly ms: number;
+  /** Receives the progress that the client reports. */
+  readonly onProgress?: CallClient["onProgress"];
   /** Members next to `method` and `params`, which the client gets if it takes them. */
   readonly members?: JsonObject | undefined;
 }

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { NO_CLIENT } from "./call.ts";
+import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
@@ -76,6 +76,8 @@ export interface ClientAskOptions {
   readonly related?: string;
   /** Members next to `method` and `params`, which the client gets if it takes them. */
   readonly members?: JsonObject | undefined;
+  /** Receives the progress that the client reports. */
+  readonly onProgress?: CallClient["onProgress"];
 }
 
 /** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
@@ -261,7 +263,7 @@ export class ProtocolServer implements AsyncDisposable {
    */
   async #request(
     method: string,
-    { params, ms, signal, related, members }: ClientAskOptions,
+    { params, ms, signal, related, members, onProgress }: ClientAskOptions,
   ): Promise<JsonObject> {
     using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
     const late = () => {
@@ -270,7 +272,8 @@ export class ProtocolServer implements AsyncDisposable {
     };
     using _ = after(ms, late);
     const others = members && { message: members };
-    const options = { cancellation, client: NO_CLIENT, related, members: others };
+    const client = onProgress === undefined ? NO_CLIENT : { onProgress };
+    const options = { cancellation, client, related, members: others };
     return objectOf(await this.#peer.request(method, params, options));
   }
 

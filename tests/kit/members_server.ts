@@ -18,6 +18,8 @@ export const MORE = { "x/kept": { a: [1, null] }, later: "L" };
 /** An extension that PML does not know, and a notification of it. */
 export const EXTENSION = "x.test/notes";
 export const TOLD = "notifications/notes/told";
+/** The progress token of the server's own requests. */
+export const PROGRESS_TOKEN = "of/server";
 const META = { "x/meta": { b: 1 } };
 
 const ASKED = {
@@ -55,6 +57,8 @@ export class MembersServer {
   readonly #waiting = new Map<unknown, (answer: Json) => void>();
   /** The notifications of the extension that came. */
   readonly #heard: Json[] = [];
+  /** The progress of the client that came since the last request to it. */
+  #progress: Json[] = [];
 
   /** Takes the era. */
   constructor(isModern: boolean) {
@@ -67,6 +71,7 @@ export class MembersServer {
     if (method === undefined) return this.#waiting.get(id)?.(more);
     if (id === undefined) {
       if (method === TOLD) this.#heard.push({ ...params as Json, next: more });
+      if (method === "notifications/progress") this.#progress.push(params as Json);
       return;
     }
     const other = this.#isModern ? "initialize" : "server/discover";
@@ -100,13 +105,16 @@ export class MembersServer {
     }
     const asked = ASKED[name as keyof typeof ASKED];
     if (asked === undefined) return { content: [], ...own, ...got };
-    const request = { ...asked, params: { ...asked.params, ...own } };
+    const withToken = { ...META, progressToken: PROGRESS_TOKEN };
+    const request = { ...asked, params: { ...asked.params, ...own, _meta: withToken } };
+    this.#progress = [];
     if (!this.#isModern) {
       const { promise, resolve } = Promise.withResolvers<Json>();
       this.#waiting.set("own", resolve);
       send({ jsonrpc: "2.0", id: "own", ...request, ...MORE });
       const { result, ...next } = await promise;
-      return { content: [], ...own, answer: result, answeredNext: next };
+      const progress = this.#progress;
+      return { content: [], ...own, answer: result, answeredNext: next, progress };
     }
     return inputResponses === undefined
       ? {

@@ -34,7 +34,7 @@ export type RequestScope = Pick<Call, "cancellation" | "client"> & {
  * with the reason of the signal if that aborts.
  */
 export type RequestInput = (
-  request: Pick<ServerRequest, "key" | "method" | "params" | "members" | "signal">,
+  request: Pick<ServerRequest, "key" | "method" | "params" | "members" | "signal" | "onProgress">,
 ) => Promise<JsonObject>;
 
 /** Returns a text that is equal for two requests exactly if the second one repeats the first. */

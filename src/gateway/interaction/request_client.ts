@@ -146,11 +146,11 @@ export class RequestClient implements CallClient, RequestScope {
         const members = this.#interaction.membersFor(this.#current, request);
         return this.#pending.requestInput({ ...request, members });
       }
-      const { method, params, signal } = request;
+      const { method, params, signal, onProgress } = request;
       const { context } = this.clientRequest;
       const members = this.#interaction.membersFor(context, request);
       const ms = this.#interaction.answerMs();
-      return context.ask(method, params, { signal, ms, members });
+      return context.ask(method, params, { signal, ms, members, onProgress });
     };
   }
 

@@ -64,9 +64,9 @@ export function serverInput(
 ): (request: ServerRequest) => Promise<JsonObject> {
   const { capabilities, onQuestion } = options;
   return async (request) => {
-    const { key, server, method, params, members: message, signal } = request;
+    const { key, server, method, params, members: message, signal, onProgress } = request;
     const onAsk = (checked: ServerRequest) =>
-      options.requestInput({ ...checked, key, params: worded(checked) });
+      options.requestInput({ ...checked, key, onProgress, params: worded(checked) });
     const door = memberOf(DOORS, method) ?? extensionDoor(method, capabilities);
     refuseUnable(request, capabilities);
     refuseAddress(request);
@@ -127,7 +127,7 @@ function isLoopback(host: string): boolean {
 
 /** Returns the params as the user sees them: they name the server, and never look like PML's own. */
 function worded({ server, method, params }: ServerRequest): JsonObject {
-  if (method !== "elicitation/create") return withoutOfPml(params);
+  if (method !== "elicitation/create") return withoutToken(withoutOfPml(params));
   const { message, mode, elicitationId } = params;
   const requestedSchema = safeSchema(params.requestedSchema);
   // Characters that are hidden in an address are written as escapes.
@@ -149,6 +149,14 @@ function worded({ server, method, params }: ServerRequest): JsonObject {
     ...defined(known),
     message: `Server ${server} asks: ${shown}${warning}`,
   } as JsonObject;
+}
+
+/** Removes the progress token: the client gets one of PML, which is unique among those of all servers. */
+function withoutToken(params: JsonObject): JsonObject {
+  const { progressToken, ...meta } = objectOf(params._meta);
+  if (progressToken === undefined) return params;
+  const { _meta, ...others } = params;
+  return Object.keys(meta).length === 0 ? others : { ...params, _meta: meta };
 }
 
 /**

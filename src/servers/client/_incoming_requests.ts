@@ -5,6 +5,7 @@
  */
 
 import { messageOf, PmlError } from "../../core/errors.ts";
+import { numberOf } from "../../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import type { RequestMessage } from "../../protocol/message.ts";
@@ -67,6 +68,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   readonly #id: Json;
   readonly #options: IncomingRequestsOptions;
   readonly #abort = new AbortController();
+  #isAnswered = false;
 
   constructor(
     { message, id }: RequestMessage,
@@ -95,18 +97,32 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     this.#abort.abort(reason instanceof Error ? reason : undefined);
   }
 
+  /** Undefined if the server sent no progress token. */
+  get onProgress(): PeerRequest["onProgress"] {
+    const { progressToken } = objectOf(this.params._meta);
+    const isToken = typeof progressToken === "string" || numberOf(progressToken) !== undefined;
+    if (!isToken) return undefined;
+    return (progress) => {
+      if (this.isCancelled || this.#isAnswered) return;
+      const params = { ...progress, progressToken } as JsonObject; // a report is JSON
+      this.#options.send({ method: "notifications/progress", params });
+    };
+  }
+
   serve(): Promise<JsonObject> {
     return this.#options.answer(this);
   }
 
   // An answer has the id as the server wrote it.
   answer(result: JsonObject): void {
+    this.#isAnswered = true;
     // A server that sent such members itself takes them.
     const members = this.members && resultMembers(result);
     this.#options.send({ ...members, id: this.#id, result });
   }
 
   refuse(error: unknown): void {
+    this.#isAnswered = true;
     const code = error instanceof RpcError ? error.code : ERROR.internalError;
     // Most servers pass on only the message, so the message must say what to do.
     const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";

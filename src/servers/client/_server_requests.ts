@@ -18,6 +18,8 @@ export interface PeerRequest {
   readonly params: JsonObject;
   /** The members next to `method` and `params` that JSON-RPC does not define. */
   readonly members?: JsonObject | undefined;
+  /** Sends the progress of the client to the server, with the token of the server. */
+  readonly onProgress?: CallClient["onProgress"];
   readonly signal: AbortSignal;
   /** The server's own name of the request, in the newest revision. */
   readonly key?: string;
@@ -99,7 +101,7 @@ function clientFor({ method, during }: PeerRequest, options: AnswerOptions): OnA
 
 function passTo(
   onAsk: OnAsk,
-  { key, method, params, members, signal, during }: PeerRequest,
+  { key, method, params, members, signal, during, onProgress }: PeerRequest,
   { name, withoutSecrets }: AnswerOptions,
 ): Promise<JsonObject> {
   const { url, ...rest } = params; // a URL without its key would lead to another page
@@ -108,6 +110,7 @@ function passTo(
     key,
     method,
     params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+    onProgress,
     ...members && { members: withoutSecrets(members) },
     signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
   });
