@@ -160,11 +160,11 @@ Deno.test("a later process shows numbers of a kept list with their text", async 
 });
 
 Deno.test("numbers of fixed arguments reach the server with their text", async () => {
-  const fixed = parseExact(`{"id":${BIG},"one":1.0}`);
+  const fixed = parseExact(`{"id":${BIG},"one":1.0,"all":[{"far":-1e400}]}`);
   const s = { ...SERVERS.s, tools: { echo: { arguments: fixed } } };
   await using scene = await makeScene(options({ mcpServers: { s } }));
   const call = { tool: "s:echo", arguments: { more: 1 } };
-  const said = `received {"more":1,"id":${BIG},"one":1.0}`;
+  const said = `received {"more":1,"id":${BIG},"one":1.0,"all":[{"far":-1e400}]}`;
   assert.equal(textOf(await scene.pml.callTool("call", call)), said);
 });
 

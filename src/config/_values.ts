@@ -4,7 +4,7 @@
  * @module
  */
 
-import { canonical, type Json } from "../core/json.ts";
+import { canonical, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern, RULE_MAX } from "../core/pattern.ts";
 import { extended, leaf, list, type Wanted } from "../core/wanted.ts";
 import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
@@ -22,7 +22,7 @@ export const flag: Wanted<boolean> = leaf("true or false", (value) => typeof val
 /** A JSON value. */
 export const json: Wanted<Json> = leaf(
   "a JSON value",
-  (value) => succeeds(() => canonical(value as Json)),
+  (value) => succeeds(() => canonical(withoutInfinite(value))),
 );
 /** A number from 0 to 1. */
 export const share: Wanted<number> = fraction("a number from 0 to 1", 1);
@@ -109,4 +109,17 @@ function isRule(value: string): boolean {
 /** Returns whether a rule covers tools with all of their arguments, and no other part of MCP. */
 function isToolsPattern(value: string): boolean {
   return isRule(value) && !/[(@]/.test(value);
+}
+
+/**
+ * Returns JSON with other numbers for those beyond a double, such as `1e400`: they are read as
+ * infinite here, and have their text in the settings of a tool.
+ */
+function withoutInfinite(value: unknown): Json {
+  if (value === Infinity || value === -Infinity) return 0;
+  if (Array.isArray(value)) return value.map(withoutInfinite);
+  if (!isObject(value)) return value as Json;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, withoutInfinite(one)]),
+  );
 }

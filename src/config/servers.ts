@@ -5,7 +5,8 @@
  */
 
 import { dirname, resolve } from "node:path";
-import { type JsonObject, quoted, visible } from "../core/json.ts";
+import { isExactNumber } from "../core/exact_number.ts";
+import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
@@ -111,6 +112,13 @@ export function timeoutOf(timeout: unknown): number | undefined {
   return Math.min(Math.ceil(timeout < 1_000 ? timeout * 1_000 : timeout), LONGEST_CALL_MS);
 }
 
+function hasInfinite(value: unknown): boolean {
+  if (value === Infinity || value === -Infinity) return true;
+  return Array.isArray(value)
+    ? value.some(hasInfinite)
+    : isObject(value) && !isExactNumber(value) && Object.values(value).some(hasInfinite);
+}
+
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */
 function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
   const of = new Map<string, ToolSetting>();
@@ -122,6 +130,11 @@ function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettin
     const name = written === "*" || isToolName(written) ? written : toolSlug(written);
     const exact = setting.arguments && file.exactAt([...at, "arguments"]) as JsonObject;
     of.set(name, exact === undefined ? setting : { ...setting, arguments: exact });
+    for (const [key, value] of Object.entries(exact ?? {})) {
+      if (!hasInfinite(value)) continue;
+      const found = "a number that is not finite"; // YAML writes one as `.inf`
+      file.problem([...at, "arguments", key], { found, wanted: "a JSON value" });
+    }
     if (written === "*" && Object.keys(setting).some((key) => key !== "disabled")) {
       file.problem(at, {
         found: "more than disabled",

@@ -60,7 +60,8 @@ Deno.test("serversOf() reports problems of the settings of tools, with their pla
 });
 
 Deno.test("fixed arguments keep the text of numbers, in each syntax", async () => {
-  const args = '{"id":725653563933458432,"deep":[1.0,{"small":-0,"text":"1.0"}],"plain":7}';
+  const args =
+    '{"id":725653563933458432,"deep":[1.0,{"small":-0,"text":"1.0"}],"far":[1e400,-1e400],"plain":7}';
   const json =
     `{"version":1,"mcpServers":{"s":{"command":"x","tools":{"t":{"arguments":${args}}}}}}`;
   const commented = json.replace('"deep"', '/* a list */ "deep"');
@@ -78,6 +79,20 @@ Deno.test("fixed arguments keep the text of numbers, in each syntax", async () =
     const options = { server: "s", keys, isOfUser: true, register: () => {} };
     const { sent, shown } = fixedArguments(written ?? {}, options);
     assert.deepEqual([JSON.stringify(sent), JSON.stringify(shown)], [args, args]);
+  }
+});
+
+Deno.test("a fixed argument of YAML that is no JSON number is a problem", async () => {
+  using scratch = new Scratch();
+  for (const number of [".inf", "-.inf", ".nan"]) {
+    const args = `{ id: [{ deep: ${number} }] }`;
+    const yaml = `mcpServers: { s: { command: x, tools: { t: { arguments: ${args} } } } }`;
+    const { error } = await readAt(scratch.write("config.yaml", yaml), readPerson);
+    assert.match(
+      String(error?.message),
+      /s\.tools\.t\.arguments\.id": .*wanted a JSON value/,
+      number,
+    );
   }
 });
 
