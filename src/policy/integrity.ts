@@ -18,23 +18,30 @@ export function isIntegrity(value: unknown): boolean {
   return typeof value === "string" && /^sha256-[0-9a-f]{64}$/.test(value);
 }
 
-/** Returns the hash of a value's canonical JSON (RFC 8785). The order of keys does not matter. */
+/**
+ * Returns the canonical JSON of a value (RFC 8785). The order of keys does not matter, and its numbers
+ * are the nearest doubles: `1` and `1.0` are the same, and so are integers beyond 2^53 that differ by
+ * less.
+ */
+export function canonicalText(value: unknown): string {
+  return canonicalize(withRoundedNumbers(value)) ?? "";
+}
+
+/** Returns the hash of a value's canonical JSON. */
 export function canonicalHash(value: unknown): string {
-  return integrityOf(canonicalize(value) ?? "");
+  return integrityOf(canonicalText(value));
 }
 
 /**
- * Returns the hash of a tool's definition. Its numbers count as RFC 8785 has them, as the nearest
- * double: `1` and `1.0` are the same, and so are integers beyond 2^53 that differ by less. Earlier
- * versions of PML and of hubs have the same hash, so that pins and locks stay valid.
+ * Returns the hash of a tool's definition. Earlier versions of PML and of hubs have the same hash,
+ * whatever texts its numbers have, so that pins and locks stay valid.
  */
 export function definitionHash(definition: ToolDefinition): string {
-  const rounded = withRoundedNumbers(definition);
   try {
-    return canonicalHash(rounded);
+    return canonicalHash(definition);
   } catch {
     // Its server cut a text within a character, which canonical JSON cannot hold.
-    return integrityOf(sorted(rounded as unknown as Json));
+    return integrityOf(sorted(withRoundedNumbers(definition) as unknown as Json));
   }
 }
 

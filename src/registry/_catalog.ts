@@ -5,6 +5,7 @@
  * @module
  */
 
+import { parseExact } from "../core/exact_json.ts";
 import { defined, isObject, textOf } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../servers/manifest.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -133,7 +134,7 @@ export function* itemsOf({ rows }: KeptCatalog, source: string): Generator<Catal
 }
 
 function toolsFrom(names: readonly string[], definitions: string): readonly ManifestTool[] {
-  const read: (ToolDefinition | null)[] = definitions === "" ? [] : JSON.parse(definitions);
+  const read: (ToolDefinition | null)[] = definitions === "" ? [] : parseExact(definitions);
   return names.map((name, index) => ({ name, definition: read[index] ?? undefined }));
 }
 

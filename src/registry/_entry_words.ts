@@ -5,6 +5,7 @@
  * @module
  */
 
+import { isJsonNumber, numberOf } from "../core/exact_number.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { isSteering } from "../core/steering.ts";
@@ -62,7 +63,7 @@ export function sorted(names: readonly string[]): readonly string[] {
  */
 export function isSound(value: unknown, depth: number): boolean {
   if (typeof value === "string") return value.isWellFormed();
-  if (typeof value === "number") return Number.isFinite(value);
+  if (isJsonNumber(value)) return Number.isFinite(numberOf(value));
   if (typeof value !== "object" || value === null) return true;
   return depth > 0 &&
     Object.entries(value).every(([key, inner]) => key.isWellFormed() && isSound(inner, depth - 1));

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { parseExact } from "../core/exact_json.ts";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
@@ -88,7 +89,7 @@ export class Cache {
     const body = bytes?.subarray(HASH_LENGTH);
     const hash = new TextDecoder().decode(bytes?.subarray(0, HASH_LENGTH));
     // guard: cached-entry
-    return body && sha256(body) === hash ? JSON.parse(new TextDecoder().decode(body)) : undefined;
+    return body && sha256(body) === hash ? parseExact(new TextDecoder().decode(body)) : undefined;
   }
 
   /** Stores a value under a name. */

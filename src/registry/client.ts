@@ -9,6 +9,7 @@ import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { excessOf } from "../core/json_bounds.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import { joined } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
@@ -99,7 +100,7 @@ export class RegistryClient {
     const excess = excessOf(bytes);
     if (excess !== undefined) throw this.bad(excess);
     try {
-      return parseJsonBytes(bytes);
+      return parseJsonBytes(bytes, parseExact);
     } catch (cause) {
       throw this.bad("what it sent is no JSON", { cause });
     }

@@ -193,11 +193,9 @@ export class Folder implements RegistryStore {
 
   async #manifestEntry(read: FileRead): Promise<Entry> {
     const { bytes } = read;
-    const said = parseJsonBytes(bytes);
+    const said = parseJsonBytes(bytes, parseExact);
     if (!isObject(said)) throw broken("it is no object");
-    if (said.kind !== undefined) {
-      return await this.#capabilityEntry(parseJsonBytes(bytes, parseExact), read);
-    }
+    if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);
     if (!TYPES.includes(type)) {
       throw broken(`its type is ${quoted(type)}, and it may be ${TYPES.join(", ")}`);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { Progress } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { fails, never, Scene, until } from "./_scene_test.ts";
 import {
   code,
@@ -14,6 +15,7 @@ import {
   json,
   ScriptedRegistry,
 } from "./_scripted_test.ts";
+import { manifestHash } from "./manifest.ts";
 import { signManifest } from "./signature.ts";
 
 const ONE = "export const hello = () => 1;";
@@ -52,6 +54,29 @@ Deno.test("Registries asks once for an entry and its code, and never again while
   assert.equal(known?.source, registry.url);
   assert.equal(new TextDecoder().decode(await later.code(known ?? found, never)), ONE);
   assert.equal(registry.asked.length, 2);
+});
+
+Deno.test("Registries keeps the texts of numbers in an entry, whose hash has them as doubles", async () => {
+  using home = new Folder();
+  const tool = '{"name":"hello","inputSchema":{"type":"object","properties":{"id":' +
+    '{"minimum":1.0,"maximum":9223372036854775807,"enum":[725653563933458432]}}}}';
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+  const key = publicKey.export({ format: "pem", type: "spki" }).toString();
+  await using registry = new ScriptedRegistry();
+  const signing = { registry: registry.url, privateKey: pem, issued: "2027-01-31T12:00:00Z" };
+  const [exact, rounded] = [parseExact(tool), JSON.parse(tool)]
+    .map((tool) => signManifest(denoEntry("hello", ONE, { tools: [tool] }), signing));
+  assert.deepEqual(exact?.signature, rounded?.signature);
+  registry.answer = entries({ hello: { json: exact ?? {} } });
+  const registriesNow = () => new Scene(home, [registry], { publicKey: key }).registries;
+  const found = await registriesNow().find("hello", never);
+  const again = registriesNow().known("hello");
+  for (const one of [found, again]) {
+    const [listed] = one?.manifest.tools ?? [];
+    assert.equal(JSON.stringify(listed?.definition), tool);
+  }
+  assert.equal(found?.hash, manifestHash(JSON.parse(JSON.stringify(found?.manifest))));
 });
 
 Deno.test("Registries gives only code whose hash the entry says, and keeps no other", async () => {

@@ -5,14 +5,13 @@
  * @module
  */
 
-import canonicalize from "canonicalize";
 import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
 import { badEntry } from "./_entry_words.ts";
-import { canonicalHash } from "../policy/integrity.ts";
+import { canonicalHash, canonicalText } from "../policy/integrity.ts";
 
 /** The options of `signManifest`. */
 export interface SignOptions {
@@ -103,7 +102,7 @@ function signedBytes(entry: JsonObject, registry: string): Uint8Array {
     issued: entry.issued ?? null,
     entry: canonicalHash(entry),
   };
-  return new TextEncoder().encode(canonicalize(signed) ?? "");
+  return new TextEncoder().encode(canonicalText(signed));
 }
 
 /** The platform's module is loaded by the first signature, because most registries have no key. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { integrityOf, type JsonObject } from "@casys/pml/registry";
+import { integrityOf, type JsonObject, parseExact } from "@casys/pml/registry";
 import {
   domainOf,
   isTooWide,
@@ -371,7 +371,7 @@ function waitingOf(
 ): WaitingEntry {
   return {
     ...{ fqdn, version, hash, owner, created: new Date(created) },
-    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was offered
+    manifest: parseExact(manifest) as JsonObject, // it was one when it was offered
     ...bytes && { code: bytes },
   };
 }

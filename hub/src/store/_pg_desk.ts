@@ -5,7 +5,7 @@
  * @module
  */
 
-import { integrityOf, type JsonObject } from "@casys/pml/registry";
+import { integrityOf, type JsonObject, parseExact } from "@casys/pml/registry";
 import { namespaceOf } from "./namespace.ts";
 import type { Pg, PgRow, Queries } from "./_pg.ts";
 import { claim, foreign, forget, holderOf } from "./_pg_namespaces.ts";
@@ -319,7 +319,7 @@ function waitingOf(row: PgRow): WaitingEntry {
   const { fqdn, version, manifest, hash, bytes, created, owner } = row as unknown as WaitingRow;
   return {
     ...{ fqdn, version, hash, owner, created: new Date(created) },
-    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was offered
+    manifest: parseExact(manifest) as JsonObject, // it was one when it was offered
     ...bytes && { code: new Uint8Array(bytes) },
   };
 }

@@ -6,7 +6,12 @@
 
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { type CatalogQuery, compareVersions, type JsonObject } from "@casys/pml/registry";
+import {
+  type CatalogQuery,
+  compareVersions,
+  type JsonObject,
+  parseExact,
+} from "@casys/pml/registry";
 import { openDatabase } from "./_database.ts";
 import { claimForOperator, EmbeddedDesk } from "./_desk.ts";
 import { Sql } from "./_sql.ts";
@@ -233,7 +238,7 @@ function entryOf({ fqdn, version, manifest, bytes, created, owner, yanked }: Row
   return {
     fqdn,
     version,
-    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was added
+    manifest: parseExact(manifest) as JsonObject, // it was one when it was added
     immutable: true,
     created: new Date(created),
     ...bytes && { code: bytes },

@@ -9,6 +9,7 @@ import {
   type CatalogQuery,
   compareVersions,
   type JsonObject,
+  parseExact,
   PmlError,
   quoted,
 } from "@casys/pml/registry";
@@ -238,7 +239,7 @@ function entryOf(row: PgRow): StoredEntry {
   return {
     fqdn,
     version,
-    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was added
+    manifest: parseExact(manifest) as JsonObject, // it was one when it was added
     immutable: true,
     created: new Date(created),
     ...bytes && { code: new Uint8Array(bytes) },
