@@ -18,7 +18,7 @@ import {
   quoted,
   visible,
 } from "../core/json.ts";
-import { assertSameHeaders } from "../protocol/marked_arguments.ts";
+import { differingHeader } from "../protocol/marked_arguments.ts";
 import { outputOf } from "../protocol/output.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
@@ -37,7 +37,7 @@ import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
 import type { GatewayOptions } from "./options.ts";
-import { errorBody, errorResult } from "../protocol/failures.ts";
+import { errorBody, errorResult, headerMismatch } from "../protocol/failures.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
@@ -124,7 +124,10 @@ export class MetaCalls {
       cancellation: scope.cancellation,
       client: scope.client,
       answer: scope.answer,
-      agrees: headers && ((tool: ToolDefinition) => assertSameHeaders(tool, { args, headers })),
+      agrees: headers && ((tool: ToolDefinition) => {
+        const header = differingHeader(tool, { args, headers });
+        if (header !== undefined) throw headerMismatch(header);
+      }),
     };
   }
 

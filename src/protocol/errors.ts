@@ -23,6 +23,12 @@ export const ERROR = {
   urlElicitationRequired: -32042,
 } as const;
 
+/** The codes of refusals over HTTP, which no revision names. The SDKs have the same. */
+export const HTTP_ERROR = {
+  refused: -32000,
+  noSession: -32001,
+} as const;
+
 /** The most characters of the message of a received error. */
 const MESSAGE_MAX = 2_000;
 

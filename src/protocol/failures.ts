@@ -66,6 +66,24 @@ export function goneElsewhere(): PmlError {
   });
 }
 
+/** Returns the answer to a request that a process worked on when it ended. */
+export function unknownEnd({ id, method }: JsonObject): object {
+  const error = goneElsewhere();
+  const { code, message, data } = refusal(error);
+  const outcome = method === "tools/call"
+    ? { result: { ...failed(error), resultType: "complete" } }
+    : { error: { code, message, data } };
+  return { ...outcome, jsonrpc: "2.0", id };
+}
+
+/** Returns the failure of a request with a header that differs from its body. */
+export function headerMismatch(header: string): PmlError {
+  const message = `Cannot take the request: its header ${header} differs from its body`;
+  return new PmlError("BAD_REQUEST", message, {
+    detail: { answered: { code: ERROR.headerMismatch, message } },
+  });
+}
+
 /** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
 export function refusal(error: unknown): RpcError {
   if (error instanceof RpcError) return error;

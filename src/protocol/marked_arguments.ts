@@ -16,8 +16,6 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PLAIN = ["string", "integer", "boolean"];
 const MARK = "x-mcp-header";
 const BASE_64 = /^=\?base64\?(.*)\?=$/;
-/** The code of the newest revision for headers that differ from the body. */
-const HEADER_MISMATCH = -32020;
 
 /** An argument that a tool wants in a header, too. */
 interface MarkedArgument {
@@ -34,21 +32,18 @@ export function markedValues(tool: ListItem, args: unknown): ReadonlyMap<string,
   return new Map(values.filter(([, value]) => isPlain(value)));
 }
 
-/** Throws BAD_REQUEST if the headers of a call say something else than its arguments. */
-export function assertSameHeaders(
+/** Returns the name of a header of a call that differs from its argument; undefined if none does. */
+export function differingHeader(
   tool: ListItem,
   { args, headers }: { readonly args: unknown; readonly headers: Pick<Headers, "get"> },
-): void {
+): string | undefined {
   for (const [name, value] of markedValues(tool, args)) {
     const said = decoded(headers.get(name));
     const isSame = said === String(value) ||
       typeof value === "number" && /^-?\d+(\.\d+)?$/.test(said ?? "") && Number(said) === value;
-    if (isSame) continue;
-    const message = `Cannot take the request: its header ${name} differs from its body`;
-    throw new PmlError("BAD_REQUEST", message, {
-      detail: { answered: { code: HEADER_MISMATCH, message } },
-    });
+    if (!isSame) return name;
   }
+  return undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Reads messages of clients and servers, within limits.
+ * Reads messages of clients and servers, within limits, and writes answers.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseMessage } from "../core/json_text.ts";
 import type { Line } from "../io/lines.ts";
-import { ERROR } from "./errors.ts";
+import { ERROR, type ErrorObject } from "./errors.ts";
 
 /** An error response that PML sends itself. */
 export interface Refusal {
@@ -103,8 +103,23 @@ export function readMessage(line: Line): ReadLine | undefined {
 }
 
 /** Returns the JSON-RPC error response of a refusal. */
-export function refusalMessage({ id, code, text }: Refusal): unknown {
+export function refusalMessage({ id, code, text }: Refusal): JsonObject {
   return { jsonrpc: "2.0", id: id ?? null, error: { code, message: text } };
+}
+
+/** Returns the text of an answer. `members` is the text of its result or error; the id is JSON. */
+export function answerText(id: string, members: string): string {
+  return `{${members},"jsonrpc":"2.0","id":${id}}`;
+}
+
+/** Returns the members of an answer with a result. */
+export function resultText(result: JsonObject): string {
+  return `"result":${JSON.stringify(result)}`;
+}
+
+/** Returns the members of an answer with an error. */
+export function errorText(error: ErrorObject): string {
+  return `"error":${JSON.stringify(error)}`;
 }
 
 /** Returns what a JSON text says, if it is a message. */

@@ -8,7 +8,8 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import { textOfItems, textOfResult } from "../core/json_text.ts";
 import { LIST_NAMES, LISTS } from "./lists.ts";
 import type { Hello } from "./connection.ts";
-import { ERROR } from "./errors.ts";
+import { ERROR, type ErrorObject } from "./errors.ts";
+import { errorText } from "./message.ts";
 import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
 import { modernResult } from "./envelope.ts";
 
@@ -80,7 +81,7 @@ export function failure(error: unknown): string {
     message: message ?? "Internal error",
     data,
   };
-  return `"error":${JSON.stringify(answered)}`;
+  return errorText(answered as ErrorObject); // an error of this code has a text
 }
 
 function ofLegacy(result: JsonObject): string {

@@ -21,7 +21,7 @@ import {
   unsupported,
 } from "./envelope.ts";
 import { greet, type Greeted } from "./initialize.ts";
-import type { Message, RequestMessage } from "./message.ts";
+import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
 import { messageMembers, messageOf } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
@@ -314,11 +314,11 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   #answer(id: string, result: JsonObject): void {
-    this.#ends.answer(id, `"result":${JSON.stringify(result)}`);
+    this.#ends.answer(id, resultText(result));
   }
 
   #refuse(id: string, error: ErrorObject): void {
-    this.#ends.answer(id, `"error":${JSON.stringify(error)}`);
+    this.#ends.answer(id, errorText(error));
   }
 }
 

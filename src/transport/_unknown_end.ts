@@ -7,22 +7,12 @@
 import { parseExact } from "../core/exact_json.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
-import { failed, goneElsewhere, refusal } from "../protocol/failures.ts";
+import { unknownEnd } from "../protocol/failures.ts";
 import { endsOf } from "../io/lines.ts";
 
 /** Of longer answers only the ends are read. */
 const MOST_READ = 1 << 16;
 const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)\}$/s;
-
-/** Returns the answer to a request that a PML worked on when it ended. */
-export function unknownEnd({ id, method }: JsonObject): object {
-  const error = goneElsewhere();
-  const { code, message, data } = refusal(error);
-  const said = method === "tools/call"
-    ? { result: { ...failed(error), resultType: "complete" } }
-    : { error: { code, message, data } };
-  return { ...said, jsonrpc: "2.0", id };
-}
 
 /** Returns the answers to all requests in a body. */
 export function unknownEnds(body: unknown): readonly object[] {

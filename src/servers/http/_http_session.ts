@@ -13,6 +13,7 @@ import {
 } from "../../io/event_stream.ts";
 import { SessionLost } from "../client/wire.ts";
 import { META } from "../../protocol/envelope.ts";
+import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { namedBy } from "../../protocol/revisions.ts";
 import { headerError, statusError } from "./_http_errors.ts";
 import type { HttpWireOptions } from "./http_options.ts";
@@ -23,7 +24,11 @@ const HEADER_MAX = 16_384;
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
 /** What a refusal says that is about the session, and the codes of such errors. */
 const SESSION = /session/i;
-const SESSION_CODES = [-32600, -32000, -32001];
+const SESSION_CODES: readonly number[] = [
+  ERROR.invalidRequest,
+  HTTP_ERROR.refused,
+  HTTP_ERROR.noSession,
+];
 /** What an error of any other code says that is about the session. */
 const NAMED = /session[ -]?id\b/i;
 /** What can go back as the place in a stream. */

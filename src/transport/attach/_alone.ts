@@ -11,7 +11,7 @@ import { LineReader } from "../../io/lines.ts";
 import { isRepeatable } from "../../protocol/connection_state.ts";
 import { classify, type ReadLine, withRequestId } from "../../protocol/message.ts";
 import type { Pipes } from "../stdio/_pipes.ts";
-import { unknownEnd } from "../_unknown_end.ts";
+import { unknownEnd } from "../../protocol/failures.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
 
 /** How the ids begin of requests that the client did not make. */

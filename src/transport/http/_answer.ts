@@ -9,7 +9,8 @@ import { setImmediate } from "node:timers";
 import { objectOf } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../../io/event_stream.ts";
-import { ERROR } from "../../protocol/errors.ts";
+import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
+import { refusalMessage } from "../../protocol/message.ts";
 
 /** The limits of an answer. */
 export interface AnswerLimits {
@@ -30,10 +31,10 @@ export interface Rejection {
 /** Returns the answer for a refused request. Its status text, which is not sent, says why. */
 export function rejection(
   status: number,
-  { why, headers = {}, code = -32000 }: Rejection,
+  { why, headers = {}, code = HTTP_ERROR.refused }: Rejection,
 ): Response {
-  const error = { code, message: `Cannot take the request: ${why}` };
-  return Response.json({ jsonrpc: "2.0", id: null, error }, {
+  const text = `Cannot take the request: ${why}`;
+  return Response.json(refusalMessage({ kind: "refusal", code, text }), {
     status,
     statusText: why,
     // The rest of a refused request is not read.

@@ -8,6 +8,8 @@ import { parseExact } from "../../core/exact_json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
+import { answerText } from "../../protocol/message.ts";
+import { messageOf } from "../../protocol/message_members.ts";
 import {
   type Listened,
   type Notification,
@@ -128,7 +130,7 @@ class ListenStream {
   end(): void {
     if (!this.#isOpen) return;
     const members = this.#options.ended({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
-    this.#write(frameOf(`{${members},"jsonrpc":"2.0","id":${this.#id}}`));
+    this.#write(frameOf(answerText(this.#id, members)));
     this.close();
   }
 
@@ -140,7 +142,7 @@ class ListenStream {
   }
 
   #send(notification: Notification): void {
-    this.#write(frameOf(JSON.stringify({ jsonrpc: "2.0", ...notification })));
+    this.#write(frameOf(JSON.stringify(messageOf(notification, false))));
   }
 
   #write(bytes: Uint8Array): void {

@@ -7,7 +7,7 @@
 
 import type { JsonObject } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
-import type { Message } from "../../protocol/message.ts";
+import { answerText, type Message } from "../../protocol/message.ts";
 import { type Ends, ProtocolServer, type ProtocolServerOptions } from "../../protocol/server.ts";
 import type { Face } from "../../protocol/connection.ts";
 import { frameOf, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
@@ -141,7 +141,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     if (post === undefined) return;
     this.#posts.delete(id);
     post.waiting.delete(id);
-    const text = `{${members},"jsonrpc":"2.0","id":${id}}`;
+    const text = answerText(id, members);
     if (!post.isStream) {
       post.moment[Symbol.dispose]();
       return post.answer(new TextAnswer(200, text));

@@ -9,7 +9,7 @@ import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
 import type { Face } from "../../protocol/connection.ts";
 import type { Hello } from "../../protocol/connection.ts";
-import { ERROR } from "../../protocol/errors.ts";
+import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
@@ -71,7 +71,7 @@ export class Sessions implements AsyncDisposable {
     const session = this.#all.get(id);
     // The client begins another session then.
     if (session === undefined) {
-      return rejection(404, { why: "there is no such session", code: -32001 });
+      return rejection(404, { why: "there is no such session", code: HTTP_ERROR.noSession });
     }
     const revision = headers["mcp-protocol-version"]?.trim();
     if (revision !== undefined && !HANDSHAKE_REVISIONS.includes(revision)) {

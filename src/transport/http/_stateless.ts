@@ -7,6 +7,7 @@
 import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
+import { answerText, errorText, resultText } from "../../protocol/message.ts";
 import { messageOf } from "../../protocol/message_members.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
 import { isDefined, LISTEN, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
@@ -77,7 +78,7 @@ export class HttpStateless implements Disposable {
       case "discover":
         return new TextAnswer(
           200,
-          textOf(id, `"result":${JSON.stringify(this.#texts.discovered())}`),
+          answerText(id, resultText(this.#texts.discovered())),
         );
       case "connection":
         return this.#serve(request, route.request);
@@ -115,7 +116,7 @@ export class HttpStateless implements Disposable {
       texts: this.#texts,
       opened: () => connection,
       connect: () => Promise.resolve(connection),
-      answer: (id, members) => end(textOf(id, members)),
+      answer: (id, members) => end(answerText(id, members)),
       notify: (one) => {
         answer.tell(messageOf(one, posted.members !== undefined));
         return Promise.resolve();
@@ -147,15 +148,11 @@ export class HttpStateless implements Disposable {
   }
 }
 
-function textOf(id: string, members: string): string {
-  return `{${members},"jsonrpc":"2.0","id":${id}}`;
-}
-
 function refused(
   { id, error }: { readonly id: string; readonly error: ErrorObject },
   status: number,
 ): TextAnswer {
-  return new TextAnswer(status, textOf(id, `"error":${JSON.stringify(error)}`));
+  return new TextAnswer(status, answerText(id, errorText(error)));
 }
 
 /** An answer: a JSON text, or a stream of events if something is told before. */

@@ -14,11 +14,13 @@ import { ERROR } from "../../protocol/errors.ts";
 import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
 import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/initialize.ts";
 import {
+  answerText,
   type Message,
   readMessage,
   type Refusal,
   refusalMessage,
   type RequestMessage,
+  resultText,
 } from "../../protocol/message.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
@@ -157,7 +159,7 @@ class StdioConnection implements Ends {
   answer(id: string, members: string): void {
     if (!this.#open) return;
     this.#inFlight.delete(id);
-    void this.#output.write(`{${members},"jsonrpc":"2.0","id":${id}}`, id);
+    void this.#output.write(answerText(id, members), id);
   }
 
   async close(): Promise<void> {
@@ -232,7 +234,7 @@ class StdioConnection implements Ends {
     const result = greet(message, this.#options.hello(false));
     if (result === undefined) return false;
     this.#greeted = { message, result };
-    const answer = () => this.answer(id, `"result":${JSON.stringify(result)}`);
+    const answer = () => this.answer(id, resultText(result));
     if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
     else answer();
     return true;
