@@ -20,19 +20,20 @@ type Args = Record<string, unknown>;
 export interface ExtensionSceneOptions extends RawStdioOptions {
   /** The arguments of each server: the extensions that it declares. */
   readonly servers: Readonly<Record<string, readonly string[]>>;
+  readonly limits?: Readonly<Record<string, number>>;
   readonly rules?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
 }
 
 /** Opens the client, and starts all servers. */
 export async function extensionScene(
   era: Era,
-  { servers, rules = {}, ...client }: ExtensionSceneOptions,
+  { servers, limits = {}, rules = {}, ...client }: ExtensionSceneOptions,
 ) {
   const names = Object.keys(servers);
   const { allow = [], deny = [] } = rules;
   const tools = ["echo", "tell", "ask", "heard", "able"];
   const ws = await makeScenery({
-    limits: { first_list_ms: 60_000 },
+    limits: { first_list_ms: 60_000, ...limits },
     pml: {
       version: 1,
       gateway: { tools_exposure: "full_proxy" },

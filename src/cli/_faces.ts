@@ -69,6 +69,12 @@ export class Faces implements AsyncDisposable {
     (await this.person).hush();
   }
 
+  /** Resolves when the notifications that clients have sent are passed on. */
+  async passedOn(): Promise<void> {
+    const apps = [this.#options.app, ...(await this.#opened()).map(({ app }) => app)];
+    await Promise.all(apps.map(({ openGateway }) => openGateway?.passedOn()));
+  }
+
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     const own = await this.#opened();

@@ -12,6 +12,7 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
+import { soon } from "../io/waiting.ts";
 import { type HttpDoor, type HttpOptions, serveHttp } from "../transport/http/http.ts";
 import { keptToken, tokenHash } from "../transport/http/token.ts";
 import type { Typed } from "./_command_context.ts";
@@ -73,6 +74,7 @@ export async function serve(typed: Typed): Promise<number> {
     await faces.hush();
     // guard: http-drain
     await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));
+    await soon(faces.passedOn(), DRAIN_MS);
   } catch (error) {
     return report(error, typed.json ? ["--json"] : []);
   }

@@ -17,8 +17,11 @@ import { Signals } from "./_signals.ts";
 import { commandProcess, logWriter } from "./command_process.ts";
 
 const WATCH_AFTER_MS = 250;
-/** How long servers may take to finish their lists after the client has left, in milliseconds. */
-const LAST_LISTS_MS = 10_000;
+/**
+ * How long servers may take to finish their lists, and to take the client's notifications, after the
+ * client has left, in milliseconds.
+ */
+const LAST_MS = 10_000;
 
 /**
  * Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). A
@@ -86,7 +89,7 @@ async function serveAlone(
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
-    await finishLists(app.servers.lists, { ms: LAST_LISTS_MS, signal: signals.signal });
+    await finishWork(app, signals.signal);
     app.log.debug("Served", { ...app.metrics.report() });
   } catch (error) {
     const { report } = await import("./_failure.ts");
@@ -117,6 +120,13 @@ async function logging(app: App, serving: DisposableStack): Promise<void> {
   const { followCost, logStart } = await import("./_cost.ts");
   void app.ready.then(() => logStart(app, "stdio"));
   if (!serving.disposed) serving.use(followCost(app));
+}
+
+/** Waits for the notifications of the client, and for lists that are being loaded. */
+async function finishWork(app: App, signal: AbortSignal): Promise<void> {
+  const passedOn = app.openGateway?.passedOn() ?? Promise.resolve();
+  await soon(Promise.race([passedOn, aborted(signal)]), LAST_MS);
+  await finishLists(app.servers.lists, { ms: LAST_MS, signal });
 }
 
 /**

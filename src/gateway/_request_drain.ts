@@ -1,5 +1,6 @@
 /**
- * Lets the requests of one connection finish before another process takes the connection over.
+ * Lets the requests and notifications of one connection finish before another process takes the
+ * connection over.
  *
  * @module
  */
@@ -7,7 +8,7 @@
 import { NOT_BEGUN } from "../protocol/window.ts";
 import type { RequestContext } from "../protocol/connection.ts";
 
-/** Counts the requests of a connection that are served now. */
+/** Counts the requests and notifications of a connection that are served now. */
 export class RequestDrain {
   #count = 0;
   readonly #drained = Promise.withResolvers<void>();
@@ -20,16 +21,21 @@ export class RequestDrain {
       await context.notify({ method: NOT_BEGUN, params: { requestId: context.id } });
       return await new Promise(() => {}); // the next process answers it
     }
+    return await this.follow(serve());
+  }
+
+  /** Counts work, which the end of draining waits for. A notification is passed on by this process. */
+  async follow<T>(work: Promise<T>): Promise<T> {
     this.#count++;
     try {
-      return await serve();
+      return await work;
     } finally {
       this.#count--;
       this.#resolveIfDrained();
     }
   }
 
-  /** Begins no more requests. Resolves when none is served. */
+  /** Begins no more requests. Resolves when no request and no notification is served. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     this.#resolveIfDrained();

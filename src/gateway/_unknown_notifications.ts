@@ -55,6 +55,8 @@ export class UnknownNotifications {
   readonly #options: UnknownNotificationsOptions;
   readonly #ofParties = new WeakMap<Party, BoundedQueue>();
   readonly #ofServers = new Map<string, BoundedQueue>();
+  /** The notifications of clients that are on their way. */
+  readonly #pending = new Set<Promise<void>>();
   readonly #log = new LimitedLog();
 
   /** Passes nothing on yet. */
@@ -62,8 +64,11 @@ export class UnknownNotifications {
     this.#options = options;
   }
 
-  /** Passes a notification of a client on to the server that it belongs to. */
-  fromClient(sent: SentNotification): void {
+  /**
+   * Passes a notification of a client on to the server that it belongs to. Resolves when the server
+   * has it, or it was refused.
+   */
+  fromClient(sent: SentNotification): Promise<void> {
     const { method, params, members, client: { party } } = sent;
     const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
     this.#ofParties.set(party, queue);
@@ -75,6 +80,14 @@ export class UnknownNotifications {
       }
     });
     if (full !== undefined) this.#refused(method, { why: full });
+    const passed = queue.busy ?? Promise.resolve();
+    this.#pending.add(passed);
+    return passed.finally(() => this.#pending.delete(passed));
+  }
+
+  /** Resolves when the notifications that clients have sent are passed on. */
+  async passedOn(): Promise<void> {
+    await Promise.all(this.#pending);
   }
 
   /** Passes a notification of a server on to the clients that declared its extension. */

@@ -83,7 +83,10 @@ export class Gateway implements Face, Disposable {
           ? this.#serve(client, params, context)
           : drain.serve(context, () => this.#serve(client, params, context));
       },
-      note: (notification) => this.#note(client, notification),
+      note: (notification) => {
+        const passed = this.#note(client, notification);
+        void (drain === undefined ? passed : drain.follow(passed));
+      },
       close: () => {
         this.clients.remove(client);
         this.#requests?.following.leave(client);
@@ -160,6 +163,11 @@ export class Gateway implements Face, Disposable {
     return (await this.#loaded()).interaction.inputFrom(client);
   }
 
+  /** Resolves when the notifications that clients have sent are passed on. */
+  async passedOn(): Promise<void> {
+    await (this.#requests ?? await this.#loading)?.notifications.passedOn();
+  }
+
   /** Cancels the work that waits for input of clients. */
   [Symbol.dispose](): void {
     this.#requests?.[Symbol.dispose]();
@@ -195,9 +203,15 @@ export class Gateway implements Face, Disposable {
     return dispatch({ ...sender, context, params }, this.#parts);
   }
 
-  #note(client: Client, { method, params, members, envelope }: UnknownNotification): void {
+  #note(
+    client: Client,
+    { method, params, members, envelope }: UnknownNotification,
+  ): Promise<void> {
     const sent = { ...this.#senderOf(client, { envelope }), method, params, members };
-    this.#use(({ notifications }) => notifications.fromClient(sent));
+    const pass = ({ notifications }: Requests) => notifications.fromClient(sent);
+    const requests = this.#loaded();
+    if (!(requests instanceof Promise)) return pass(requests);
+    return requests.then(pass).catch(this.#options.onError);
   }
 
   /** Returns a client as it describes itself in the `_meta` of a message, or in its `initialize`. */

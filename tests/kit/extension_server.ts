@@ -2,18 +2,23 @@
  * A stdio server with methods of extensions that PML does not know. It answers each request with
  * the params that it got. Its tools send requests and notifications to the client.
  *
- *     deno run extension_server.ts [--modern] EXTENSION...
+ *     deno run extension_server.ts [--modern] [--ledger] EXTENSION...
+ *
+ * With `--ledger`, it writes its process id to the file `pid.txt`, and the methods of notifications
+ * to `heard.txt`.
  *
  * @module
  */
 
+import { appendFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { createInterface } from "node:readline";
 
 type Json = Record<string, unknown>;
 
 const isModern = process.argv.includes("--modern");
-const ids = process.argv.slice(2).filter((one) => one !== "--modern");
+const hasLedger = process.argv.includes("--ledger");
+const ids = process.argv.slice(2).filter((one) => !one.startsWith("--"));
 const capabilities = {
   tools: {},
   extensions: Object.fromEntries(ids.map((id) => [id, {}])),
@@ -97,6 +102,7 @@ async function resultOf(method: string, params: Json): Promise<Json> {
   }
 }
 
+if (hasLedger) writeFileSync("pid.txt", `${process.pid}`);
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params = {}, ...more } = JSON.parse(line);
   if (method === undefined) {
@@ -104,7 +110,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     continue;
   }
   if (id === undefined) {
-    if (!/^notifications\/(?:initialized|cancelled)$/.test(method)) heard.push({ method, params });
+    if (/^notifications\/(?:initialized|cancelled)$/.test(method)) continue;
+    heard.push({ method, params });
+    if (hasLedger) appendFileSync("heard.txt", `${method}\n`);
     continue;
   }
   if (isModern) able = params._meta?.["io.modelcontextprotocol/clientCapabilities"];
