@@ -65,6 +65,9 @@ export class ServerLists {
   readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
   /** For each owner, the file that names the file with the latest lists of its server. */
   readonly #latest = new WeakMap<ListOwner, string>();
+  /** The server of each owner, and the servers that were started. */
+  readonly #servers = new WeakMap<ListOwner, ListOwner>();
+  readonly #started = new WeakSet<ListOwner>();
   /** The owner of each server that was returned last: the next call mostly wants the same. */
   readonly #last = new WeakMap<ListOwner, ListFacts & { readonly owner: ListOwner }>();
 
@@ -94,6 +97,7 @@ export class ServerLists {
     const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
     owners.delete(key);
     owners.set(key, owner);
+    this.#servers.set(owner, server);
     if (isKept) this.#latest.set(owner, this.#latestOf(server, facts));
     const [[oldest, old] = []] = owners;
     // guard: able-sets
@@ -141,11 +145,18 @@ export class ServerLists {
     known.asking.delete(name);
   }
 
-  /** Marks the cached lists as those of an earlier process: the server was started. */
+  /**
+   * Marks the cached lists of a server, for all sets of capabilities, as those of an earlier process:
+   * the server was started.
+   */
   outdate(owner: ListOwner): void {
-    const known = this.#of(owner);
-    known.isOld = known.lists.size > 0;
-    known.at.clear();
+    const server = this.#servers.get(owner) ?? owner;
+    this.#started.add(server);
+    for (const one of [owner, ...this.#owners(server).values()]) {
+      const known = this.#of(one);
+      known.isOld = known.lists.size > 0;
+      known.at.clear();
+    }
   }
 
   /** Returns whether a list is cached. */
@@ -254,7 +265,9 @@ export class ServerLists {
     const file = isKept ? this.#fileOf(name, definition) : undefined;
     const latest = this.#latest.get(owner);
     const lists = file === undefined ? new Map() : listsAt(file);
-    return { lists, asking: new Map(), at: new Map(), file, latest, isOld: false };
+    // The file may be from before the start of the server.
+    const isOld = lists.size > 0 && this.#started.has(this.#servers.get(owner) ?? owner);
+    return { lists, asking: new Map(), at: new Map(), file, latest, isOld };
   }
 
   #fileOf(name: string, definition: unknown): string {

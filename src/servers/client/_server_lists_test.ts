@@ -44,6 +44,27 @@ Deno.test("ServerLists loads a list once, and another process reads it from the 
   });
 });
 
+Deno.test("ServerLists marks the lists of all sets of capabilities as old when their server is started", async () => {
+  await inHome(async (home) => {
+    const ask = () => Promise.resolve(TOOLS);
+    const before = new ServerLists(home, lost);
+    const sets = [1, 2, 3];
+    for (const set of sets) await before.get(before.ownerOf(OWNER, facts(set)), "prompts", ask);
+    const lists = new ServerLists(home, lost);
+    const server = { ...OWNER };
+    // One is used before the start, and the others after it.
+    assert.deepEqual(await lists.get(lists.ownerOf(server, facts(1)), "prompts", never), TOOLS);
+    assert.deepEqual(lists.takeOld(lists.ownerOf(server, facts(1))), []);
+    lists.outdate(lists.ownerOf(server, facts(2)));
+    for (const set of sets) {
+      const owner = lists.ownerOf(server, facts(set));
+      assert.deepEqual(await lists.get(owner, "prompts", never), TOOLS);
+      assert.deepEqual(lists.takeOld(owner), ["prompts"], `set ${set}`);
+      assert.deepEqual(lists.takeOld(owner), [], `set ${set}, once`);
+    }
+  });
+});
+
 Deno.test("ServerLists keeps the text of numbers in its files", async () => {
   await inHome(async (home) => {
     const text = '[{"name":"t","inputSchema":{"default":725653563933458432,"minimum":0.0}}]';
