@@ -65,9 +65,13 @@ compares such a server with the same server behind \`pml serve\`.
 
 No check of 2025-11-25 fails. Two are remarks through PML:
 
-- PML answers with one JSON text if the result is there within 50 ms, and with a stream otherwise.
+- PML answers with one JSON text if the result is there within 50 ms, and with a stream otherwise. The
+  specification allows both, and clients have to take both. A stream costs each quick call two
+  events, a copy of the answer for clients that come back, and a longer answer.
   - \`server-sse-streams-functional\`
 - A stream of PML stays open when the server closes its own during a call: PML reads the rest itself.
+  If PML closed it too, a client that does not come back for the rest would lose the result, which
+  it gets now.
   - \`server-sse-disconnect-resume\`
 
 Of 2026-07-28, these pass directly only. The first three reasons are those above: roots, answers
