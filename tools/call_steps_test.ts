@@ -4,12 +4,12 @@ import { repoFile } from "../tests/kit/pml_command.ts";
 Deno.test("docs/design.md lists the checks of a call in the order of the code", async () => {
   const [page, code] = await Promise.all([
     Deno.readTextFile(repoFile("docs/design.md")),
-    Deno.readTextFile(repoFile("src/app/call_path.ts")),
+    Deno.readTextFile(repoFile("src/calls/checks.ts")),
   ]);
   const [, table = ""] = /\| check .*?\n(.*?)\n\n/s.exec(page) ?? [];
   const documented = [...table.matchAll(/^ *\| `(\w+)`/gm)].map(([, name]) => name);
-  const [, list = ""] = /\n {6}checks: \[\n(.*?)\n {6}\]/s.exec(code) ?? [];
-  const checks = list.split("\n").map((line) => /\w+/.exec(line)?.[0]);
+  const [, list = ""] = /\nexport const CHECKS.*? = \[\n(.*?)\n\];/s.exec(code) ?? [];
+  const checks = list.split("\n").map((line) => /=> (\w+)/.exec(line)?.[1]);
   assert.ok(checks.length > 5);
   assert.deepEqual(documented, checks);
 });

@@ -10,14 +10,8 @@ import { Journal } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
 import { Records } from "../audit/records.ts";
 import { Capacity } from "../calls/capacity.ts";
-import { approved } from "../calls/checks/approval.ts";
-import { argumentsAreAcceptable } from "../calls/checks/arguments.ts";
-import { completionNeedsNoQuestion } from "../calls/checks/completion.ts";
-import { notificationNeedsNoQuestion } from "../calls/checks/notification.ts";
-import { configIsValid } from "../calls/checks/config.ts";
-import { withinRate } from "../calls/checks/rate.ts";
-import { notDenied } from "../calls/checks/rules.ts";
-import { serverIsTrusted, type TrustOptions } from "../calls/checks/trust.ts";
+import { CHECKS } from "../calls/checks.ts";
+import type { TrustOptions } from "../calls/checks/trust.ts";
 import type { CallContext, CallServices } from "../calls/context.ts";
 import { Deadlines } from "../calls/deadline.ts";
 import { CallPipeline } from "../calls/pipeline.ts";
@@ -117,17 +111,7 @@ export class CallPath implements AsyncDisposable {
       capacity: this.#capacity,
       resolver: new ServerResolver({ ...options, draft: () => this.draft }),
       records: this.#records,
-      // The order is part of the security model (docs/security-model.md).
-      checks: [
-        configIsValid(policy),
-        withinRate(policy),
-        notDenied,
-        completionNeedsNoQuestion,
-        notificationNeedsNoQuestion,
-        serverIsTrusted(asking),
-        argumentsAreAcceptable(schemas),
-        approved(asking),
-      ],
+      checks: CHECKS.map((checkOf) => checkOf({ policy, schemas, asking })),
       deadlines: this.#deadlines,
       runner: new ServerRunner(this.logins, schemas, options.onUse),
       services: this.#services(),

@@ -1,0 +1,38 @@
+/**
+ * The table of checks. A new check is a file in `checks/`, and a line of `CHECKS`.
+ *
+ * @module
+ */
+
+import type { Policy } from "../policy/policy.ts";
+import { approved } from "./checks/approval.ts";
+import { argumentsAreAcceptable, type ArgumentSchemas } from "./checks/arguments.ts";
+import type { Check } from "./checks/check.ts";
+import { completionNeedsNoQuestion } from "./checks/completion.ts";
+import { configIsValid } from "./checks/config.ts";
+import { notificationNeedsNoQuestion } from "./checks/notification.ts";
+import { withinRate } from "./checks/rate.ts";
+import { notDenied } from "./checks/rules.ts";
+import { serverIsTrusted, type TrustOptions } from "./checks/trust.ts";
+import type { AskGateOptions } from "./gate.ts";
+
+/** The collaborators of checks. */
+export interface CheckServices {
+  readonly policy: Policy;
+  /** The schemas of the arguments of tools. */
+  readonly schemas: ArgumentSchemas;
+  /** The approvals, and the facts that they bind to. */
+  readonly asking: AskGateOptions & TrustOptions;
+}
+
+/** Every check. The order is part of the security model (docs/security-model.md). */
+export const CHECKS: readonly ((services: CheckServices) => Check)[] = [
+  ({ policy }) => configIsValid(policy),
+  ({ policy }) => withinRate(policy),
+  () => notDenied,
+  () => completionNeedsNoQuestion,
+  () => notificationNeedsNoQuestion,
+  ({ asking }) => serverIsTrusted(asking),
+  ({ schemas }) => argumentsAreAcceptable(schemas),
+  ({ asking }) => approved(asking),
+];

@@ -1,0 +1,14 @@
+/**
+ * A made-up check, for tests: tools are not called by their names in capitals.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../src/core/errors.ts";
+import type { Check } from "../../src/calls/checks/check.ts";
+
+/** Refuses calls of tools whose names are written in capitals. */
+export const notInCapitals: Check = ({ id, names: { tool } }) => {
+  if (tool !== tool.toUpperCase()) return undefined;
+  throw new PmlError("PERMISSION_DENIED", `Cannot run "${id}": its name is in capitals`);
+};
