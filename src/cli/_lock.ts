@@ -11,6 +11,7 @@ import { memberOf, quoted, visible } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
+import { isOwnPin } from "../policy/server_identity.ts";
 import { unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { isTyped, needPerson } from "./_terminal.ts";
@@ -88,8 +89,8 @@ async function update(
   await mustBeTrusted(app);
   const { lock, home } = await pins.state();
   const identities = (await app.identities()).map(({ name }) => name);
-  const gone = Object.entries(lock).filter(([name, { source }]) =>
-    source === "private" && !identities.includes(name)
+  const gone = Object.entries(lock).filter(([name, pin]) =>
+    isOwnPin(pin) && !identities.includes(name)
   ).map(([name]) => name);
   const names = [...identities, ...gone].filter((name) => server === undefined || name === server);
   if (server !== undefined && names.length === 0) {

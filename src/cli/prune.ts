@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { exists } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
+import { isOwnPin } from "../policy/server_identity.ts";
 import { namesIn, readPrivate } from "../io/private_files.ts";
 import { programsOf } from "../servers/kinds.ts";
 import { prunePackages } from "../servers/stdio/install/pruning.ts";
@@ -19,7 +20,7 @@ export async function prune(app: App): Promise<readonly string[]> {
   const own = programsOf(servers);
   const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
     // The approvals of this workspace do not keep packages that it no longer defines.
-    folder !== root || source !== "private" || own.some((one) => one.name === name)
+    folder !== root || !isOwnPin({ source }) || own.some((one) => one.name === name)
   );
   return await prunePackages(home, [...own, ...pinned]);
 }

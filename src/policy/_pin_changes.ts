@@ -23,7 +23,7 @@ type Kept = Pick<PinState, "lock" | "home">;
 
 /** Returns the pins with others added. */
 export function pinsAfter({ lock, home }: Kept, pins: readonly Pin[]): Kept {
-  const shared = pins.filter(({ identity }) => identity.origin !== "person")
+  const shared = pins.filter(({ identity }) => identity.isInLock)
     .map((pin) => ({ ...pin, identity: sharedIdentity(pin.identity) }));
   return { lock: shared.reduce(withPin, lock), home: pins.reduce(withPin, home) };
 }
@@ -43,9 +43,12 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
  * Returns the changes of a server that trust in its file does not cover: another source, another
  * package for the same command, other variables in its `envFile`, or another host of its address.
  */
-export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
+export function uncovered(
+  was: Pinned,
+  { pinned, isCoveredByTrust }: ServerIdentity,
+): readonly string[] {
   const isSameCommand = isSame(was, pinned);
-  if (origin === "registry") {
+  if (!isCoveredByTrust) {
     // The package of a command is known only after the command was approved.
     const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
     const now = isSameCommand ? { ...pinned, integrity: pinned.integrity ?? integrity } : pinned;

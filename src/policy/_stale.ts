@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ServerIdentity, Unapproved } from "./server_identity.ts";
+import { isOwnPin, type ServerIdentity, type Unapproved } from "./server_identity.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -20,9 +20,9 @@ export type Stale = Pick<Unapproved, "code" | "facts" | "changedFrom">;
 
 /** Returns how a server differs from the approved one; undefined if it does not. */
 export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
-  const { name, origin, pinned: { source }, facts } = identity;
+  const { name, isInLock, isCoveredByTrust, pinned: { source }, facts } = identity;
   const approved = memberOf(home, name);
-  const locked = origin === "person" ? approved : memberOf(lock, name);
+  const locked = isInLock ? memberOf(lock, name) : approved;
   const changesOf = (was: LockEntry | undefined) => was ? uncovered(was, identity) : [];
   const changes = changesOf(approved);
   const more = changesOf(locked).filter((line) => !changes.includes(line));
@@ -36,7 +36,7 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
     return { code: "APPROVAL_STALE", facts: [...lines, ...facts] };
   }
   // guard: lock-approves-nothing
-  if (origin === "registry" && (approved === undefined || locked === undefined)) {
+  if (!isCoveredByTrust && (approved === undefined || locked === undefined)) {
     const gone = approved === undefined
       ? []
       : [`${quoted(name)} was approved, but is no longer in ${LOCK_NAME}`];
@@ -47,13 +47,13 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
 
 /** Returns the approved hash of a tool, and the pinned hashes that are not its present one. */
 export function pinsOfTool(
-  { identity: { name, origin }, tool }: Required<Omit<Pin, "isApproved">>,
+  { identity: { name, isInLock }, tool }: Required<Omit<Pin, "isApproved">>,
   { lock, home }: Pick<PinState, "lock" | "home">,
 ): { readonly approved: string | undefined; readonly others: readonly string[] } {
   const hashIn = (entry: LockEntry | undefined) =>
     entry && memberOf(entry.tools, tool.definition.name);
   const approved = hashIn(memberOf(home, name));
-  const locked = origin === "person" ? undefined : hashIn(memberOf(lock, name));
+  const locked = isInLock ? hashIn(memberOf(lock, name)) : undefined;
   const others = [...new Set([approved, locked])]
     .filter((one): one is string => one !== undefined && one !== tool.hash);
   return { approved, others };
@@ -112,9 +112,9 @@ export function differencesOf(
   { lock, home }: PinState,
   identities: readonly ServerIdentity[],
 ): readonly string[] {
-  const shared = identities.filter(({ origin }) => origin !== "person");
+  const shared = identities.filter(({ isInLock }) => isInLock);
   const lines = shared.flatMap((identity) => {
-    const { name, origin, pinned } = sharedIdentity(identity);
+    const { name, isCoveredByTrust, pinned } = sharedIdentity(identity);
     const [locked, approved] = [memberOf(lock, name), memberOf(home, name)];
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];
@@ -124,16 +124,14 @@ export function differencesOf(
     // A registry tells the hash of code, but not that of a package.
     const known = { ...pinned, integrity };
     return [
-      ...pinnedChanges(locked, origin === "registry" ? known : { ...known, version }).map((line) =>
+      ...pinnedChanges(locked, isCoveredByTrust ? { ...known, version } : known).map((line) =>
         `${name}: ${line}`
       ),
       ...toolDifferences(name, { locked, approved }),
     ];
   });
   const names = new Set(identities.map(({ name }) => name));
-  const left = Object.entries(lock).filter(([name, { source }]) =>
-    source === "private" && !names.has(name)
-  );
+  const left = Object.entries(lock).filter(([name, pin]) => isOwnPin(pin) && !names.has(name));
   return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, but no file defines it`)];
 }
 

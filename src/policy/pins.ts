@@ -13,7 +13,12 @@ import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { Pinned, ServerIdentity, Unapproved } from "./server_identity.ts";
+import {
+  OWN_SOURCE,
+  type Pinned,
+  type ServerIdentity,
+  type Unapproved,
+} from "./server_identity.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { turn } from "../io/waiting.ts";
@@ -113,10 +118,9 @@ export class Pins {
       known.pinned.integrity === code.integrity &&
       `${known.pinned.envFile}` === `${fileNames}`;
     if (isSame) return known;
-    const isShared = this.#options.isShared?.(own) === true;
-    const text = serverText(own, { isOfUser: !isShared, register, fileNames, plain });
-    const origin = isShared ? "workspace" : "person";
-    const identity = ownIdentity(own, { ...code, facts: [text], origin }, defined(outside));
+    const isInLock = this.#options.isShared?.(own) === true;
+    const text = serverText(own, { isOfUser: !isInLock, register, fileNames, plain });
+    const identity = ownIdentity(own, { ...code, facts: [text], isInLock }, defined(outside));
     this.#identities.set(own, identity);
     return identity;
   }
@@ -299,7 +303,7 @@ export class Pins {
     const hashIn = (entries: PinState["lock"]) =>
       memberOf(memberOf(entries, identity.name)?.tools ?? {}, definition.name);
     const hash = this.#hash(definition);
-    const locked = identity.origin === "person" ? undefined : hashIn(lock);
+    const locked = identity.isInLock ? hashIn(lock) : undefined;
     return hashIn(home) === hash && (locked ?? hash) === hash;
   }
 
@@ -417,17 +421,17 @@ export interface CodeAtHand {
 /** Returns the identity of a server that a file defines. */
 function ownIdentity(
   own: ServerDefinition,
-  { origin, facts: lines, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
+  { isInLock, facts: lines, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "isInLock">,
   outside: Pick<Pinned, "envFile" | "address">,
 ): ServerIdentity {
   const { name, kind } = own;
   const { env, headers, ...facts } = definitionKindOf(own).identity(own);
   const pinned = {
-    ...{ source: "private", kind, routing: "local", ...code } as const,
+    ...{ source: OWN_SOURCE, kind, routing: "local", ...code } as const,
     ...facts,
     ...env && { env: variablesOf(env) },
     ...headers && { headers: variablesOf(headers) },
     ...outside,
   };
-  return { name, origin, facts: lines, pinned };
+  return { name, facts: lines, pinned, isCoveredByTrust: true, isInLock };
 }

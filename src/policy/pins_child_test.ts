@@ -41,7 +41,8 @@ if (import.meta.main && Deno.args.length > 0) {
   await new Response(Deno.stdin.readable).text();
   for (let at = 0; at < Number(count); at++) {
     const pinned = { source: "https://registry.example", kind: "stdio" } as const;
-    const identity = { name: `${name}-${at}`, origin: "registry", facts: [], pinned } as const;
+    const isOf = { isCoveredByTrust: false, isInLock: true };
+    const identity = { name: `${name}-${at}`, facts: [], pinned, ...isOf };
     await (await pins.unapproved(identity))?.accept();
   }
   console.log("done");

@@ -13,14 +13,18 @@ const CODE = `sha256-${"1".repeat(64)}`;
 const OTHER = `sha256-${"2".repeat(64)}`;
 const REGISTRY = "https://registry.example/mcp";
 
+/** Who defined a server. */
+type Definer = "workspace" | "person" | "registry";
+
 function identityOf(
-  origin: ServerIdentity["origin"],
+  by: Definer,
   change: Partial<Pinned> = {},
 ): ServerIdentity {
-  const source = origin === "registry" ? REGISTRY : "private";
+  const source = by === "registry" ? REGISTRY : "private";
   const command = ["npx", "-y", "mine"];
   const pinned: Pinned = { source, kind: "stdio", routing: "local", command, ...change };
-  return { name: "mine", origin, facts: ["the whole of it"], pinned };
+  const isOf = { isCoveredByTrust: by !== "registry", isInLock: by !== "person" };
+  return { name: "mine", facts: ["the whole of it"], pinned, ...isOf };
 }
 
 function toolOf(description: string): ToolDefinition {
@@ -57,10 +61,10 @@ async function place({ dir }: { readonly dir?: string } = {}) {
 }
 
 /** A server that was used once, with one tool. */
-async function used(origin: ServerIdentity["origin"] = "workspace", change: Partial<Pinned> = {}) {
+async function used(by: Definer = "workspace", change: Partial<Pinned> = {}) {
   const at = await place();
   const pins = at.open();
-  const identity = identityOf(origin, change);
+  const identity = identityOf(by, change);
   await (await pins.unapproved(identity))?.accept();
   assert.equal(await pins.unapprovedTool(identity, toolOf("first")), undefined);
   await pins.settled();
@@ -278,7 +282,7 @@ Deno.test("Four processes that pin at once lose nothing (RG10)", async () => {
   assert.deepEqual(left, ["pml.lock"]);
 });
 
-Deno.test("identityOf() returns one object for the same server, with its origin", async () => {
+Deno.test("identityOf() returns one object for the same server, and whether it is in the lock", async () => {
   await using at = await place();
   const env = { TOKEN: "${DB_TOKEN}", MODE: "s3cret" };
   const shared = { kind: "stdio", name: "db", command: "npx", args: ["-y", "db"], env } as const;
@@ -297,7 +301,8 @@ Deno.test("identityOf() returns one object for the same server, with its origin"
   });
   assert.equal(pins.identityOf(shared, { version: "1.0.0" }).pinned.version, "1.0.0");
   assert.deepEqual(pins.identityOf(own).pinned.headers, ["Authorization=${DOCS}"]);
-  assert.deepEqual([db.origin, pins.identityOf(own).origin], ["workspace", "person"]);
+  assert.deepEqual([db.isInLock, pins.identityOf(own).isInLock], [true, false]);
+  assert.ok(db.isCoveredByTrust && pins.identityOf(own).isCoveredByTrust);
 });
 
 Deno.test("Pins report a changed server also if it was found before there was a listener", async () => {

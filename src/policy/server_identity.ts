@@ -7,9 +7,12 @@
 
 import type { Permissions } from "../protocol/tool.ts";
 
+/** The source of the pin of a server that a file defines. */
+export const OWN_SOURCE = "private";
+
 /** The facts of a server that an approval fixes. */
 export interface Pinned {
-  /** `private`, or the URL of the registry that the server comes from. */
+  /** `OWN_SOURCE`, or the URL of the registry that the server comes from. */
   readonly source: string;
   /** The name of its kind: `deno`, `stdio`, `http` or `cloud`. */
   readonly kind: string;
@@ -45,12 +48,20 @@ export interface ServerIdentity {
   /** The facts that a person must know before the first use, one line each. */
   readonly facts: readonly string[];
   /**
-   * Who defined the server. A server of the workspace file or of the person's own file is covered
-   * by the trust in that file, and pinned at its first use. A server of a registry needs a
-   * question. The person's own servers are the same in all workspaces, so no workspace's lock
-   * contains them.
+   * Whether the trust in the file that defines it covers its first use, which pins it. A server of
+   * a registry needs a question.
    */
-  readonly origin: "workspace" | "person" | "registry";
+  readonly isCoveredByTrust: boolean;
+  /**
+   * Whether `pml.lock` pins it. The servers of the user's own file are the same in all workspaces,
+   * so no workspace's lock contains them.
+   */
+  readonly isInLock: boolean;
+}
+
+/** Returns whether a file defines a pinned server. All others are of registries. */
+export function isOwnPin({ source }: { readonly source?: unknown }): boolean {
+  return source === OWN_SOURCE;
 }
 
 /** Something that needs an approval: the facts to show, and the effect of a yes. */

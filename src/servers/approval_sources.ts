@@ -13,7 +13,7 @@ import { quoted } from "../core/json.ts";
 import type { Approval } from "./known_server.ts";
 import { instructionsIn } from "../protocol/lists.ts";
 import type { ResolvedCall } from "./server.ts";
-import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
+import { isOwnPin, type ServerIdentity, type Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { isFreeName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import { allowsBeforehand } from "../policy/always_rule.ts";
@@ -167,8 +167,9 @@ async function lookedUp(
     if (isCloud && error instanceof PmlError && error.code === "REGISTRY_OFFLINE") return undefined;
     throw error;
   }
-  const { source = "private" } = pins.pinned(name) ?? {};
-  if (source === "private") return undefined;
+  const pinned = pins.pinned(name);
+  if (pinned === undefined || isOwnPin(pinned)) return undefined;
+  const { source } = pinned;
   throw policy.now.config.narrowing?.company?.forbidsRegistry(source)?.error ??
     notThere(name, source);
 }

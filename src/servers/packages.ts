@@ -9,7 +9,7 @@ import { moduleOf, programOf, programsOf } from "./kinds.ts";
 import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
-import type { ServerIdentity } from "../policy/server_identity.ts";
+import { isOwnPin, type ServerIdentity } from "../policy/server_identity.ts";
 import type { ModuleFiles } from "./module/module_files.ts";
 import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -129,7 +129,7 @@ export class Packages implements PackagePins {
   #pinnedVersion({ name, command, args }: ProgramDefinition): string | undefined {
     const pinned = this.#pins.pinned(name);
     // The version of a registry's entry is not that of the package.
-    const isIt = pinned?.source === "private" &&
+    const isIt = pinned !== undefined && isOwnPin(pinned) &&
       JSON.stringify(pinned.command) === JSON.stringify([command, ...args]);
     return isIt ? pinned.version : undefined;
   }

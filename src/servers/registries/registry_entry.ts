@@ -64,7 +64,8 @@ export function registryServer(
     name: fqdn,
     pinned: pinnedOf(manifest, found),
     facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
-    origin: "registry",
+    isCoveredByTrust: false,
+    isInLock: true,
   };
   return { found, identity, definition };
 }

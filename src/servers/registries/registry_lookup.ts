@@ -12,6 +12,7 @@ import type { RegistryEntry } from "../../config/registries.ts";
 import { asPmlError, ending, PmlError } from "../../core/errors.ts";
 import { defined, quoted } from "../../core/json.ts";
 import type { Pins } from "../../policy/pins.ts";
+import { isOwnPin } from "../../policy/server_identity.ts";
 import { Cache } from "../../registry/cache.ts";
 import { offline } from "../../registry/client.ts";
 import { type Found, Registries } from "../../registry/registries.ts";
@@ -202,7 +203,7 @@ export class RegistryLookup implements Disposable {
       })),
       cache: this.#cache,
       // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
-      isPrivate: (name) => isOther(name) || pins.pinned(name)?.source === "private",
+      isPrivate: (name) => isOther(name) || isOwnPin(pins.pinned(name) ?? {}),
       pinned: (name) => pins.pinned(name),
       onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
       warn: (message) => log.warn(message),

@@ -11,7 +11,7 @@ import type { Redactor } from "../../audit/redact.ts";
 import type { Keys } from "../../config/keys.ts";
 import type { Listing } from "../known_server.ts";
 import type { Manifest } from "../manifest.ts";
-import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
+import { isOwnPin, type ServerIdentity, type Unapproved } from "../../policy/server_identity.ts";
 import { definitionLines } from "../../policy/definition_texts.ts";
 import type { Pins } from "../../policy/pins.ts";
 import type { Policy } from "../../policy/policy.ts";
@@ -89,8 +89,8 @@ export class RegistryServers implements Disposable {
   async open(): Promise<void> {
     const { pins } = this.#options;
     const { home } = await pins.state();
-    for (const [name, { source }] of Object.entries(home)) {
-      if (source === "private" || this.#isHidden(name)) continue;
+    for (const [name, pin] of Object.entries(home)) {
+      if (isOwnPin(pin) || this.#isHidden(name)) continue;
       this.#approved.add(name);
       const found = this.lookup.now.kept(name);
       // guard: token-later
@@ -136,7 +136,7 @@ export class RegistryServers implements Disposable {
   /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
   async identities(): Promise<readonly ServerIdentity[]> {
     const { lock } = await this.#options.pins.state();
-    const locked = Object.entries(lock).filter(([, { source }]) => source !== "private");
+    const locked = Object.entries(lock).filter(([, pin]) => !isOwnPin(pin));
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
     const found = await Promise.all([...names].map((name) => this.lookup.compared(name)));
     return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
