@@ -27,6 +27,7 @@ import { Policy, type PolicyOptions } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";
 import { CallPath } from "./call_path.ts";
 import { Directory } from "../servers/directory.ts";
+import type { DirectoryListing } from "../servers/source.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 
 /** Ignores the events of servers. */
@@ -97,14 +98,16 @@ export class CallPathStage implements AsyncDisposable {
       policy,
       keys: { fixed: (written) => Promise.resolve({ sent: written, shown: written }) },
     });
+    const open = async (listing: DirectoryListing) =>
+      options.open?.(listing, this) ?? await this.path.open(listing);
     this.directory = new CountedDirectory({
       policy,
       builtins: new Set(options.builtins),
       // A test gives as much of it as is asked for.
-      registries: () => registries as RegistryServers | undefined,
-      open: async (listing) => options.open?.(listing, this) ?? await this.path.open(listing),
-      redactor,
-    });
+      registryServers: registries as RegistryServers | undefined,
+      savedCapabilities: undefined,
+      serverOpening: () => Promise.resolve({ open }),
+    }, redactor);
     this.pins = pinsOf(policy, warn);
     this.path = new CallPath({
       capabilities: () => Promise.reject(new Error("there are none")),

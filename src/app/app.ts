@@ -40,8 +40,9 @@ import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
-import { Directory } from "../servers/directory.ts";
+import { Directory, type DirectoryHost } from "../servers/directory.ts";
 import type { Finder } from "../gateway/finder.ts";
+import type { Capabilities } from "../workflow/capabilities.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
@@ -133,7 +134,7 @@ async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
 }
 
 /** A running PML, as transports and commands use it. */
-export class App implements AsyncDisposable {
+export class App implements AsyncDisposable, DirectoryHost {
   /** Writes to stderr. */
   readonly log: Log;
   /** The configuration, and the trusted part of it. */
@@ -202,14 +203,7 @@ export class App implements AsyncDisposable {
       onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // the call reports errors
       offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
     });
-    this.directory = new Directory({
-      policy,
-      builtins: this.builtins,
-      registries: () => this.#registries,
-      capabilities: () => this.#capabilities?.capabilities,
-      open: async (listing) => await (await this.callPath()).open(listing),
-      redactor: parts.redactor,
-    });
+    this.directory = new Directory(this, parts.redactor);
     this.servers.lists.replace(this.directory.all());
     let told = policy.now.loaded;
     policy.onChange((change) => {
@@ -270,6 +264,16 @@ export class App implements AsyncDisposable {
   async lookAtCapabilities(): Promise<void> {
     if (this.#capabilities !== undefined) this.#capabilities.capabilities.look();
     else if (mayHaveCapabilities(this.config().home)) await this.capabilities();
+  }
+
+  /** Opens the servers of the directory. */
+  serverOpening(): Promise<CallPath> {
+    return this.callPath();
+  }
+
+  /** The saved capabilities, if they were opened. */
+  get savedCapabilities(): Capabilities | undefined {
+    return this.#capabilities?.capabilities;
   }
 
   /** The servers of registries, where they were opened. */

@@ -82,9 +82,9 @@ async function definitionOf(
   if (!isAsked) return app.catalog.get(id)?.own;
   const { server: name, tool } = splitToolId(id);
   const server = app.directory.at(name);
-  if (server.kind === "unknown" || server.kind === "disabled") {
+  if (!app.directory.has(name)) {
     const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
-    return server.kind === "unknown" && isElsewhere ? undefined : "gone";
+    return !app.directory.isTaken(name) && isElsewhere ? undefined : "gone";
   }
   // Reading the list of a server runs its code.
   if (server.blocked() !== undefined) return undefined;

@@ -26,7 +26,6 @@ import {
 import { type Check, check } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
-import type { Listing } from "../servers/known_server.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { methodDefinition, type ResolvedCall, type Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -47,6 +46,7 @@ import { Ahead } from "../gateway/preflight.ts";
 import { ServerResolver } from "../calls/call_resolver.ts";
 import { ServerRunner } from "../calls/call_runner.ts";
 import { kindNamed } from "../servers/kinds.ts";
+import type { DirectoryListing, ServerOpening } from "../servers/source.ts";
 import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
 import type { Logins } from "../oauth/logins.ts";
 import type { Machine } from "../servers/machine.ts";
@@ -63,7 +63,7 @@ export interface CallPathOptions extends ServerOpenerOptions {
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
-export class CallPath implements AsyncDisposable {
+export class CallPath implements AsyncDisposable, ServerOpening {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
   /** Looks at calls before they run. */
@@ -126,7 +126,7 @@ export class CallPath implements AsyncDisposable {
   }
 
   /** Opens a listed server. */
-  open(listing: Listing): Promise<Server> {
+  open(listing: DirectoryListing): Promise<Server> {
     return this.#opener.open(listing);
   }
 
@@ -251,7 +251,7 @@ export class CallPath implements AsyncDisposable {
     );
     // Built-in servers describe themselves in PML's own words, and a capability was shown when it
     // was saved.
-    const isKnown = call.method !== undefined || server.origin === "builtin" ||
+    const isKnown = call.method !== undefined || server.origin.isShipped ||
       kindNamed(server.kind)?.isSaved === true || this.approvals.hasRead(hash);
     const lines = isKnown ? [] : definitionLines(definition);
     // guard: subject-grants

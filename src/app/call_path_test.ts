@@ -8,7 +8,10 @@ import { ModuleFiles } from "../servers/module/module_files.ts";
 import { integrityOf } from "../policy/integrity.ts";
 import { Search } from "../search/search.ts";
 import { CallPathStage, type CallPathStageOptions, OracleServer } from "./_call_path_stage_test.ts";
-import { ownApproval } from "../servers/approval_sources.ts";
+import type { Pins } from "../policy/pins.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { ServerIdentity } from "../policy/server_identity.ts";
+import { FileApproval, type FileApprovalServices } from "../servers/sources/_file_finder.ts";
 
 const MODULE = `export const __meta__ = { name: "late", tools: { run: {} } };
 export const run = () => "ran";`;
@@ -16,6 +19,20 @@ const RULES = {
   permissions: { allow: ["late:*"] },
   private_mcps: { late: { type: "deno", path: "late.js" } },
 };
+
+/** Returns the services of the approval of a server without instructions. */
+function servicesOf(
+  policy: Policy,
+  pins: Pins,
+  identityOf: () => ServerIdentity,
+): FileApprovalServices {
+  return {
+    policy,
+    pins,
+    machine: { packages: { identityOf } },
+    servers: { saidBy: () => undefined },
+  };
+}
 
 /** Opens the way to a module; `seen` is what the gate that asks sees of it, `files` what runs. */
 async function openModule(
@@ -116,7 +133,7 @@ Deno.test("An undisturbed call asks the directory, the rules and for its definit
       const own = definition as ServerDefinition;
       const identity = () => pins.identityOf(own);
       return {
-        approval: ownApproval(own, { policy, pins, identity, instructions: () => undefined }),
+        approval: new FileApproval(own, servicesOf(policy, pins, identity)),
       };
     },
   });
@@ -141,12 +158,7 @@ Deno.test("a server that is not the pinned one is asked about before its definit
     of: ({ policy, pins }, { definition }) => {
       const own = definition as ServerDefinition;
       return {
-        approval: ownApproval(own, {
-          policy,
-          pins,
-          identity: () => pins.identityOf(own),
-          instructions: () => undefined,
-        }),
+        approval: new FileApproval(own, servicesOf(policy, pins, () => pins.identityOf(own))),
       };
     },
   });
@@ -311,7 +323,7 @@ Deno.test("A tool that is another one after a change within the call is asked ab
       const own = definition as ServerDefinition;
       const identity = () => pins.identityOf(own);
       return {
-        approval: ownApproval(own, { policy, pins, identity, instructions: () => undefined }),
+        approval: new FileApproval(own, servicesOf(policy, pins, identity)),
         tools: () => [tool(description)],
         onLook: () => onLook?.(),
       };
@@ -372,7 +384,7 @@ Deno.test("a server of an unknown kind is called, asked about, listed and found"
     pml: { permissions: { deny: ["delphi:dark"] } },
     registries: {
       servers: () => ["delphi"],
-      withActions: (listed) => listed,
+      capabilities: () => [],
       // No registry has it: it is the directory's word alone.
       manifestOf: () => manifest as unknown as undefined,
       blocked: () => undefined,

@@ -12,7 +12,7 @@ import type { ModuleCode } from "../servers/module/module_files.ts";
 import { ModuleServer } from "../servers/module/module_server.ts";
 import { MODULE } from "../servers/module/kind.ts";
 import type { App } from "../app/app.ts";
-import { NOTHING_TO_APPROVE } from "../servers/approval_sources.ts";
+import { NothingToApprove } from "../servers/sources/nothing_to_approve.ts";
 
 /** A module that is being written, with the content of its file at one time. */
 export interface Draft {
@@ -44,6 +44,6 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   };
   // The listing of an unknown name, with the kind of a module.
   const listing = { ...app.directory.at(name), kind: MODULE.name, checksArguments: false };
-  const approval = { ...NOTHING_TO_APPROVE, text: () => "a module that you write, with no grant" };
+  const approval = new NothingToApprove("a module that you write, with no grant");
   callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });
 }

@@ -242,14 +242,16 @@ export async function remove(
 /** Lists the servers: where each is defined, and whether it may run. Nothing is started. */
 export function list({ app }: CommandContext): Promise<Shown> {
   const { file, person } = app.loaded();
-  const pathOf = (name: string) =>
-    [file, person].find((each) => each?.servers.some((one) => one.name === name))?.path;
+  const pathOf = (name: string) => {
+    const { definition } = app.directory.at(name);
+    return [file, person].find((each) => each?.servers.some((own) => own === definition))?.path;
+  };
   const unheld = programsOf(app.config().servers).filter((one) => one.isUnheld)
     .map(({ name }) => name);
   const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
     ...{ name, kind, origin, state, why },
     ...(unheld.includes(name) && { confined: false }),
-    path: origin === "private" ? pathOf(name) : undefined,
+    path: pathOf(name),
   }));
   const lines = servers.map(({ name, kind, origin, state, path, why, confined }) => {
     const how = state === "unknown" ? "" : `, ${stateSaid({ state, why })}`;

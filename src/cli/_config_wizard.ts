@@ -131,5 +131,5 @@ async function askAll(at: CommandContext): Promise<void> {
 
 /** Returns the servers that the person set up, without the built-ins. */
 function own(app: App): ReturnType<App["servers"]["states"]> {
-  return app.servers.states().filter(({ origin }) => origin !== "builtin");
+  return app.servers.states().filter(({ name }) => !app.directory.at(name).origin.isShipped);
 }

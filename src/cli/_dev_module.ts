@@ -167,7 +167,7 @@ export class DevModule {
     const { meta, code } = this.#checked ?? {};
     let server = meta?.name ?? "module";
     // It must not be taken for another server.
-    while (app.directory.at(server).kind !== "unknown") server += "-dev";
+    while (app.directory.isTaken(server)) server += "-dev";
     const runs = `It is not in ${rulesFile}: it runs in the sandbox with nothing granted`;
     return { server, runs, ...(code && { draft: { name: server, path, code } }) };
   }

@@ -208,7 +208,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   app.servers.lists.forget();
   await prepare(at, undefined, { isWhole: true });
   const replaced = app.servers.states()
-    .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))
+    .filter(({ name }) => !app.directory.at(name).origin.isShipped && app.builtins.has(name))
     .map(({ name }) => warned(`server ${name}`, `your own definition ${REPLACES}`));
   const changed = app.servers.states().flatMap(({ name, changed = [] }) =>
     changed.map((tool) =>

@@ -79,8 +79,8 @@ async function partsOf({ app }: CommandContext): Promise<readonly Part[]> {
   const { machine } = await app.callPath();
   const finder = await app.finder();
   const { model } = app.config();
-  const registered = app.servers.states().filter(({ origin, kind, state }) =>
-    origin === "registry" && !isOnline(kind) && state !== "blocked"
+  const registered = app.servers.states().filter(({ name, kind, state }) =>
+    app.directory.at(name).origin.isFetched && !isOnline(kind) && state !== "blocked"
   );
   const server = (name: string, get: Part["get"]): Part => ({ kind: "server", name, get });
   return [

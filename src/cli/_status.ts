@@ -55,7 +55,7 @@ export async function status({ app }: CommandContext): Promise<Shown> {
 
 function serversText(app: App): string {
   const all = app.servers.states();
-  const own = all.filter(({ origin }) => origin === "private").length;
+  const own = all.filter(({ name }) => !app.directory.at(name).origin.isShipped).length;
   const failed = all.filter(({ state }) => state === "failed").map(({ name }) => name);
   const but = failed.length === 0 ? "" : `; ${failed.join(", ")} failed`;
   return `${all.length - own} that come with PML, ${own} of yours${but}`;

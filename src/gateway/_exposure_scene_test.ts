@@ -4,7 +4,7 @@
  * @module
  */
 
-import { serverDouble } from "../servers/_server_double_test.ts";
+import { OWN, serverDouble } from "../servers/_server_double_test.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -87,7 +87,7 @@ export class Scene implements Disposable {
     this.servers.lists.replace(
       Object.entries(shelves).map(([name, list]) =>
         serverDouble(name, {
-          origin: options.builtins?.includes(name) === true ? "builtin" : "private",
+          origin: { ...OWN, isShipped: options.builtins?.includes(name) === true },
           list: () => {
             this.started++;
             return Promise.resolve(list);

@@ -98,7 +98,8 @@ export class Offers {
       const [sole] = covering;
       if (sole !== undefined && covering.length === 1) return { server: sole, name: uri };
       if (covering.length > 1) throw ambiguous(uri, covering);
-      const first = servers.states().find(({ origin }) => origin !== "builtin");
+      const sources = [...servers.lists.entries.values()].map(({ source }) => source);
+      const first = sources.find(({ origin }) => !origin.isShipped);
       if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
     const missing = servers.lists.missing("resources");

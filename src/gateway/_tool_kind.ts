@@ -18,8 +18,9 @@ export const CHANGED_HINT = `${CHANGED}: this is the approved definition, and a 
  */
 export function kindOf(
   { annotations }: ToolDefinition,
-  { origin, onlyReads }: {
-    readonly origin: string;
+  { isShipped = false, onlyReads }: {
+    /** Whether its server ships with PML. */
+    readonly isShipped: boolean | undefined;
     /** What the sandbox holds a module to; undefined for other servers. */
     readonly onlyReads: boolean | undefined;
   },
@@ -28,7 +29,7 @@ export function kindOf(
   const claim = claimOf(objectOf(annotations));
   if (claim === undefined) return onlyReads === undefined ? "" : ", write";
   // What ships with PML is what PML itself says.
-  return origin === "builtin" ? `, ${claim}` : `, says ${claim}`;
+  return isShipped ? `, ${claim}` : `, says ${claim}`;
 }
 
 function claimOf({ readOnlyHint, destructiveHint }: Readonly<Record<string, unknown>>) {

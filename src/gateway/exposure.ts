@@ -69,9 +69,9 @@ export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
 const bareIn = memoized((entries: readonly CatalogEntry[]) => {
   const bare = new Map<string, CatalogEntry>();
   for (const entry of entries) {
-    const { tool: { name }, server: { origin } } = entry;
+    const { tool: { name }, server: { isShipped = false } } = entry;
     // Without a prefix PML stands for one server, and its own tools would hide tools of that.
-    if (origin !== "builtin" && !bare.has(name)) bare.set(name, entry);
+    if (!isShipped && !bare.has(name)) bare.set(name, entry);
   }
   return bare;
 });

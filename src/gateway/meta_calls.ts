@@ -263,7 +263,7 @@ export class MetaCalls {
     const like = twin ? `, not ${twin} but a name like it` : "";
     // What PML says comes before what the server says of itself, which may look like it.
     const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
-    const kind = kindOf(tool, { origin: server.origin, onlyReads });
+    const kind = kindOf(tool, { isShipped: server.isShipped, onlyReads });
     const told = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
     const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
     return line === "" ? own : `${own}\n  ${line}`;

@@ -42,7 +42,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   };
   assert.equal(await shown(), "asks the user first");
   const list = () => Promise.resolve([TOOL]);
-  servers.lists.replace([serverDouble("far", { origin: "registry", kind: "http", list })]);
+  servers.lists.replace([serverDouble("far", { kind: "http", list })]);
   assert.equal(await shown(), "runs");
 });
 

@@ -29,6 +29,8 @@ export interface CatalogServer {
   readonly title?: string;
   /** Where it comes from: `builtin`, `private`, `registry` and others. */
   readonly origin: string;
+  /** Whether it ships with PML. */
+  readonly isShipped?: boolean;
   /** A description. */
   readonly description?: string;
   /** Whether a registry or the cloud offers it: no server of this machine has it. */

@@ -7,14 +7,17 @@
 import assert from "node:assert/strict";
 import type { Call } from "../protocol/call.ts";
 import type { KnownServerOptions, Listing } from "./known_server.ts";
-import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
+import type { CheckedCall, Origin, ResolvedCall, Server } from "./server.ts";
 import { splitToolId } from "../core/tool_id.ts";
+
+/** The origin of a server of the user. */
+export const OWN: Origin = { name: "private", isShipped: false, isFetched: false };
 
 /** Returns a server of the person without tools, except for what a test sets. */
 export function serverDouble(name: string, change: Partial<Server> = {}): Server {
   return {
     name,
-    origin: "private",
+    origin: OWN,
     kind: "stdio",
     definition: undefined,
     tells: false,

@@ -6,55 +6,71 @@
  */
 
 import type { Redactor } from "../audit/redact.ts";
-import { CAPABILITY } from "./capability/kind.ts";
-import type { ServerDefinition } from "./kind.ts";
-import { kindNamed } from "./kinds.ts";
-import { MODULE } from "./module/kind.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
 import type { Listing } from "./known_server.ts";
 import { type ListItem, type ListName, unreadable } from "../protocol/lists.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
+import type { CheckedCall, Origin, ResolvedCall, Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { Policy } from "../policy/policy.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
-import type { SavedNamespaces } from "./capability/capability_server.ts";
-import type { RegistryServers } from "./registries/registry_servers.ts";
-import { whyUntrusted } from "./workspace_code.ts";
+import { listingOf } from "./listing.ts";
+import type {
+  DirectoryListing,
+  MissingListing,
+  ServerListing,
+  ServerOpening,
+  ServerSource,
+  SourceHost,
+} from "./source.ts";
+import { SOURCES } from "./sources.ts";
+import { NamespaceParts } from "./namespace_parts.ts";
 
-/** What servers are gathered from. */
-export interface DirectoryOptions {
-  readonly policy: Policy;
-  /** The names of the servers that ship with PML. */
-  readonly builtins: ReadonlySet<string>;
-  /** Returns the servers of registries, once something is known of them. */
-  readonly registries: () => RegistryServers | undefined;
-  /** Returns what the person saved, once it was loaded. */
-  readonly capabilities?: () => SavedNamespaces | undefined;
-  /** Opens what runs a server; loads its kind. */
-  readonly open: (listing: Listing) => Promise<Server>;
-  /** Takes keys out of errors: they may repeat what a server said that was given one. */
-  readonly redactor: Pick<Redactor, "cleaned">;
+/** The collaborators of the directory. */
+export interface DirectoryHost extends SourceHost {
+  /** Loads the opener of servers. */
+  serverOpening(): Promise<ServerOpening>;
 }
 
-/** What ships with PML is the same as long as PML runs. */
-const SHIPPED = {};
+/** The origin of a name that no source lists. */
+const NOWHERE: Origin = { name: "none", isShipped: false, isFetched: false };
 
 /** Finds servers by their names; asks nobody and starts nothing. */
 export class Directory {
-  readonly #options: DirectoryOptions;
+  /** The sources of servers, in the order of precedence. */
+  readonly sources: readonly ServerSource[];
+  readonly #host: DirectoryHost;
+  readonly #redactor: Pick<Redactor, "cleaned">;
+  readonly #namespaces = new NamespaceParts();
   #version = 0;
   #entries: ReadonlyMap<string, Entry> = new Map();
-  /** Takes where servers are defined. */
-  constructor(options: DirectoryOptions) {
-    this.#options = options;
+
+  /** Takes the facts about servers. The redactor removes keys from errors, which may repeat them. */
+  constructor(host: DirectoryHost, redactor: Pick<Redactor, "cleaned">) {
+    this.#host = host;
+    this.#redactor = redactor;
+    this.sources = SOURCES.map((Source) => new Source(host));
   }
 
   /** Returns the server of a name: one that fails each call where there is none. */
   at(name: string): Server {
-    return this.#known().get(name) ?? new Entry(this.#missing(name), this.#options);
+    return this.#entry(name);
+  }
+
+  /** Returns the listing of a name: the same object as long as its server is the same. */
+  listingOf(name: string): DirectoryListing {
+    return this.#entry(name).listing;
+  }
+
+  /** Returns whether there is a server of this name. */
+  has(name: string): boolean {
+    return this.#known().has(name);
+  }
+
+  /** Returns whether there is a server of this name, or a file disables one. */
+  isTaken(name: string): boolean {
+    return this.has(name) || this.#host.policy.disabledIn(name) !== undefined;
   }
 
   /** Returns every server that there is. */
@@ -62,86 +78,53 @@ export class Directory {
     return [...this.#known().values()];
   }
 
+  #entry(name: string): Entry {
+    return this.#known().get(name) ?? this.#newEntry(this.#missing(name));
+  }
+
   #known(): ReadonlyMap<string, Entry> {
-    const { version } = this.#options.policy.now;
+    const { version } = this.#host.policy.now;
     if (version === this.#version) return this.#entries;
     this.#version = version;
     const before = this.#entries;
     this.#entries = new Map(
       this.#listings().map((listing) => {
         const known = before.get(listing.name);
-        return [listing.name, known?.is(listing) ? known : new Entry(listing, this.#options)];
+        return [listing.name, known?.is(listing) ? known : this.#newEntry(listing)];
       }),
     );
     return this.#entries;
   }
 
-  #listings(): readonly Listing[] {
-    const { policy, builtins, registries } = this.#options;
-    const { config: { servers, narrowing }, loaded: { file }, judge } = policy.now;
-    const taken = new Set(servers.map(({ name }) => name));
-    const shipped = [...builtins].filter((name) => !taken.has(name));
-    for (const name of shipped) taken.add(name);
-    const known = registries();
-    const found = known?.servers() ?? [];
-    // A server's name stands for the server alone.
-    const saved = [...this.#options.capabilities?.()?.namespaces ?? []]
-      .filter(([name]) => !taken.has(name) && !found.includes(name));
-    for (const [name] of saved) taken.add(name);
-    // An untrusted file cannot hide a built-in, or what is the person's, behind its name.
-    const waiting = (file?.servers ?? [])
-      .filter(({ name }) => !taken.has(name) && policy.forbidden(name) === undefined);
-    const listed = [
-      ...shipped.map((name) => listing({ name, kind: MODULE.name, origin: "builtin" }, SHIPPED)),
-      ...saved.map(([name, all]) =>
-        listing({ name, kind: CAPABILITY.name, origin: "private" }, all)
-      ),
-      ...found.map((name) => {
-        const manifest = known?.manifestOf(name);
-        const kind = manifest?.kind ?? MODULE.name;
-        const own = listing({ name, kind, origin: "registry" }, manifest);
-        return { ...own, blocked: () => known?.blocked(name) };
-      }),
-      ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
-    ];
+  #newEntry(listing: DirectoryListing): Entry {
+    return new Entry(listing, this.#host, this.#redactor);
+  }
+
+  #listings(): readonly DirectoryListing[] {
+    const { config: { narrowing }, judge } = this.#host.policy.now;
+    const listed = new Map<string, ServerListing>();
+    for (const listing of this.sources.flatMap((source) => source.list())) {
+      // guard: source-order
+      if (listed.has(listing.name)) continue;
+      listed.set(listing.name, listing);
+    }
+    const actions = this.sources.flatMap((source) => source.actions?.() ?? []);
     // A server of which an identity can use nothing is not there for it.
     // guard: server-of-nothing
-    return (known?.withActions(listed) ?? listed).filter(({ name }) =>
+    return this.#namespaces.with([...listed.values()], actions).filter(({ name }) =>
       narrowing?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
     );
   }
 
-  #ownListing(own: ServerDefinition): Listing {
-    const { name, title, kind, settings } = own;
-    const { policy } = this.#options;
-    return {
-      ...listing({ name, kind, origin: "private" }, own),
-      title,
-      settings,
-      blocked: () => policy.blocked(name) ?? whyUntrusted(own, policy),
-    };
-  }
-
-  #missing(name: string): Listing {
-    const off = this.#options.policy.disabledIn(name);
+  #missing(name: string): DirectoryListing {
     // guard: disabled
-    return listing({ name, kind: off === undefined ? "unknown" : "disabled", origin: "registry" });
+    if (this.#host.policy.disabledIn(name) !== undefined) return missing(name, "disabled");
+    return missing(name, "unknown");
   }
 }
 
-function listing(
-  from: Pick<Listing, "name" | "kind" | "origin">,
-  definition?: object,
-): Listing {
-  const { notifies = true, checksArguments = true } = kindNamed(from.kind) ?? {};
-  return {
-    ...from,
-    title: undefined,
-    definition,
-    tells: notifies,
-    checksArguments,
-    blocked: () => undefined,
-  };
+function missing(name: string, entry: MissingListing["entry"]): MissingListing {
+  return { ...listingOf(NOWHERE, { name, kind: entry, definition: undefined }), entry };
 }
 
 /** It has what its listing says. */
@@ -149,12 +132,20 @@ interface Entry extends Listing {}
 
 /** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
 class Entry implements Server {
-  readonly #options: DirectoryOptions;
+  readonly listing: DirectoryListing;
+  readonly #host: DirectoryHost;
+  readonly #redactor: Pick<Redactor, "cleaned">;
   #opening: Promise<Server> | undefined;
   #server: Server | undefined;
 
-  constructor(listing: Listing, options: DirectoryOptions) {
-    this.#options = options;
+  constructor(
+    listing: DirectoryListing,
+    host: DirectoryHost,
+    redactor: Pick<Redactor, "cleaned">,
+  ) {
+    this.listing = listing;
+    this.#host = host;
+    this.#redactor = redactor;
     Object.assign(this, listing);
   }
 
@@ -250,23 +241,27 @@ class Entry implements Server {
   }
 
   readonly #cleaned = (error: unknown): never => {
-    throw this.#options.redactor.cleaned(error);
+    throw this.#redactor.cleaned(error);
   };
 
   async #by<T>(act: (server: Server) => Maybe<T>): Promise<T> {
     try {
       return await act(this.#server = await this.#opened());
     } catch (error) {
-      throw this.#options.redactor.cleaned(error);
+      throw this.#redactor.cleaned(error);
     }
   }
 
   #opened(): Promise<Server> {
     // What failed, for a broken lock, may be mended.
-    this.#opening ??= this.#options.open(this).catch((error) => {
+    this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
+  }
+
+  async #open(): Promise<Server> {
+    return await (await this.#host.serverOpening()).open(this.listing);
   }
 }

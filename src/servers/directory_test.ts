@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { knownDouble } from "./_server_double_test.ts";
-import type { Listing } from "./known_server.ts";
 import type { Manifest } from "./manifest.ts";
 import { CallPathStage, OracleServer } from "../app/_call_path_stage_test.ts";
 
@@ -11,7 +10,7 @@ const MINE = { mine: { type: "http", url: "https://mine.example/mcp" } };
 /** The servers of registries that were approved here: `far`, and `gone`, which nobody has now. */
 const REGISTRIES = {
   servers: () => ["far", "gone"],
-  withActions: (listed: readonly Listing[]) => listed,
+  capabilities: () => [],
   manifestOf: (name: string) => name === "far" ? FAR : undefined,
   blocked: (name: string) => name === "gone" ? "nobody has it now" : undefined,
 };
@@ -19,7 +18,7 @@ const FAR = { kind: "http", name: "far" } as Manifest;
 
 function shown(stage: CallPathStage, name: string): string {
   const { origin, kind } = stage.directory.at(name);
-  return `${origin} ${kind}`;
+  return `${origin.name} ${kind}`;
 }
 
 Deno.test("Directory has a trusted file's server in the place of a built-in, and an untrusted one's in none", async () => {
@@ -87,7 +86,7 @@ Deno.test("Directory lets a disabled name own itself, and knows the servers of r
   assert.equal(shown(stage, "far"), "registry http");
   assert.equal(stage.directory.at("far").definition, FAR);
   assert.equal(stage.directory.at("gone").blocked(), "nobody has it now");
-  assert.equal(shown(stage, "nobody"), "registry unknown");
+  assert.equal(shown(stage, "nobody"), "none unknown");
   const names = stage.directory.all().map(({ name }) => name);
   assert.deepEqual(names.sort(), ["far", "gone"], "what is not there is not listed");
 });

@@ -7,6 +7,8 @@
 import type { KnownServerOptions } from "./known_server.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Server } from "./server.ts";
+import type { ServerIdentity } from "../policy/server_identity.ts";
+import type { StartProgress } from "./client/start_progress.ts";
 import type { Upstreams } from "./client/upstreams.ts";
 import type { ModuleUse } from "./module/loader.ts";
 import type { Modules } from "./module/modules.ts";
@@ -47,6 +49,14 @@ export interface OpenOptions extends KnownServerOptions {
   readonly fetched?: () => Promise<void>;
 }
 
+/** The packages that servers are, and the identities that approvals bind to. */
+export interface ServerPackages {
+  /** Returns the identity of a server. An install can change it. */
+  identityOf(own: ServerDefinition): ServerIdentity;
+  /** Adds the identity of a server of a registry, by its definition. */
+  found(definition: ServerDefinition, identity: ServerIdentity): void;
+}
+
 /** The machine that starts programs, runs modules and reaches addresses. */
 export interface ServerMachine {
   readonly programs: StdioServers;
@@ -56,6 +66,11 @@ export interface ServerMachine {
   readonly hub: HubRouting;
   /** The connections to the cloud. */
   readonly far: Upstreams;
+  readonly packages: ServerPackages;
+  /** The progress of starts, which calls wait for. */
+  readonly starts: Pick<StartProgress, "tell">;
+  /** Aborts when PML ends. */
+  readonly closing: AbortSignal;
   /** Returns a program as it is tried out, if it is. */
   tried(server: StdioValues): StdioValues;
   /** Returns the client of the cloud. The first connection loads it. */

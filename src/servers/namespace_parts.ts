@@ -1,83 +1,53 @@
 /**
- * Puts capabilities of registries beside what else stands behind the name of their namespace.
+ * Puts capabilities of registries next to the server, or the saved capabilities, of their namespace.
  *
  * @module
  */
 
-import type { Listing } from "./known_server.ts";
-import type { Manifest } from "./manifest.ts";
 import { MODULE } from "./module/kind.ts";
+import { listingOf } from "./listing.ts";
+import type {
+  ActionListing,
+  NamespaceDefinition,
+  NamespaceListing,
+  ServerListing,
+} from "./source.ts";
 
-/** A capability of a registry, by its action. */
-export interface Action {
-  readonly action: string;
-  readonly listing: Listing;
-}
-
-/** What stands behind one name: the same object as long as each part is the same. */
-export interface Parts {
-  /** The server of this name, or what the person saved. Its tools win. */
-  readonly base: Listing | undefined;
-  readonly actions: readonly Action[];
-}
-
-/** What is known of the capabilities of registries. */
-export interface ActionsKnown {
-  /** Their whole names. */
-  readonly actions: readonly string[];
-  readonly manifestOf: (name: string) => Manifest | undefined;
-  readonly blocked: (name: string) => string | undefined;
-}
-
-/** Keeps the parts of each name as long as they are the same. */
+/** Keeps the parts of each namespace as long as they are the same. */
 export class NamespaceParts {
-  readonly #parts = new Map<string, Parts>();
+  readonly #parts = new Map<string, NamespaceDefinition>();
 
-  /** Returns a list of servers in which namespaces have their capabilities. */
-  with(listed: readonly Listing[], known: ActionsKnown): readonly Listing[] {
-    const spaces = Map.groupBy(known.actions, (name) => name.split(":", 1)[0] ?? "");
-    const made = [...spaces].map(([name, names]) => {
-      const base = listed.find((one) => one.name === name);
-      const actions = names.map((whole) => ({
-        action: whole.slice(name.length + 1),
-        listing: actionListing(whole, { ...known, name }),
-      }));
-      const before = this.#parts.get(name);
-      const definition = before !== undefined && isSame(before, { base, actions })
-        ? before
-        : { base, actions };
-      this.#parts.set(name, definition);
-      const { tells = false, origin = "registry" } = base ?? {};
-      return { ...module(name), origin, kind: "namespace", definition, tells };
-    });
+  /** Returns the servers without a namespace of their name, and all namespaces. */
+  with(
+    listed: readonly ServerListing[],
+    all: readonly ActionListing[],
+  ): readonly (ServerListing | NamespaceListing)[] {
+    if (all.length === 0) return listed;
+    const spaces = Map.groupBy(all, ({ namespace }) => namespace);
+    const made = [...spaces].map(([name, actions]) =>
+      this.#namespace(name, {
+        base: listed.find((one) => one.name === name),
+        actions,
+      })
+    );
     return [...listed.filter(({ name }) => !spaces.has(name)), ...made];
+  }
+
+  #namespace(name: string, now: NamespaceDefinition): NamespaceListing {
+    const before = this.#parts.get(name);
+    const definition = before !== undefined && isSame(before, now) ? before : now;
+    this.#parts.set(name, definition);
+    const { base, actions: [first] } = definition;
+    const { origin } = base ?? first?.listing ?? {};
+    if (origin === undefined) throw new Error(`the namespace ${name} is empty`);
+    const listing = listingOf(origin, { name, kind: MODULE.name, definition });
+    const tells = base?.tells ?? false;
+    return { ...listing, kind: "namespace", entry: "namespace", definition, tells };
   }
 }
 
-function actionListing(
-  whole: string,
-  { name, manifestOf, blocked }: ActionsKnown & { readonly name: string },
-): Listing {
-  const definition = manifestOf(whole);
-  return { ...module(name), definition, blocked: () => blocked(whole) };
-}
-
-function module(name: string): Listing {
-  return {
-    name,
-    kind: MODULE.name,
-    origin: "registry",
-    title: undefined,
-    definition: undefined,
-    settings: undefined,
-    tells: false,
-    checksArguments: false,
-    blocked: () => undefined,
-  };
-}
-
-function isSame(one: Parts, other: Parts): boolean {
-  const look = ({ base, actions }: Parts) => [
+function isSame(one: NamespaceDefinition, other: NamespaceDefinition): boolean {
+  const look = ({ base, actions }: NamespaceDefinition) => [
     base?.definition,
     base?.kind,
     ...actions.flatMap(({ action, listing }) => [action, listing.definition]),

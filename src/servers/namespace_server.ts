@@ -5,23 +5,30 @@
  * @module
  */
 
+import type { Log } from "../audit/log.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
-import { KnownServer, type KnownServerOptions, type Listing } from "./known_server.ts";
+import { KnownServer, type KnownServerOptions } from "./known_server.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
 import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Parts } from "./namespace_parts.ts";
 import { kindNamed } from "./kinds.ts";
+import type { NamespaceListing, ServerListing } from "./source.ts";
 
 /** The options of `NamespaceServer`. */
 export interface NamespaceServerOptions extends KnownServerOptions {
-  readonly parts: Parts;
-  readonly open: (listing: Listing) => Server;
-  /** Answers for what no part has. */
+  readonly listing: NamespaceListing;
+  /** Opens its parts. */
+  readonly opener: PartOpener;
+  /** The server of names that no part has. */
   readonly unknown: Server;
-  readonly tell: (message: string) => void;
+  readonly log: Pick<Log, "info">;
+}
+
+/** Opens the parts of a namespace, whose runtimes are loaded. */
+export interface PartOpener {
+  openPart(listing: ServerListing): Server;
 }
 
 /** Passes each request on to the part that it is for. */
@@ -81,14 +88,14 @@ export class NamespaceServer extends KnownServer {
 
   /** Returns the items of all parts that may run. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
-    const { base, actions } = this.#options.parts;
+    const { base, actions } = this.#options.listing.definition;
     const own = base?.blocked() === undefined ? await this.#base?.list(list) ?? [] : [];
     if (list !== "tools") return own;
     const names = new Set(own.map(({ name }) => name));
     const more = await Promise.all(actions.map(async ({ action, listing }) => {
       if (names.has(action)) this.#tell(action);
       if (names.has(action) || listing.blocked() !== undefined) return [];
-      const all = await this.#options.open(listing).list(list).catch(() => []);
+      const all = await this.#options.opener.openPart(listing).list(list).catch(() => []);
       // The module of one entry is no other entry.
       // guard: registry-action
       return all.filter(({ name }) => name === action);
@@ -125,16 +132,14 @@ export class NamespaceServer extends KnownServer {
   #tell(action: string): void {
     if (this.#told.has(action)) return;
     this.#told.add(action);
-    const { tell, parts } = this.#options;
-    const what = parts.base && kindNamed(parts.base.kind)?.isSaved
-      ? "what you saved"
-      : "the server's own tool";
-    tell(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
+    const { log, listing: { definition: { base } } } = this.#options;
+    const what = base && kindNamed(base.kind)?.isSaved ? "what you saved" : "the server's own tool";
+    log.info(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
   }
 
   get #base(): Server | undefined {
-    const { parts: { base }, open } = this.#options;
-    return base && open(base);
+    const { listing: { definition: { base } }, opener } = this.#options;
+    return base && opener.openPart(base);
   }
 
   async #for({ id, method }: Pick<Call, "id" | "method">): Promise<Server> {
@@ -143,13 +148,13 @@ export class NamespaceServer extends KnownServer {
   }
 
   async #of(tool: string): Promise<Server> {
-    const { parts: { base, actions }, open, unknown } = this.#options;
+    const { listing: { definition: { base, actions } }, opener, unknown } = this.#options;
     const action = actions.find((each) => each.action === tool);
-    if (base === undefined) return action === undefined ? unknown : open(action.listing);
-    const server = open(base);
+    if (base === undefined) return action === undefined ? unknown : opener.openPart(action.listing);
+    const server = opener.openPart(base);
     if (action === undefined) return server;
     // A server that has the tool wins; what may not run now has none.
     const own = base.blocked() === undefined ? await server.list("tools").catch(() => []) : [];
-    return own.some(({ name }) => name === tool) ? server : open(action.listing);
+    return own.some(({ name }) => name === tool) ? server : opener.openPart(action.listing);
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { ServerPackages } from "./host.ts";
 import type { ProgramDefinition, ServerDefinition } from "./kind.ts";
 import { moduleOf, programOf, programsOf } from "./kinds.ts";
 import type { Check } from "../core/check.ts";
@@ -18,7 +19,7 @@ import type { InstalledPackage } from "./stdio/install/installs.ts";
 import type { PackagePins } from "./stdio/stdio_servers.ts";
 
 /** Knows what is installed for a definition, and holds it to what is pinned. */
-export class Packages implements PackagePins {
+export class Packages implements PackagePins, ServerPackages {
   readonly #policy: Policy;
   readonly #pins: Pins;
   /** What registries' servers are pinned by, by what defines them here. */

@@ -11,8 +11,21 @@ import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
 
-/** Where a server comes from: PML itself, a file of the person, a registry, or the hub's list. */
-export type Origin = "builtin" | "private" | "registry" | "cloud";
+/** The traits of the source of a server. Lists and calls use them in place of its name. */
+export interface Origin {
+  /** The name in lists and messages: `builtin`, `private`, `registry` or `cloud`. */
+  readonly name: string;
+  /**
+   * Whether its servers are part of PML. PML's own words describe them then, they need no key, and
+   * their lists never change while it runs.
+   */
+  readonly isShipped: boolean;
+  /**
+   * Whether its servers are fetched: each may be changed or gone at any time, and works without a
+   * network only after it was listed once.
+   */
+  readonly isFetched: boolean;
+}
 
 /** A server. The same object stands for it until the configuration is read again. */
 export interface Server {

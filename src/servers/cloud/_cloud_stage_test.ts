@@ -94,7 +94,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     warn: () => {},
   });
   const serverOf = (name: string) => {
-    const known = knownDouble(name, { origin: "registry", kind: "cloud" });
+    const known = knownDouble(name, { kind: "cloud" });
     return new CloudServer({ ...known, cloud, hub, upstreams, entry: entryOf(name) });
   };
   const always = {

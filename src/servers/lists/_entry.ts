@@ -9,7 +9,7 @@ import { quoted } from "../../core/json.ts";
 import type { ListItem, ListName } from "../../protocol/lists.ts";
 import type { Server } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
-import type { RejectedTool } from "../../search/catalog.ts";
+import type { CatalogServer, RejectedTool } from "../../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */
 const REJECTED_MAX = 5;
@@ -75,6 +75,11 @@ export function newEntry(source: Server): Entry {
   };
 }
 
+/** Returns a server as the catalog shows it. */
+export function catalogServerOf({ name, title, origin }: Server): CatalogServer {
+  return { name, origin: origin.name, isShipped: origin.isShipped, ...title && { title } };
+}
+
 /** Tells whether clients may have been given a list without what this server has now. */
 export function isAsked({ lists, failures }: Entry, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
@@ -100,7 +105,7 @@ export function stateOf(entry: Entry): ServerState {
   return {
     name: source.name,
     kind: source.kind,
-    origin: source.origin,
+    origin: source.origin.name,
     state: source.blocked() === undefined ? trouble : "blocked",
     why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
     tools: (tools?.length ?? 0) - rejected.length - entry.left,

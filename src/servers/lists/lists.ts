@@ -18,7 +18,7 @@ import {
 import type { Server } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Catalog } from "../../search/catalog.ts";
-import { type Entry, isAsked, newEntry } from "./_entry.ts";
+import { catalogServerOf, type Entry, isAsked, newEntry } from "./_entry.ts";
 import { ListChanges } from "./_list_changes.ts";
 
 /** How many servers a message names whose list is missing. */
@@ -245,7 +245,7 @@ export class Lists implements Disposable {
     const entry = this.#entries.get(server);
     if (entry === undefined || entry.isOutdated || entry.renewing !== undefined) return false;
     const { source } = entry;
-    return (source.tells || source.origin === "builtin") && this.#isKnown(entry, "tools") &&
+    return (source.tells || source.origin.isShipped) && this.#isKnown(entry, "tools") &&
       source.blocked() === undefined;
   }
 
@@ -383,7 +383,10 @@ export class Lists implements Disposable {
       ...unusable,
     ]);
     const { catalog } = this.#options;
-    entry.rejected = catalog.set(source, kept.map(ownOf), { changes: all, unapproved });
+    entry.rejected = catalog.set(catalogServerOf(source), kept.map(ownOf), {
+      changes: all,
+      unapproved,
+    });
     entry.left = tools.length - kept.length;
     entry.unmet = unmet;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);

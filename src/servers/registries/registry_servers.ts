@@ -9,7 +9,6 @@ import { memberOf, quoted } from "../../core/json.ts";
 import type { Log } from "../../audit/log.ts";
 import type { Redactor } from "../../audit/redact.ts";
 import type { Keys } from "../../config/keys.ts";
-import type { Listing } from "../known_server.ts";
 import type { Manifest } from "../manifest.ts";
 import { isOwnPin, type ServerIdentity, type Unapproved } from "../../policy/server_identity.ts";
 import { definitionLines } from "../../policy/definition_texts.ts";
@@ -22,7 +21,7 @@ import { entryName, fqdnOf } from "../../registry/fqdn.ts";
 import type { Found } from "../../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./registry_entry.ts";
 import { codeManifest } from "../kinds.ts";
-import { NamespaceParts } from "../namespace_parts.ts";
+import type { ApprovedServers, LookupOptions, RegistryNames } from "../source.ts";
 import { OnOffer } from "./registry_offers.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
 
@@ -36,19 +35,8 @@ export interface RegistryServersOptions {
   readonly redactor: Redactor;
 }
 
-/** What is known of a name before it is looked up. */
-export interface Beforehand {
-  readonly signal: AbortSignal;
-  /** Whether the person allowed its first use beforehand. */
-  readonly isAllowed: boolean;
-  /** Whether the person said this name, or PML itself. */
-  readonly isNamed: boolean;
-  /** The tool that is called, whose texts the question shows. */
-  readonly tool?: string;
-}
-
 /** The servers of registries in this workspace. */
-export class RegistryServers implements Disposable {
+export class RegistryServers implements ApprovedServers, RegistryNames, Disposable {
   /** What the registries offer. */
   readonly offers: OnOffer;
   /** Looks servers up. */
@@ -62,7 +50,6 @@ export class RegistryServers implements Disposable {
   readonly #approved = new Set<string>();
   /** The names that were told to be hidden by the person's own. */
   readonly #hidden = new Set<string>();
-  readonly #parts = new NamespaceParts();
 
   /** Takes what holds; nothing is asked of any registry yet. */
   constructor(options: RegistryServersOptions) {
@@ -124,13 +111,9 @@ export class RegistryServers implements Disposable {
     return this.names().filter((name) => !name.includes(":"));
   }
 
-  /** Returns a list of servers in which namespaces have their capabilities. */
-  withActions(listed: readonly Listing[]): readonly Listing[] {
-    return this.#parts.with(listed, {
-      actions: this.names().filter((name) => name.includes(":")),
-      manifestOf: (name) => this.manifestOf(name),
-      blocked: (name) => this.blocked(name),
-    });
+  /** The names of the capabilities among them. */
+  capabilities(): readonly string[] {
+    return this.names().filter((name) => name.includes(":"));
   }
 
   /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
@@ -180,7 +163,7 @@ export class RegistryServers implements Disposable {
    */
   async unapproved(
     name: string,
-    { signal, isAllowed, isNamed, tool }: Beforehand,
+    { signal, isAllowed, isNamed, tool }: LookupOptions,
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
     const { home } = await this.#options.pins.state();

@@ -1,0 +1,35 @@
+/**
+ * Finds the code of servers that ship with PML.
+ *
+ * @module
+ */
+
+import type { ModuleUse } from "../module/loader.ts";
+import type { ModuleSource } from "../module/module_files.ts";
+import type { Policy } from "../../policy/policy.ts";
+import type { FoundServer, ServerListing, SourceFinder } from "../source.ts";
+import { NothingToApprove } from "./nothing_to_approve.ts";
+
+/** Finds the code of built-ins. */
+export class BuiltinFinder implements SourceFinder {
+  readonly #modules: ReadonlyMap<string, ModuleSource>;
+  readonly #policy: Policy;
+  readonly #approval = new NothingToApprove("a module that ships with PML, in the sandbox");
+
+  /** Takes the modules, and the policy, which has the grants. */
+  constructor(modules: ReadonlyMap<string, ModuleSource>, policy: Policy) {
+    this.#modules = modules;
+    this.#policy = policy;
+  }
+
+  /** Returns a built-in. */
+  find({ name, kind }: ServerListing): FoundServer {
+    return { approval: this.#approval, kind, use: () => this.#use(name) };
+  }
+
+  #use(name: string): ModuleUse {
+    const source = this.#modules.get(name);
+    if (source === undefined) throw new Error(`no built-in is called ${name}`);
+    return { source, approved: undefined, grants: this.#policy.now.config.grants[name] };
+  }
+}

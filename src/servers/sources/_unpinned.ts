@@ -1,0 +1,62 @@
+/**
+ * Compares a server and the tool of a call with their pins.
+ *
+ * @module
+ */
+
+import { instructionsIn } from "../../protocol/lists.ts";
+import type { ResolvedCall } from "../server.ts";
+import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
+import { splitToolId } from "../../core/tool_id.ts";
+import type { Pins } from "../../policy/pins.ts";
+import { kindOf } from "../kinds.ts";
+
+/** Stands for the hash of a module that is not approved: no code has it. */
+export const NO_CODE = "no code";
+
+/** Returns the differences of a server or a tool from the pinned one. */
+export async function unpinned(
+  call: ResolvedCall,
+  { pins, identity }: { readonly pins: Pins; readonly identity: () => ServerIdentity },
+): Promise<Unapproved | undefined> {
+  const { id, method } = call;
+  await pins.state();
+  const before = identity();
+  const first = await pins.unapproved(before);
+  const isKnown = method !== undefined || pins.hasCode(before, splitToolId(id).tool);
+  // guard: definition-of-unapproved
+  if (first !== undefined || isKnown) return first;
+  try {
+    const definition = await call.definition();
+    // It may have been installed for that, and so be known by its version now.
+    const tool = await pins.unapprovedTool(identity(), definition);
+    // Modules have no instructions.
+    if (kindOf(identity().pinned).isSandboxed) return tool;
+    const all = await call.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    const own = instructionsIn(all);
+    const instructions = own && await pins.unapprovedTool(identity(), own);
+    return instructions === undefined ? tool : withInstructions(instructions, tool);
+  } catch (error) {
+    // The installed package is another one.
+    const late = await pins.unapproved(identity());
+    if (late === undefined) throw error;
+    return late;
+  }
+}
+
+/** Puts changed instructions of a server into the question about a tool. */
+function withInstructions(
+  { code, facts, accept }: Unapproved,
+  tool: Unapproved | undefined,
+): Unapproved {
+  if (tool === undefined) return { code, facts, accept };
+  return {
+    ...tool,
+    facts: [...tool.facts, ...facts],
+    accept: async () => {
+      await tool.accept();
+      await accept();
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * The capabilities that the user saved, by their namespaces.
+ *
+ * @module
+ */
+
+import type { Approval } from "../known_server.ts";
+import { CAPABILITY } from "../capability/kind.ts";
+import { listingOf } from "../listing.ts";
+import type {
+  FoundServer,
+  ServerListing,
+  ServerSource,
+  SourceFinder,
+  SourceHost,
+  SourceServices,
+} from "../source.ts";
+
+/** Lists the namespaces of saved capabilities. */
+export class CapabilitySource implements ServerSource {
+  readonly name = "private";
+  readonly isShipped = false;
+  readonly isFetched = false;
+  readonly #host: SourceHost;
+
+  /** Takes the saved capabilities. */
+  constructor(host: SourceHost) {
+    this.#host = host;
+  }
+
+  /** Returns a server for each namespace. */
+  list(): readonly ServerListing[] {
+    return [...this.#host.savedCapabilities?.namespaces ?? []].map(([name, definition]) =>
+      listingOf(this, { name, kind: CAPABILITY.name, definition })
+    );
+  }
+
+  /** Loads the approval, which asks registries about a name that is not saved. */
+  async finder(services: SourceServices): Promise<SourceFinder> {
+    const { NamespaceApproval } = await import("./name_approval.ts");
+    return new CapabilityFinder(new NamespaceApproval(services));
+  }
+}
+
+/** Finds the approval of saved capabilities. */
+class CapabilityFinder implements SourceFinder {
+  readonly #approval: Approval;
+
+  constructor(approval: Approval) {
+    this.#approval = approval;
+  }
+
+  find({ kind }: ServerListing): FoundServer {
+    return { approval: this.#approval, kind };
+  }
+}

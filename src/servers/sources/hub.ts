@@ -1,0 +1,26 @@
+/**
+ * The servers that the cloud runs by the lists of PML and of the hub.
+ *
+ * @module
+ */
+
+import type { ServerListing, ServerSource, SourceFinder, SourceServices } from "../source.ts";
+
+/** Finds names that no other source lists. */
+export class HubSource implements ServerSource {
+  readonly name = "cloud";
+  readonly isShipped = false;
+  readonly isFetched = false;
+  readonly findsUnlisted = true;
+
+  /** Returns nothing: a name of the cloud is found when it is called. */
+  list(): readonly ServerListing[] {
+    return [];
+  }
+
+  /** Loads the finder. */
+  async finder(services: SourceServices): Promise<SourceFinder> {
+    const { HubFinder } = await import("./_hub_finder.ts");
+    return new HubFinder(services);
+  }
+}

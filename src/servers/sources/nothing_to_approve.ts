@@ -1,0 +1,35 @@
+/**
+ * The approval of servers about which the user is asked nothing.
+ *
+ * @module
+ */
+
+import type { Approval } from "../known_server.ts";
+import type { Maybe } from "../../core/maybe.ts";
+import type { ResolvedCall } from "../server.ts";
+import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
+
+/** Asks nothing. */
+export class NothingToApprove implements Approval {
+  readonly #text: string;
+
+  /** Takes the line that describes the server. */
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Returns the description. */
+  text(): string {
+    return this.#text;
+  }
+
+  /** Returns undefined: no approval binds to it. */
+  identity(): Promise<ServerIdentity | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Returns undefined. */
+  unapproved(_call: ResolvedCall): Maybe<Unapproved | undefined> {
+    return undefined;
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * The servers and capabilities of registries that the user approved in this workspace.
+ *
+ * @module
+ */
+
+import { MODULE } from "../module/kind.ts";
+import { listingOf } from "../listing.ts";
+import type {
+  ActionListing,
+  ServerListing,
+  ServerSource,
+  SourceFinder,
+  SourceHost,
+  SourceServices,
+} from "../source.ts";
+
+/** Lists approved servers of registries, also those that are different ones by now. */
+export class RegistrySource implements ServerSource {
+  readonly name = "registry";
+  readonly isShipped = false;
+  readonly isFetched = true;
+  readonly #host: SourceHost;
+
+  /** Takes the approved servers. */
+  constructor(host: SourceHost) {
+    this.#host = host;
+  }
+
+  /** Returns the approved servers. */
+  list(): readonly ServerListing[] {
+    const { registryServers: approved } = this.#host;
+    return (approved?.servers() ?? []).map((name) => {
+      const definition = approved?.manifestOf(name);
+      const { kind } = definition ?? { kind: MODULE.name };
+      const listing = listingOf(this, { name, kind, definition });
+      return { ...listing, blocked: () => approved?.blocked(name) };
+    });
+  }
+
+  /** Returns the approved capabilities. */
+  actions(): readonly ActionListing[] {
+    const { registryServers: approved } = this.#host;
+    return (approved?.capabilities() ?? []).map((whole) => {
+      const [namespace = "", action = ""] = whole.split(/:(.*)/s);
+      const definition = approved?.manifestOf(whole);
+      const listing = listingOf(this, { name: namespace, kind: MODULE.name, definition });
+      return {
+        namespace,
+        action,
+        listing: { ...listing, blocked: () => approved?.blocked(whole) },
+      };
+    });
+  }
+
+  /** Loads the servers of registries. */
+  async finder(services: SourceServices): Promise<SourceFinder> {
+    const [{ RegistryFinder }, names] = await Promise.all([
+      import("./_registry_finder.ts"),
+      services.registries(),
+    ]);
+    return new RegistryFinder(services, names);
+  }
+}
