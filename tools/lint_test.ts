@@ -58,6 +58,26 @@ Deno.test("kinds forbids comparisons with the names of server kinds outside src/
   }
 });
 
+Deno.test("kinds forbids comparisons with the names of sources outside src/servers/", () => {
+  const offences = [
+    `export const a = server.origin === "builtin";`,
+    `export const a = server.origin.name !== "registry";`,
+    `export const a = ["private", "x"].includes(pin?.source);`,
+    `switch (origin) { case "cloud": break; }`,
+    `export const a = listing.kind === "unknown";`,
+  ];
+  const innocent = `export const a = source.kind === "builtin" || rule.source === "defaults";`;
+  for (const offence of offences) {
+    assertOffence("src/app/a.ts", /comparison with the (source|server kind)/, {
+      offence,
+      innocent,
+    });
+    for (const file of ["src/servers/sources/a.ts", "src/app/a_test.ts", "tools/a.ts"]) {
+      assert.deepEqual(lint(file, offence), [], file);
+    }
+  }
+});
+
 Deno.test("only tests may import the SDK", () => {
   const offence = `import type { Server } from "@modelcontextprotocol/server";`;
   assertOffence("src/transport/a.ts", /cannot import "@modelcontextprotocol/, {

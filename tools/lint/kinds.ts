@@ -1,59 +1,90 @@
 /**
- * Forbids comparisons with the names of server kinds outside `src/servers/`.
+ * Forbids comparisons with the names of server kinds and of sources of servers outside
+ * `src/servers/`.
  *
  * @module
  */
 
+import { OWN_SOURCE } from "../../src/policy/server_identity.ts";
 import { KINDS } from "../../src/servers/kinds.ts";
+import type { SourceHost } from "../../src/servers/source.ts";
+import { SOURCES } from "../../src/servers/sources.ts";
 import { placeOf } from "./place.ts";
 
-const NAMES: ReadonlySet<unknown> = new Set(KINDS.map(({ name }) => name));
 const SERVERS = "src/servers/";
-const HINT = "Ask the kind: a trait, or one of the functions of src/servers/kinds.ts";
-/** The names of values that may contain the name of a kind. */
-const OF_KIND = /^(?:kind|type)$|(?:Kind|Type)$/;
+/** A constructor of a source only keeps its host. */
+const NO_HOST = {} as SourceHost;
 
-/** Reports `own.kind === "stdio"` and the like, in PML and in the hub. */
+/** A table, and the values that may contain names of it. */
+interface NameTable {
+  readonly title: string;
+  readonly names: ReadonlySet<unknown>;
+  /** The names of values. */
+  readonly values: RegExp;
+  readonly hint: string;
+}
+
+const TABLES: readonly NameTable[] = [
+  {
+    title: "server kind",
+    // The others are what lists show as the kind of entries that have none.
+    names: new Set([...KINDS.map(({ name }) => name), "namespace", "unknown", "disabled"]),
+    values: /^(?:kind|type)$|(?:Kind|Type)$/,
+    hint: "Ask the kind: a trait, or one of the functions of src/servers/kinds.ts",
+  },
+  {
+    title: "source of servers",
+    names: new Set([...SOURCES.map((Source) => new Source(NO_HOST).name), OWN_SOURCE]),
+    values: /^(?:origin|source)$|(?:Origin|Source)$/,
+    hint: "Use a trait of `Origin` (src/servers/server.ts), or isOwnPin() for a pin",
+  },
+];
+
+/** Reports `own.kind === "stdio"`, `server.origin.name === "builtin"` and the like, also in the hub. */
 export const kinds: Deno.lint.Rule = {
   create(context) {
     const place = placeOf(context.filename);
     if (!place.inSource || place.isTest || place.path.startsWith(SERVERS)) return {};
-    const report = (node: Deno.lint.Node, name: unknown) => {
-      const message = `A comparison with the server kind "${name}" outside ${SERVERS}`;
-      context.report({ node, message, hint: HINT });
+    const compare = (name: Deno.lint.Node | null, value: Deno.lint.Node | undefined) => {
+      const table = TABLES.find((one) => isNameIn(one, name) && isValueOf(one, value));
+      if (table === undefined || !isText(name)) return;
+      const message = `A comparison with the ${table.title} "${name.value}" outside ${SERVERS}`;
+      context.report({ node: name, message, hint: table.hint });
     };
     return {
       BinaryExpression(node) {
         if (!/^[!=]==?$/.test(node.operator)) return;
-        for (const [one, other] of [[node.left, node.right], [node.right, node.left]] as const) {
-          if (isKindName(one) && isOfKind(other)) report(node, one.value);
-        }
+        compare(node.left, node.right);
+        compare(node.right, node.left);
       },
       SwitchStatement(node) {
-        if (!isOfKind(node.discriminant)) return;
-        for (const { test } of node.cases) {
-          if (test !== null && isKindName(test)) report(test, test.value);
-        }
+        for (const { test } of node.cases) compare(test, node.discriminant);
       },
       CallExpression(node) {
         const { callee, arguments: [value] } = node;
         if (callee.type !== "MemberExpression" || nameOf(callee) !== "includes") return;
-        if (callee.object.type !== "ArrayExpression" || !isOfKind(value)) return;
-        const found = callee.object.elements.find((one) => isKindName(one));
-        if (found !== undefined) report(node, (found as Deno.lint.StringLiteral).value);
+        if (callee.object.type !== "ArrayExpression") return;
+        for (const element of callee.object.elements) compare(element, value);
       },
     };
   },
 };
 
-function isKindName(node: Deno.lint.Node | null): node is Deno.lint.StringLiteral {
-  return node?.type === "Literal" && NAMES.has(node.value);
+function isText(node: Deno.lint.Node | null): node is Deno.lint.StringLiteral {
+  return node?.type === "Literal" && typeof node.value === "string";
 }
 
-/** Returns whether a value is named as one that contains the name of a kind. */
-function isOfKind(node: Deno.lint.Node | undefined): boolean {
-  if (node?.type === "ChainExpression") return isOfKind(node.expression);
-  return node !== undefined && OF_KIND.test(nameOf(node));
+function isNameIn({ names }: NameTable, node: Deno.lint.Node | null): boolean {
+  return isText(node) && names.has(node.value);
+}
+
+/** Returns whether a value, or the object whose `name` it is, may contain a name of a table. */
+function isValueOf(table: NameTable, node: Deno.lint.Node | undefined): boolean {
+  if (node === undefined) return false;
+  if (node.type === "ChainExpression") return isValueOf(table, node.expression);
+  const name = nameOf(node);
+  if (name === "name" && node.type === "MemberExpression") return isValueOf(table, node.object);
+  return table.values.test(name);
 }
 
 /** Returns the last name of `a.b.c`; empty for other expressions. */
