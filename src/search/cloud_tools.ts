@@ -14,10 +14,10 @@ const NAME = "pml";
 /** The definitions of a hub (`hub/src/mcp/mcp.ts`). The hub checks the arguments. */
 const TOOLS: readonly ToolDefinition[] = [
   tool("search_tools", "Find tools of the servers that this hub offers", {
-    query: "A few words of what it should do",
+    query: "A few words that describe the tool",
   }),
   tool("search_capabilities", "Find capabilities (namespace:action) that this hub offers", {
-    query: "A few words of what it should do",
+    query: "A few words that describe the tool",
   }),
   tool(
     "related",
