@@ -19,12 +19,20 @@ export interface JsonObject {
 /** Returns whether a value is an object, and neither null, nor an array, nor an exact number. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) &&
-    !isExactNumber(value);
+    !("rawJSON" in value && isExactNumber(value));
 }
+
+/** Returns whether an object has a member of one of these names. */
+export function hasAny(object: object, names: readonly string[]): boolean {
+  for (const name of names) if (name in object) return true;
+  return false;
+}
+
+const EMPTY: JsonObject = Object.freeze({});
 
 /** Returns a value of parsed JSON if it is an object, and an empty object otherwise. */
 export function objectOf(value: unknown): JsonObject {
-  return isObject(value) ? value as JsonObject : {};
+  return isObject(value) ? value as JsonObject : EMPTY;
 }
 
 /** Returns a value if it is a string, and an empty string otherwise. */

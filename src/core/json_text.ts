@@ -106,7 +106,8 @@ export const textOfItems: (items: readonly unknown[]) => string = memoized(
  * `splitlines`). Nothing is parsed, so that all numbers stay exact.
  */
 export function inOneLine(json: string): string {
-  return LINE_ENDS.some((end) => json.includes(end)) ? json.replace(LINE_END, withoutEnd) : json;
+  for (const end of LINE_ENDS) if (json.includes(end)) return json.replace(LINE_END, withoutEnd);
+  return json;
 }
 
 function withoutEnd(end: string): string {

@@ -16,7 +16,7 @@ const BACKSLASH = 92;
 /** Parses a JSON text. Throws as `JSON.parse` does. */
 export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   let mark = "";
-  const names = new Map<string, string>();
+  let names: Map<string, string> | undefined;
   let marked = "";
   let from = 0;
   // A text that is no JSON is still none with other names, so `JSON.parse` throws below.
@@ -33,13 +33,14 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
     if (!COLON.test(text)) continue;
     const start = text.lastIndexOf('"', escape);
     mark ||= crypto.randomUUID();
+    names ??= new Map();
     const other = `${mark}${names.size}`;
     names.set(other, JSON.parse(text.slice(start, at)));
     marked += text.slice(from, start + 1) + other;
     from = end;
   }
   const value = JSON.parse(marked + text.slice(from));
-  if (from > 0) rename(value, names);
+  if (names !== undefined) rename(value, names);
   return value;
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { hasAny, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { Client } from "./_clients.ts";
 
@@ -28,7 +28,7 @@ export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
   const isPlain = Array.isArray(content) &&
     content.every((block) => objectOf(block).type === "text");
   // Most results are texts, which every revision takes. They stay the objects that they are.
-  if (isPlain && !NEWER.some((name) => name in result)) return result;
+  if (isPlain && !hasAny(result, NEWER)) return result;
   const { structuredContent, ttlMs: _, cacheScope: __, ...rest } = result;
   const older = (block: Json) => olderBlock(block, revision);
   if (Array.isArray(messages)) {

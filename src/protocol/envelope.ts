@@ -6,7 +6,7 @@
  */
 
 import { numberOf } from "../core/exact_number.ts";
-import { isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, setMember, hasAny } from "../core/json.ts";
 import { LEVELS } from "./levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { type Era, isDefined, STATELESS_REVISIONS } from "./revisions.ts";
@@ -40,7 +40,7 @@ export function eraOf(params: JsonObject): Era | undefined {
   if (_meta === undefined) return "legacy";
   if (!isObject(_meta)) return undefined;
   const meta = objectOf(_meta);
-  if (!RESERVED.some((key) => key in meta)) return "legacy";
+  if (!hasAny(meta, RESERVED)) return "legacy";
   return isPlain(meta) ? "modern" : undefined;
 }
 
@@ -65,7 +65,7 @@ export function lift(params: JsonObject): Lifted {
   };
   if (rest._meta === undefined) return { params: rest, ...retry };
   const meta = objectOf(rest._meta);
-  if (!RESERVED.some((key) => key in meta)) return { params: rest, ...retry };
+  if (!hasAny(meta, RESERVED)) return { params: rest, ...retry };
   const own: Record<string, Json> = {};
   const envelope: Record<string, Json> = {};
   for (const [key, value] of Object.entries(meta)) {

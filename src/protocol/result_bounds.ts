@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, listOf, objectOf } from "../core/json.ts";
+import { isObject, listOf, objectOf, hasAny } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 
 /**
@@ -42,7 +42,7 @@ export function checkBlocks(
 
 /** Returns whether a block has none of the members whose size is checked. */
 function isPlain(block: unknown): boolean {
-  return isObject(block) && !CHECKED.some((name) => name in block);
+  return isObject(block) && !hasAny(block, CHECKED);
 }
 
 function checkSize(

@@ -18,10 +18,9 @@ export function whyUntrusted(
   { now }: Pick<Policy, "now">,
 ): string | undefined {
   const { config: { trusted, workspace }, loaded: { person } } = now;
+  if (trusted || !person.servers.includes(own)) return undefined;
   const program = programOf(own);
-  const isWaiting = !trusted && program !== undefined && person.servers.includes(own) &&
-    runsWorkspaceFiles(program);
-  return isWaiting
+  return program !== undefined && runsWorkspaceFiles(program)
     ? `it runs files of the workspace ${quoted(workspace, 400)}, which is not trusted`
     : undefined;
 }
