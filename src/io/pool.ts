@@ -84,6 +84,11 @@ const CLOCK: Clock = {
   },
 };
 
+/** A running thing in use. Dispose it once for each `hold()`. */
+export interface Held<T> extends Disposable {
+  readonly living: T;
+}
+
 interface Slot<T extends Living> {
   readonly key: string;
   readonly version: string | undefined;
@@ -98,6 +103,8 @@ interface Slot<T extends Living> {
   /** Cancels that timer. */
   stay: () => void;
   living: T | undefined;
+  /** What each `hold()` returns. */
+  held: Held<T> | undefined;
   /** Whether a use has succeeded. */
   good: boolean;
 }
@@ -145,11 +152,12 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   /** Begins a use of a running thing; undefined if there is none. The use ends when it is disposed. */
-  hold(key: string, version?: string): (Disposable & { readonly living: T }) | undefined {
+  hold(key: string, version?: string): Held<T> | undefined {
     const slot = this.#running(key, version);
-    if (slot?.living === undefined) return undefined;
+    const living = slot?.living;
+    if (slot === undefined || living === undefined) return undefined;
     slot.users++;
-    return { living: slot.living, [Symbol.dispose]: () => this.#release(slot) };
+    return slot.held ??= { living, [Symbol.dispose]: () => this.#release(slot) };
   }
 
   #running(key: string, version: string | undefined): Slot<T> | undefined {
@@ -203,6 +211,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
       wakes: Infinity,
       stay: () => {},
       living: undefined,
+      held: undefined,
       good: false,
     };
     this.#slots.set(key, slot);

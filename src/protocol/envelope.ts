@@ -6,7 +6,7 @@
  */
 
 import { numberOf } from "../core/exact_number.ts";
-import { isObject, type Json, type JsonObject, objectOf, setMember, hasAny } from "../core/json.ts";
+import { hasAny, isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "./levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { type Era, isDefined, STATELESS_REVISIONS } from "./revisions.ts";

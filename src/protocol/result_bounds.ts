@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, listOf, objectOf, hasAny } from "../core/json.ts";
+import { hasAny, isObject, listOf, objectOf } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 
 /**

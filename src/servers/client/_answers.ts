@@ -6,7 +6,7 @@
 
 import { textResult, type ToolResult } from "../../protocol/call.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../../core/errors.ts";
-import { defined, isObject, type JsonObject, objectOf, quoted } from "../../core/json.ts";
+import { defined, hasAny, isObject, quoted } from "../../core/json.ts";
 import { type ListName, LISTS } from "../../protocol/lists.ts";
 import { remarkOf } from "../../protocol/output.ts";
 import { checkBlocks } from "../../protocol/result_bounds.ts";
@@ -39,11 +39,9 @@ const RAN: Partial<Record<ErrorCode, string>> = {
 const ofErrors = new WeakSet<object>();
 
 /** The options of `resultOf`. */
-export interface ResultOptions extends Omit<ReadableOptions, "extensions"> {
+export interface ResultOptions extends ReadableOptions {
   /** The name of the server. */
   readonly name: string;
-  /** Returns the capabilities of the client. */
-  readonly able: () => JsonObject | undefined;
 }
 
 /**
@@ -61,18 +59,18 @@ export function resultOf(received: unknown, options: ResultOptions): ToolResult 
 }
 
 function ownResult(received: unknown, options: ResultOptions): ToolResult {
-  const { name, method, able } = options;
+  const { name, method } = options;
   const isTool = method === "tools/call";
   const answer = isObject(received) ? cleaned(received) : received;
-  const what = `what ${quoted(name)} answered`;
+  // Names of servers have no character that would have to be escaped.
+  const what = `what "${name}" answered`;
   if (isObject(answer)) {
     checkBlocks(what, answer);
-    checkBlocks(what, objectOf(answer.result));
+    if (isObject(answer.result)) checkBlocks(what, answer.result);
   } else checkBlocks(what, { content: answer });
-  const extensions = () => Object.keys(objectOf(able()?.extensions));
-  const result = readableResult(answer, { ...options, extensions });
+  const result = readableResult(answer, options);
   if (result === undefined) throw unusable(name, "its answer is not a valid result");
-  const isOwn = Array.isArray(result.content) && !OF_PML.some((name) => name in result);
+  const isOwn = Array.isArray(result.content) && !hasAny(result, OF_PML);
   if (isTool && isOwn) return withTagRemark(result as unknown as ToolResult); // corrected above
   const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
   // The gateway checks and rewords the requests of a task before a client gets them.

@@ -6,7 +6,7 @@
  */
 
 import type { ListItem } from "../../protocol/lists.ts";
-import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
+import { FRESH_MS, type ListOwner } from "./_server_lists.ts";
 import type { Connection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { ListedTools } from "./_server_lists.ts";
@@ -16,18 +16,20 @@ const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */
 export function isListed(
-  { listed, tells, lostAt }: Pick<Connection, "listed" | "tells" | "lostAt">,
-  { isRemote = false, owner, lists }: Pick<UpstreamServer, "isRemote"> & {
+  connection: Pick<Connection, "listed" | "tells" | "lostAt">,
+  { isRemote = false, owner, tools }: Pick<UpstreamServer, "isRemote"> & {
     readonly owner: ListOwner;
-    readonly lists: Pick<ServerLists, "known">;
+    /** The cached tools. */
+    readonly tools: readonly ListItem[];
   },
 ): boolean {
-  const last = listed.get(owner);
-  if (last === undefined || lists.known(owner, "tools") !== last.tools) return false;
+  const last = connection.listed.get(owner);
+  if (last === undefined || tools !== last.tools) return false;
   // A program on a pipe is the same as long as the pipe is open.
   if (!isRemote) return true;
   // A server that could not be reached may have been started again.
-  return last.at > lostAt && performance.now() - last.at <= longestOf(last, tells);
+  return last.at > connection.lostAt &&
+    performance.now() - last.at <= longestOf(last, connection.tells);
 }
 
 /** Returns for how long a list from a server over HTTP counts as current, in milliseconds. */

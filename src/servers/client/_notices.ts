@@ -81,7 +81,7 @@ export class Notices {
     if (state === undefined) return;
     tasks.update(server, state);
     try {
-      const result = resultOf(params, { name: server, method: "tasks/get", able: () => undefined });
+      const result = resultOf(params, { name: server, method: "tasks/get", extensions: () => [] });
       told.task?.(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
       onLog(server, "debug", `A notification was dropped: ${error}`);

@@ -201,7 +201,7 @@ export class ServerLists {
     const known = this.#of(owner);
     const { isOld, at, lists } = known;
     known.isOld = false;
-    const least = performance.now() - maxMs;
+    const least = maxMs === Infinity ? -Infinity : performance.now() - maxMs;
     let old: ListName[] | undefined;
     for (const name of lists.keys()) {
       const since = at.get(name);

@@ -26,15 +26,15 @@ const KEPT_MAX = 1_000;
 /** What a call of a tool has beside its params. */
 type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;
 
-/** Calls a tool. `support` is its `taskSupport`, which the revision before the newest uses. */
+/** Calls a tool. `support` returns its `taskSupport`, which the revision before the newest uses. */
 export function callTool(
   connection: Connection,
   params: JsonObject,
-  { call, support }: { readonly call: ToolCall; readonly support: unknown },
+  { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
 ): Promise<Json> {
   if (connection.isModern) return callNewest(connection, params, call);
   const wanted = call.task?.isModern === false ? call.task.wanted : undefined;
-  const isTask = connection.runsTasks && (wanted !== undefined || support === "required");
+  const isTask = connection.runsTasks && (wanted !== undefined || support() === "required");
   return isTask
     ? callAsTask(connection, params, { call, wanted })
     : connection.request(CALL, params, call);

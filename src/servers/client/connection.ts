@@ -120,6 +120,7 @@ export class Connection implements Living {
   #isLost = false;
   #isListening = false;
   #isGreeted = false;
+  #runsTasks = false;
   #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
@@ -231,7 +232,7 @@ export class Connection implements Living {
 
   /** Whether the server can run tools as tasks, in the revision before the newest. */
   get runsTasks(): boolean {
-    return runsTasks(this.#agreed.capabilities);
+    return this.#runsTasks;
   }
 
   /** The ids of the extensions that the server declared. */
@@ -364,6 +365,7 @@ export class Connection implements Living {
     });
     this.#isGreeted = true;
     const { isModern, capabilities } = agreed;
+    this.#runsTasks = runsTasks(capabilities);
     const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
     if (isModern && tells) void this.#hearChanges();
   }

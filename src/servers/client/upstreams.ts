@@ -37,6 +37,7 @@ import { Notices } from "./_notices.ts";
 import { OlderSessions } from "./_older_sessions.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
+import { openWire } from "./_open_wire.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
@@ -46,7 +47,7 @@ import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
-import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
+import { againIfLost, SessionLost } from "./wire.ts";
 
 /** The options of `Upstreams`. Functions are called at each use. */
 export interface UpstreamsOptions {
@@ -218,7 +219,8 @@ export class Upstreams implements AsyncDisposable {
     let tools = before;
     // A server that reports changes without end is compared with the last list that came.
     for (let count = 0; count < LISTS_MAX; count++) {
-      if (isListed(connection, { ...server, owner, lists })) break;
+      const { isRemote } = server;
+      if (isListed(connection, { isRemote, owner, tools: lists.known(owner, "tools") })) break;
       const read = () => this.#read(server, { connection, owner, list: "tools" });
       tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
     }
@@ -265,12 +267,10 @@ export class Upstreams implements AsyncDisposable {
       return this.#addFollower(server, call);
     }
     const owner = this.#ownerOf(server);
-    const request: ServerCall = {
-      ...{ server, call, owner, params: this.#paramsOf(server, call, owner) },
-      ...{ isCompared, tells: true, isModern: false },
-    };
+    const params = this.#paramsOf(server, call, owner);
+    const request = { server, call, owner, params, isCompared, tells: true, isModern: false };
     const use = (connection: Connection) => this.#ask(request, connection);
-    return this.#use(server, use, call.client).then((result) => this.#outcomeOf(request, result));
+    return this.#use(server, use, call.client);
   }
 
   async #addFollower({ name: server }: UpstreamServer, call: CheckedCall): Promise<Outcome> {
@@ -316,7 +316,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Sends a request on a connection, after the server has listed the tool that was checked. */
-  #ask(request: ServerCall, connection: Connection): Promise<Json> {
+  #ask(request: ServerCall, connection: Connection): Promise<Outcome> {
     const { server, call: { client, cancellation } } = request;
     if (client.isOlder !== true || !connection.mayHaveSession) {
       return this.#askOn(request, connection);
@@ -329,16 +329,16 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Sends a request in a session, if there is one, after its tool was listed on the connection. */
-  #askOn(request: ServerCall, connection: Connection, session = connection): Promise<Json> {
+  #askOn(request: ServerCall, connection: Connection, session = connection): Promise<Outcome> {
     const { server, call, owner } = request;
     request.tells = connection.tells;
     request.isModern = session.isModern;
     if (request.isCompared) {
-      const lists = this.#lists;
-      if (!isListed(connection, { ...server, owner, lists })) {
+      const tools = this.#lists.known(owner, "tools");
+      if (!isListed(connection, { isRemote: server.isRemote, owner, tools })) {
         return this.#askListed(request, connection, session);
       }
-      call.assertListed(this.#byName(lists.known(owner, "tools")).get(call.tool));
+      call.assertListed(this.#byName(tools).get(call.tool));
     }
     return this.#sent(request, session);
   }
@@ -347,19 +347,22 @@ export class Upstreams implements AsyncDisposable {
     request: ServerCall,
     connection: Connection,
     session: Connection,
-  ): Promise<Json> {
+  ): Promise<Outcome> {
     const { server, call } = request;
     const tools = await this.#listedTools(server, connection, call.cancellation.signal);
     call.assertListed(this.#byName(tools).get(call.tool));
     return await this.#sent(request, session);
   }
 
-  #sent(request: ServerCall, connection: Connection): Promise<Json> {
+  #sent(request: ServerCall, connection: Connection): Promise<Outcome> {
     const learning = connection.learnMembers(request.call);
     const sent = learning === undefined
       ? this.#send(request, connection)
       : learning.then(() => this.#send(request, connection));
-    return sent.catch((error) => this.#recovered(request, { connection, error }));
+    return sent.then(
+      (result) => this.#outcomeOf(request, result),
+      (error) => this.#recovered(request, { connection, error }),
+    );
   }
 
   #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
@@ -370,25 +373,27 @@ export class Upstreams implements AsyncDisposable {
       return Promise.resolve({});
     }
     if (call.method !== undefined) return connection.request(call.method, params, call);
-    const { execution } = this.#tool(owner, String(params.name)) ?? {};
-    return callTool(connection, params, { call, support: objectOf(execution).taskSupport });
+    const support = () => objectOf(this.#tool(owner, String(params.name))?.execution).taskSupport;
+    return callTool(connection, params, { call, support });
   }
 
   /** Sends a request again after the user opened a page for it. Returns or throws its error. */
   async #recovered(
     request: ServerCall,
     { connection, error: first }: { readonly connection: Connection; readonly error: unknown },
-  ): Promise<Json> {
+  ): Promise<Outcome> {
     const { server: { name }, call } = request;
+    let result: Json;
     try {
       if (!await this.#elicitations.open(first, name, call)) throw first;
-      return await this.#send(request, connection);
+      result = await this.#send(request, connection);
     } catch (error) {
       const isTool = call.method === undefined;
       if (!(error instanceof RpcError)) throw isTool ? afterSent(error) : error;
       if (!isTool) throw errorFor(name, error);
-      return toolError(name, error) as unknown as JsonObject; // plain JSON
+      result = toolError(name, error) as unknown as JsonObject; // plain JSON
     }
+    return this.#outcomeOf(request, result);
   }
 
   #outcomeOf(request: ServerCall, result: Json): Outcome {
@@ -399,7 +404,8 @@ export class Upstreams implements AsyncDisposable {
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
-    const checked = resultOf(result, { name, method, uri, isModern, able: () => call.client.able });
+    const extensions = () => Object.keys(objectOf(call.client.able?.extensions));
+    const checked = resultOf(result, { name, method, uri, isModern, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
     const others = besideResult(result, this.#options);
@@ -443,9 +449,16 @@ export class Upstreams implements AsyncDisposable {
     let isRunning = false;
     try {
       const isOut = !this.#outages.isEmpty && this.#outages.of(keyOf(server)) !== undefined;
-      using held = isOut ? undefined : this.#pool.hold(name, server.version());
+      const held = isOut ? undefined : this.#pool.hold(name, server.version());
       isRunning = held !== undefined;
-      if (held !== undefined) return await use(held.living);
+      if (held !== undefined) {
+        // `using` takes ten times as long as `finally`.
+        try {
+          return await use(held.living);
+        } finally {
+          held[Symbol.dispose]();
+        }
+      }
       const work = () => this.#started(server, use);
       return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
     } catch (error) {
@@ -516,7 +529,7 @@ export class Upstreams implements AsyncDisposable {
     const { signal: closing } = this.#closing;
     const connection = await Connection.start({
       name,
-      open: await openOf(server, { closing, now: this.#options.server }),
+      open: await openWire(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
       onAsk: this.#options.told.asked,
       ...own,
@@ -566,20 +579,4 @@ export class Upstreams implements AsyncDisposable {
 /** Returns the key of the outages of a server: with another definition, it may be reachable. */
 function keyOf(server: UpstreamServer): string {
   return `${server.name} ${server.version()}`;
-}
-
-/** Prepares a connection, which takes long where the server is installed first. */
-async function openOf(
-  server: UpstreamServer,
-  { closing, now }: {
-    readonly closing: AbortSignal;
-    readonly now: UpstreamsOptions["server"];
-  },
-): Promise<OpenWire> {
-  const { name } = server;
-  const open = await server.way(closing);
-  // Meanwhile the person may have removed the server, or made it another one.
-  // guard: late-install
-  if (now(name).version() === server.version()) return open;
-  throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
 }

@@ -50,6 +50,7 @@ export interface StdioWireOptions {
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
 
+const UTF_8 = new TextEncoder();
 const EOF_MS = 300;
 const TERM_MS = 700;
 /** The most characters of a line on stderr. A longer line is dropped. */
@@ -279,7 +280,7 @@ class Outbox {
     while (this.#unsent.length > 0) {
       const text = this.#unsent.splice(0).join("");
       // A broken pipe is reported by the end of the process.
-      await this.#stdin.write(new TextEncoder().encode(text)).catch(() => {});
+      await this.#stdin.write(UTF_8.encode(text)).catch(() => {});
       this.#waiting -= text.length;
     }
     this.#isWriting = false;
