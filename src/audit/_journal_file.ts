@@ -10,6 +10,7 @@ import { isAlive } from "../io/folder_lock.ts";
 import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
 
+const UTF_8 = new TextEncoder();
 const MOST_FILES = 512;
 /** How often it is looked at whether the file is still there, in milliseconds. */
 const LOOK_MS = 100;
@@ -48,7 +49,7 @@ export class JournalFile {
 
   /** Appends a text. If it cannot, restores the file and throws. */
   append(text: string): void {
-    const bytes = new TextEncoder().encode(text);
+    const bytes = UTF_8.encode(text);
     try {
       for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
     } catch (error) {

@@ -86,6 +86,13 @@ export interface JournalOptions {
   readonly filesKept: number;
 }
 
+/** A place in the chain of records. */
+interface Chain {
+  seq: number;
+  flush: number;
+  prev: string;
+}
+
 /** Is called when a record was written, or with the reason why not. */
 type Done = (error?: PmlError) => void;
 
@@ -103,9 +110,9 @@ export class Journal implements Disposable {
   /** The paths of the files that were created and not removed. */
   readonly #made: string[] = [];
   /** The numbers of the next record and of the next flush, and the hash of the flush before it. */
-  #chain = { seq: 0, flush: 1, prev: NO_HASH };
+  #chain: Chain = { seq: 0, flush: 1, prev: NO_HASH };
   /** The end of the chain in the files. A failed write goes back to it. */
-  #written = this.#chain;
+  #written: Readonly<Chain> = { ...this.#chain };
   /** The present millisecond, as a number and as records tell it. */
   #now = 0;
   #at = "";
@@ -202,12 +209,10 @@ export class Journal implements Disposable {
 
   /** Returns the line of a record without its end, and counts it. */
   #lineOf(record: JournalRecord): string {
-    const { seq } = this.#chain;
     const now = Date.now();
     if (now !== this.#now) [this.#now, this.#at] = [now, new Date(now).toISOString()];
     const body = bodyOf(record, this.#options.redactor);
-    this.#chain = { ...this.#chain, seq: seq + 1 };
-    return `{"seq":${seq},"at":"${this.#at}",${body}`;
+    return `{"seq":${this.#chain.seq++},"at":"${this.#at}",${body}`;
   }
 
   /** Ends a flush with its hash, which covers everything before it. */
@@ -215,7 +220,8 @@ export class Journal implements Disposable {
     const { flush, prev } = this.#chain;
     const text = `${lines},"flush":${flush},"prev":"${prev}"`;
     const own = hash("sha256", text, "hex");
-    this.#chain = { ...this.#chain, flush: flush + 1, prev: own };
+    this.#chain.flush++;
+    this.#chain.prev = own;
     return `${text},"hash":"${own}"}\n`;
   }
 
@@ -228,9 +234,9 @@ export class Journal implements Disposable {
     try {
       if (this.#file === undefined) throw this.#lost;
       this.#file.append(this.#sealed(lines));
-      this.#written = this.#chain;
+      this.#written = { ...this.#chain };
     } catch (error) {
-      this.#chain = this.#written;
+      this.#chain = { ...this.#written };
       lost = this.#fail(error);
     }
     for (const done of waiting) done(lost);
@@ -266,10 +272,10 @@ export class Journal implements Disposable {
     const opened = { kind: "event", event: "journal opened", about } as const;
     try {
       file.append(this.#sealed(this.#lineOf(opened)));
-      this.#written = this.#chain;
+      this.#written = { ...this.#chain };
       this.#made.push(file.path);
     } catch (error) {
-      this.#chain = this.#written;
+      this.#chain = { ...this.#written };
       // Otherwise a full disk would get an empty file for each record.
       this.#leave();
       removeIfThere(file.path);
@@ -293,26 +299,27 @@ export class Journal implements Disposable {
 
 /** Returns a record as JSON without its outer braces. */
 function bodyOf(record: JournalRecord, redactor: Redactor): string {
-  return written().slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
+  const plain = JSON.stringify(record);
+  // A text without escapes stands in the JSON unchanged, so if the whole contains no secret and
+  // is short, no part needs a change. Most records end here.
+  const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
+    (isOwn(record) || redactor.redact(plain) === plain);
+  const text = isClean ? plain : withoutSecrets(record, redactor);
+  return text.slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
+}
 
-  function written(): string {
-    const plain = JSON.stringify(record);
-    // A text without escapes stands in the JSON unchanged, so if the whole contains no secret and
-    // is short, no part needs a change. Most records end here.
-    const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
-      (isOwn(record) || redactor.redact(plain) === plain);
-    if (isClean) return plain;
-    // Secrets are removed before the text is cut, because half a secret would not be recognized.
-    const safe = redactor.clean(record);
-    const text = JSON.stringify(safe, cut);
-    return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(safe), cut);
-  }
+/** Returns a record as JSON without secrets, and with long texts cut. */
+function withoutSecrets(record: JournalRecord, redactor: Redactor): string {
+  // Secrets are removed before the text is cut, because half a secret would not be recognized.
+  const safe = redactor.clean(record);
+  const text = JSON.stringify(safe, cut);
+  return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(safe), cut);
+}
 
-  function cut(_key: string, value: unknown): unknown {
-    return typeof value !== "string" || value.length <= LONGEST_TEXT
-      ? value
-      : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
-  }
+function cut(_key: string, value: unknown): unknown {
+  return typeof value !== "string" || value.length <= LONGEST_TEXT
+    ? value
+    : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
 }
 
 /** Returns whether a record has no text but PML's own. */

@@ -40,6 +40,25 @@ export interface CallServices {
 
 /** A call in the pipeline. It is passed on as it is: a copy would lose its methods. */
 export class CallContext implements ResolvedCall, CheckedCall, TimedCall, CancelListener {
+  // The members of the request are fields, because the checks and the server read them often.
+  readonly id: ToolId;
+  /** The name of its server, and that of its tool there. */
+  readonly names: ReturnType<typeof splitToolId>;
+  readonly method: string | undefined;
+  readonly isNotification: boolean | undefined;
+  readonly isOffered: boolean | undefined;
+  readonly meta: JsonObject | undefined;
+  readonly members: JsonObject | undefined;
+  readonly agrees: Call["agrees"];
+  readonly task: Task | undefined;
+  readonly via: string;
+  readonly isTyped: boolean | undefined;
+  readonly isNested: boolean | undefined;
+  readonly run: string | undefined;
+  readonly depth: number | undefined;
+  readonly actor: string;
+  readonly callId: string;
+  readonly facts: readonly string[] | undefined;
   /** Cancels the call: when its client does, and at its deadline. */
   readonly cancellation: Cancellation;
   arguments: JsonObject;
@@ -73,7 +92,6 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   isBlocked = false;
   readonly #request: Call;
   readonly #services: CallServices;
-  #names: ReturnType<typeof splitToolId> | undefined;
   #definition: Maybe<ToolDefinition> | undefined;
   #reject: ((reason: unknown) => void) | undefined;
   #client: CallClient | undefined;
@@ -82,6 +100,23 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   constructor(request: Call, services: CallServices, cancellation = new Cancellation()) {
     this.#request = request;
     this.#services = services;
+    this.id = request.id;
+    this.names = splitToolId(request.id);
+    this.method = request.method;
+    this.isNotification = request.isNotification;
+    this.isOffered = request.isOffered;
+    this.meta = request.meta;
+    this.members = request.members;
+    this.agrees = request.agrees;
+    this.task = request.task;
+    this.via = request.via;
+    this.isTyped = request.isTyped;
+    this.isNested = request.isNested;
+    this.run = request.run;
+    this.depth = request.depth;
+    this.actor = request.actor;
+    this.callId = request.callId;
+    this.facts = request.facts;
     this.cancellation = cancellation;
     this.arguments = request.arguments;
     this.fixed = request.fixed;
@@ -89,77 +124,9 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     if (cancellation !== request.cancellation) request.cancellation.add(this);
   }
 
-  get id(): ToolId {
-    return this.#request.id;
-  }
-
-  /** The name of its server, and that of its tool there. */
-  get names(): ReturnType<typeof splitToolId> {
-    return this.#names ??= splitToolId(this.id);
-  }
-
+  /** The name of its tool at the server. */
   get tool(): string {
     return this.names.tool;
-  }
-
-  get method(): string | undefined {
-    return this.#request.method;
-  }
-
-  get isNotification(): boolean | undefined {
-    return this.#request.isNotification;
-  }
-
-  get isOffered(): boolean | undefined {
-    return this.#request.isOffered;
-  }
-
-  get meta(): JsonObject | undefined {
-    return this.#request.meta;
-  }
-
-  get members(): Call["members"] {
-    return this.#request.members;
-  }
-
-  get agrees(): Call["agrees"] {
-    return this.#request.agrees;
-  }
-
-  get task(): Task | undefined {
-    return this.#request.task;
-  }
-
-  get via(): string {
-    return this.#request.via;
-  }
-
-  get isTyped(): boolean | undefined {
-    return this.#request.isTyped;
-  }
-
-  get isNested(): boolean | undefined {
-    return this.#request.isNested;
-  }
-
-  get run(): string | undefined {
-    return this.#request.run;
-  }
-
-  get depth(): number | undefined {
-    return this.#request.depth;
-  }
-
-  get actor(): string {
-    return this.#request.actor;
-  }
-
-  get callId(): string {
-    return this.#request.callId;
-  }
-
-  get facts(): readonly string[] | undefined {
-    return this.#request.facts;
   }
 
   /** The id of the client's request, as JSON. */

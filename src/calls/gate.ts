@@ -67,7 +67,7 @@ export function judged(
 ): Verdict {
   const isOfTask = isTaskRequest(id, method);
   const own = isOfTask ? undefined : args;
-  const verdict = missingIn([toolset], id) ??
+  const verdict = (toolset && missingIn([toolset], id)) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
   // A condition sees the arguments alone, and a server may obey other members.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);

@@ -17,14 +17,7 @@ import { withoutCompletionQuestion } from "./checks/completion.ts";
 import { notDenied } from "./checks/rules.ts";
 import { CallContext, type CallServices } from "./context.ts";
 import type { Deadlines } from "./deadline.ts";
-import {
-  endOf,
-  endOfError,
-  endOfOutcome,
-  failedUnrecorded,
-  startOf,
-  unrecorded,
-} from "./record.ts";
+import { endOfError, endOfOutcome, failedUnrecorded, startOf, unrecorded } from "./record.ts";
 
 /** Finds the server of a call and the decision of the rules. */
 export interface CallResolver {
@@ -173,12 +166,20 @@ export class CallPipeline {
     const { checks } = this.#options;
     for (let index = from; index < checks.length; index++) {
       const result = checks[index]?.(call);
-      if (result instanceof Promise) {
-        return result.then((late) => late === undefined ? this.#check(call, index + 1) : late);
-      }
+      if (result instanceof Promise) return this.#checkLater(call, index + 1, result);
       if (result !== undefined) return result;
     }
     return undefined;
+  }
+
+  /** Waits for the result of a check. A closure in the loop above would cost memory each time. */
+  async #checkLater(
+    call: CallContext,
+    from: number,
+    checking: Promise<CheckResult>,
+  ): Promise<CheckResult> {
+    const result = await checking;
+    return result === undefined ? await this.#check(call, from) : result;
   }
 
   #fit(call: CallContext, outcome: Outcome): Maybe<Outcome> {
@@ -191,13 +192,13 @@ export class CallPipeline {
   }
 
   #ended(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {
-    this.#record(call, () => endOfOutcome(outcome));
+    this.#record(call, outcome);
     return lost === undefined ? outcome : unrecorded(outcome, lost);
   }
 
   #failed(call: CallContext, error: unknown, lost: PmlError | undefined): unknown {
     const { redactor, errorFor } = this.#options;
-    if (call.startedAt > 0) this.#record(call, () => endOfError(error));
+    if (call.startedAt > 0) this.#record(call, undefined, error);
     // The error of a server may repeat its secrets.
     const cleaned = call.running === undefined ? error : redactor.cleaned(error);
     const isMarked = call.isUnrecorded && lost !== undefined;
@@ -210,12 +211,13 @@ export class CallPipeline {
     call.outcome = outcome;
   }
 
-  /** Writes the end of a call, after its answer. */
-  #record(call: CallContext, end: () => ReturnType<typeof endOfError>): void {
+  /** Writes the end of a call, after its answer: with its outcome, or the error if it has none. */
+  #record(call: CallContext, outcome: Outcome | undefined, error?: unknown): void {
     const { records } = this.#options;
-    const ended = performance.now();
-    const { startedAt: since } = call;
-    const record = () => endOf(call, { since, ended, ...end() });
+    const isOfServer = outcome !== undefined && call.outcome === outcome;
+    const ms = (isOfServer ? call.answeredAt : performance.now()) - call.startedAt;
+    const record = () =>
+      outcome === undefined ? endOfError(call, ms, error) : endOfOutcome(call, ms, outcome);
     if (call.isUnrecorded) records.note(record(), true);
     records.later(() => {
       if (!call.isUnrecorded) records.end(record());

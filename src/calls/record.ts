@@ -37,8 +37,6 @@ function textOf({ message }: PmlError): string {
   return `PML: this call was not recorded. ${message}`;
 }
 
-type CallEnd = Omit<EndRecord, "kind" | "callId" | "ms">;
-
 /** A call as its records see it. */
 type RecordedCall = Omit<Call, "client" | "cancellation"> & {
   /** The id of the client's request, as JSON. */
@@ -79,32 +77,35 @@ function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
 
-/** Returns the record of the end of a call. */
-export function endOf(
+/** Returns the record of the end of a call that took `ms` and has an outcome. */
+export function endOfOutcome(
   { callId }: Pick<Call, "callId">,
-  { since, ended, ...ending }: CallEnd & {
-    readonly since: number;
-    /** By default now. */
-    readonly ended?: number;
-  },
+  ms: number,
+  outcome: Outcome,
 ): EndRecord {
-  const ms = Math.round(((ended ?? performance.now()) - since) * 1_000) / 1_000;
-  return { kind: "end", callId, ...ending, ms };
-}
-
-/** Returns the members of the end record for an outcome. */
-export function endOfOutcome(outcome: Outcome): CallEnd {
-  if (outcome.kind === "ask") return { outcome: "ask" };
-  const size = sizeOf(outcome.result);
+  if (outcome.kind === "ask") return { kind: "end", callId, outcome: "ask", ms: rounded(ms) };
+  const { result, task, code } = outcome;
   return {
-    outcome: outcome.result.isError === true ? "tool error" : "result",
-    size,
-    ...(outcome.task !== undefined && { task: outcome.task }),
-    ...(outcome.code !== undefined && { code: outcome.code }),
+    kind: "end",
+    callId,
+    outcome: result.isError === true ? "tool error" : "result",
+    size: sizeOf(result),
+    ...(task !== undefined && { task }),
+    ...(code !== undefined && { code }),
+    ms: rounded(ms),
   };
 }
 
-/** Returns those for a failure. The message is left out, because it may quote arguments. */
-export function endOfError(error: unknown): CallEnd {
-  return { outcome: "failed", code: asPmlError(error).code };
+/** Returns the record of a call that failed. Its message is left out: it may quote arguments. */
+export function endOfError(
+  { callId }: Pick<Call, "callId">,
+  ms: number,
+  error: unknown,
+): EndRecord {
+  const { code } = asPmlError(error);
+  return { kind: "end", callId, outcome: "failed", code, ms: rounded(ms) };
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
 }

@@ -118,7 +118,13 @@ export class MetaCalls {
   #callOf(id: ToolId, request: MetaCall & Pick<Call, "via" | "method">): Call {
     const { scope, headers, arguments: args, meta, members, task, via, method } = request;
     return {
-      ...{ id, arguments: args, meta, members, task, via, method },
+      id,
+      arguments: args,
+      meta,
+      members,
+      task,
+      via,
+      method,
       actor: this.#options.settings().actor,
       callId: crypto.randomUUID(),
       cancellation: scope.cancellation,
