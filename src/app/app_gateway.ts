@@ -27,7 +27,7 @@ export function gatewayOf(app: App): Gateway {
     leave: async (question) => await (await app.callPath()).leave(question),
     search: async (...asked) => await (await app.finder()).search(...asked),
     judge: (...asked) => policy.now.judge(...asked),
-    settings: () => gatewaySettings(app.config()),
+    settings: () => gatewaySettings(policy.now.config),
     problem: () => app.config().problem,
     unfollow: (followed) =>
       void app.callPath().then(({ machine }) => machine.unfollow(followed), () => {}),

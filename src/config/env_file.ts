@@ -57,9 +57,9 @@ const names = new Map<string, { readonly stamp: string; readonly names: readonly
  */
 export function envFileNames(
   own: ServerDefinition,
-  folders: Folders,
+  policy: { readonly folders: Folders },
 ): readonly string[] | undefined {
-  const path = envFilePath(own, folders);
+  const path = envFilePath(own, policy);
   if (path === undefined) return undefined;
   const stamp = stampAt(path);
   const known = names.get(path);
@@ -74,8 +74,12 @@ export function envFileNames(
 }
 
 /** Returns the path of the `envFile` of a definition. Only folder variables are replaced in it. */
-export function envFilePath(own: ServerDefinition, folders: Folders): string | undefined {
-  const { envFile } = programOf(own) ?? {};
+export function envFilePath(
+  own: ServerDefinition,
+  policy: { readonly folders: Folders },
+): string | undefined {
+  const envFile = programOf(own)?.envFile;
   if (envFile === undefined) return undefined;
+  const { folders } = policy;
   return resolve(folders.workspaceFolder, withFolders(envFile, folders));
 }

@@ -65,6 +65,9 @@ export class Pins {
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #reported = new Set<string>();
   readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
+  readonly #url = memoized((own: ServerDefinition) =>
+    definitionKindOf(own).identity(own).url ?? ""
+  );
   #files: PinFiles;
   #listed: ListedDefinitions;
   #state: Promise<PinState> | undefined;
@@ -109,15 +112,15 @@ export class Pins {
     const known = this.#identities.get(own);
     const fileNames = this.#options.fileNames?.(own);
     const { register, plain = () => undefined } = this.#options;
-    const { url } = definitionKindOf(own).identity(own);
+    const url = this.#url(own);
     const shown = url && shownAddress(url, plain);
-    const isFilled = shown !== url;
-    const outside = { envFile: fileNames, address: isFilled ? shown : undefined };
-    const isSame = known !== undefined && known.pinned.address === outside.address &&
+    const address = shown === url ? undefined : shown;
+    const isSame = known !== undefined && known.pinned.address === address &&
       known.pinned.version === code.version &&
       known.pinned.integrity === code.integrity &&
-      `${known.pinned.envFile}` === `${fileNames}`;
+      String(known.pinned.envFile) === String(fileNames);
     if (isSame) return known;
+    const outside = { envFile: fileNames, address };
     const isInLock = this.#options.isShared?.(own) === true;
     const text = serverText(own, { isOfUser: !isInLock, register, fileNames, plain });
     const identity = ownIdentity(own, { ...code, facts: [text], isInLock }, defined(outside));
@@ -404,7 +407,7 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
     // A definition that was replaced during its start is not treated as the person's own.
     isShared: (own) => !loaded().person.servers.includes(own),
     register: policy.register,
-    fileNames: (own) => envFileNames(own, policy.folders),
+    fileNames: (own) => envFileNames(own, policy),
     plain: (name) => policy.plain(name),
     warn,
   });

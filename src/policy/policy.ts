@@ -220,7 +220,7 @@ export class Policy {
 
   /** Returns the definition of a server in the person's file or in a trusted file. */
   definitionOf(server: string): ServerDefinition | undefined {
-    return this.#now.config.servers.find(({ name }) => name === server);
+    return named(this.#now.config.servers, server);
   }
 
   /** Returns the path of the file that disables or forbids a server; undefined if none does. */
@@ -314,7 +314,7 @@ export class Policy {
 
   #isApproved(server: string): boolean {
     const { loaded, trust } = this.#now;
-    const own = loaded.file?.servers.find(({ name }) => name === server);
+    const own = loaded.file && named(loaded.file.servers, server);
     if (own === undefined) return true;
     // A name of a built-in or own server means that server until the file is trusted.
     if (!trust.trusted) return this.#now.known(server);
@@ -363,4 +363,10 @@ export function isListed({ environment, file }: LoadedConfig): boolean {
   if (file === undefined) return false;
   const places = [file.realPath, dirname(file.realPath)];
   return environment.trust.some((path) => places.includes(realPathOf(path)));
+}
+
+/** Returns the definition of a server by its name, without a closure: each call looks it up. */
+function named(servers: readonly ServerDefinition[], server: string): ServerDefinition | undefined {
+  for (const own of servers) if (own.name === server) return own;
+  return undefined;
 }

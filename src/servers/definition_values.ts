@@ -75,7 +75,7 @@ export class DefinitionValues implements DefinitionFiller {
           definition: own,
         };
       },
-      (own) => options.keys.variablesOf(envFilePath(own, options.policy.folders), own.name),
+      (own) => options.keys.variablesOf(envFilePath(own, options.policy), own.name),
     );
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>

@@ -30,6 +30,6 @@ export function codeOf(server: ServerDefinition, folders: Folders): readonly str
   // A path may have blanks, and an argument may be a line of a shell.
   const words = [command, ...args].flatMap((one) => [one, ...one.split(/[\s"'`;&|()=]+/)]);
   const files = words.filter((one) => CODE.test(one) || one === command && /[\\/]/.test(one));
-  const variables = envFilePath(server, folders) ?? [];
+  const variables = envFilePath(server, { folders }) ?? [];
   return [...files.map((one) => resolve(cwd, one)), variables].flat();
 }
