@@ -198,32 +198,28 @@ export class Gateway implements Face, Disposable {
   }
 
   #serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
-    const sender = this.#senderOf(client, context);
-    client.capabilities = sender.capabilities;
-    return dispatch({ ...sender, context, params }, this.#parts);
+    const request = this.#requestOf(client, context, params);
+    client.capabilities = request.capabilities;
+    return dispatch(request, this.#parts);
   }
 
-  #note(
-    client: Client,
-    { method, params, members, envelope }: UnknownNotification,
-  ): Promise<void> {
-    const sent = { ...this.#senderOf(client, { envelope }), method, params, members };
-    const pass = ({ notifications }: Requests) => notifications.fromClient(sent);
-    const requests = this.#loaded();
-    if (!(requests instanceof Promise)) return pass(requests);
-    return requests.then(pass).catch(this.#options.onError);
+  #note(client: Client, { method, params, envelope }: UnknownNotification): void {
+    this.#notifications.fromClient({ ...this.#requestOf(client, { envelope }, params), method });
   }
 
-  /** Returns a client as it describes itself in the `_meta` of a message, or in its `initialize`. */
-  #senderOf(
+  /** Returns a message with its client as that describes itself: in `_meta`, or in `initialize`. */
+  #requestOf<C extends Pick<RequestContext, "envelope">>(
     client: Client,
-    message: Pick<RequestContext, "envelope">,
-  ): Omit<ClientRequest, "context" | "params"> {
+    context: C,
+    params: JsonObject,
+  ): Omit<ClientRequest, "context"> & { readonly context: C } {
     const { peer } = client;
-    const clientName = clientNameOf(message, peer);
+    const clientName = clientNameOf(context, peer);
     return {
       client,
-      capabilities: capabilitiesOf(message, peer.getClientCapabilities()),
+      context,
+      params,
+      capabilities: capabilitiesOf(context, peer.getClientCapabilities()),
       clientName,
       toolset: () => this.#options.settings().toolsetFor?.(clientName),
     };

@@ -31,7 +31,7 @@ export interface GatewayParts {
   readonly requests: () => Maybe<Requests>;
 }
 
-/** Returns the result of a request. Rejects with the error for the client. */
+/** Returns the result of a request. */
 type Handler = (request: ClientRequest, parts: GatewayParts) => Promise<JsonObject>;
 
 /** The handlers by method. `protocol/revisions.ts` has the revisions of each method. */
@@ -46,17 +46,10 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 /** How long a client may cache a list, in milliseconds: the rules may change it. */
 const TTL_MS = 5_000;
 
-/** Serves a request by the handler of its method. Rejects with the JSON-RPC error for the client. */
+/** Serves a request by the handler of its method. */
 export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  const { method } = request.context;
-  const handler = HANDLERS.get(method);
-  if (handler === undefined) return serveOther(request, parts).catch(refuse);
-  const serving = handler(request, parts).catch(refuse);
-  return method.endsWith("/list") ? serving.finally(parts.options.onList) : serving;
-}
-
-function refuse(error: unknown): never {
-  throw refusal(error);
+  const handler = HANDLERS.get(request.context.method) ?? passOn;
+  return handler(request, parts);
 }
 
 function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {

@@ -100,7 +100,7 @@ export interface AskOptions {
 /** The connection of one client, until it is closed. */
 export interface Connection {
   readonly isModern: boolean;
-  /** Returns the result of a request. Throws the JSON-RPC error for the client. */
+  /** Returns the result of a request. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
   /** Takes a notification whose method no revision defines. */
   note(notification: UnknownNotification): void;

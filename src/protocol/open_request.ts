@@ -10,6 +10,7 @@ import { type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { AskOptions, Connection, RequestContext, SentNotification } from "./connection.ts";
 import type { Era } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
+import { refusal } from "./failures.ts";
 import { failure, type ResultTexts } from "./result_texts.ts";
 import type { IncomingRequest } from "./rpc_peer.ts";
 
@@ -149,7 +150,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Answers with an error. */
   refuse(error: unknown): void {
-    this.#options.answer(this.idText, failure(error));
+    this.#options.answer(this.idText, failure(refusal(error)));
   }
 
   /** Sends a request to the client while this one waits, and returns its result. */

@@ -119,6 +119,9 @@ export class ProtocolServer implements AsyncDisposable {
   readonly #texts: ResultTexts;
   #era: Era | undefined;
   #greeted: Greeted | undefined;
+  /** The members of its `initialize`. */
+  #clientCapabilities = objectOf(undefined);
+  #clientInfo = objectOf(undefined);
   #connecting: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   /** Whether the client has listened for a resource or a task. */
@@ -154,6 +157,9 @@ export class ProtocolServer implements AsyncDisposable {
   /** Takes an `initialize` that was answered. */
   greeted(greeted: Greeted): void {
     this.#greeted = greeted;
+    const params = objectOf(greeted.message.params);
+    this.#clientCapabilities = objectOf(params.capabilities);
+    this.#clientInfo = objectOf(params.clientInfo);
     this.#era = "legacy";
   }
 
@@ -283,10 +289,9 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   #client(era: Era): Peer {
-    const hello = () => objectOf(this.#greeted?.message.params);
     return {
-      getClientCapabilities: () => objectOf(hello().capabilities),
-      getClientVersion: () => objectOf(hello().clientInfo),
+      getClientCapabilities: () => this.#clientCapabilities,
+      getClientVersion: () => this.#clientInfo,
       getNegotiatedProtocolVersion: () =>
         era === "modern"
           ? STATELESS_REVISION
