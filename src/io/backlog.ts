@@ -23,7 +23,8 @@ export class Backlog {
   readonly #reading = new Map<object, { readonly size: number; at: number }>();
   #size = 0;
   #fullMs = 0;
-  #fullSince = 0;
+  /** Since when more bytes than the limit wait; undefined if no more do. */
+  #fullSince: number | undefined;
   #partial = 0;
   #less = Promise.withResolvers<void>();
 
@@ -39,15 +40,20 @@ export class Backlog {
 
   /** For how long more bytes than the limit have waited so far, in milliseconds. */
   get fullMs(): number {
-    return this.#fullMs + (this.isFull ? performance.now() - this.#fullSince : 0);
+    return this.#fullSince === undefined || !this.isFull
+      ? this.#fullMs
+      : this.#fullMs + performance.now() - this.#fullSince;
   }
 
   /** Sets how many bytes wait for the client. */
   set size(size: number) {
     const isLess = size < this.#size;
-    this.#fullMs = this.fullMs;
     this.#size = size;
-    this.#fullSince = performance.now();
+    if (this.isFull) this.#fullSince ??= performance.now();
+    else if (this.#fullSince !== undefined) {
+      this.#fullMs += performance.now() - this.#fullSince;
+      this.#fullSince = undefined;
+    }
     if (isLess) this.#wake();
   }
 
