@@ -80,7 +80,7 @@ async function documentedFlags(ws: Workspace): Promise<readonly string[]> {
 }
 
 function flagsIn(command: string): readonly string[] {
-  return [...command.matchAll(/ --(?:allow|deny|unstable)-\S+/g)].map(([flag]) => flag.trim());
+  return [...command.matchAll(/ --(?:allow|deny|unstable|v8)-\S+/g)].map(([flag]) => flag.trim());
 }
 
 /** Asserts that a client is served, by which Deno and with which permissions, until SIGTERM. */

@@ -10,8 +10,8 @@ const { existsSync } = require("node:fs");
 const { dirname, join } = require("node:path");
 const { isatty } = require("node:tty");
 
-const LAZY = "--unstable-lazy-dynamic-imports";
-const FLAGS = ["run", "--allow-all", "--no-config", "--node-modules-dir=manual", LAZY];
+const OWN = ["--unstable-lazy-dynamic-imports", "--v8-flags=--max-semi-space-size=4"];
+const FLAGS = ["run", "--allow-all", "--no-config", "--node-modules-dir=manual", ...OWN];
 const PROGRAM = join(__dirname, "..", "mod.js");
 const SIGNALS = ["SIGHUP", "SIGINT", "SIGTERM"];
 
