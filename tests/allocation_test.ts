@@ -21,12 +21,12 @@ const echo = (at: number) => ({ name: "plain__echo", arguments: { text: `call ${
 
 /** The parameters of calls, and the most kilobytes that one of them may allocate. */
 const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => JsonObject]>> = {
-  "a plain call": [25, echo],
-  "a call with the _meta of Claude Code": [25, (at) => ({
+  "a plain call": [22, echo],
+  "a call with the _meta of Claude Code": [22, (at) => ({
     ...echo(at),
     _meta: { "claudecode/toolUseId": `toolu_${at}`, progressToken: at },
   })],
-  "a call with the _meta of VS Code": [27, (at) => ({
+  "a call with the _meta of VS Code": [24, (at) => ({
     ...echo(at),
     _meta: {
       progressToken: crypto.randomUUID(),
@@ -34,7 +34,7 @@ const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => Js
       "vscode.requestId": `request_${at}`,
     },
   })],
-  "a call through call": [34, (at) => {
+  "a call through call": [29, (at) => {
     const { name: _, ...rest } = echo(at);
     return { name: "call", arguments: { tool: "plain:echo", ...rest } };
   }],

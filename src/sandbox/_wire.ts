@@ -126,8 +126,9 @@ export class LineReader {
 
   #decide(): Line["kind"] {
     const { bytes } = this.#line;
-    const is = this.#nonce.length > 0 && this.#nonce.every((byte, at) => bytes[at] === byte);
-    return is ? "frame" : "noise";
+    const nonce = this.#nonce;
+    for (let at = 0; at < nonce.length; at++) if (bytes[at] !== nonce[at]) return "noise";
+    return nonce.length > 0 ? "frame" : "noise";
   }
 }
 

@@ -165,11 +165,20 @@ export class Modules implements AsyncDisposable {
   }
 
   /** Runs a call that passed the gates, with the grants that the person was shown. */
-  async call(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
+  call(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
+    return call.isNested === true ? this.#hurried(use, call) : this.#run(use, call);
+  }
+
+  /** Runs a call that another call waits for: it comes before others that wait for a place. */
+  async #hurried(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
+    using hurry = new DisposableStack();
+    hurry.use(this.#places.hurry(splitToolId(call.id).server));
+    return await this.#run(use, call, hurry);
+  }
+
+  async #run(use: ModuleUse, call: CheckedCall, hurry?: DisposableStack): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const { isNested: hurried = false, cancellation: { signal } } = call;
-    using hurry = hurried ? new DisposableStack() : undefined;
-    hurry?.use(this.#places.hurry(server));
     const module = await this.load(use);
     const { options, warmKey, key } = this.#children.of(use, { module, tool });
     hurry?.use(this.#places.hurry(key));
