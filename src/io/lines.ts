@@ -102,8 +102,8 @@ export class LineReader {
     return this.#length > this.#kept ? 0 : this.#length;
   }
 
-  /** Takes a chunk and yields the lines that it completes. */
-  *push(chunk: Uint8Array): Generator<Line> {
+  /** Takes a chunk, and calls `take` with each line that it completes. */
+  push(chunk: Uint8Array, take: (line: Line) => void): void {
     let from = 0;
     for (;;) {
       const newline = chunk.indexOf(NEWLINE, from);
@@ -118,12 +118,12 @@ export class LineReader {
       } else if (this.#length <= this.#max) this.#cut(part);
       else if (before <= this.#max) {
         this.#line.clear();
-        yield { kind: "too-long", max: this.#max };
+        take({ kind: "too-long", max: this.#max });
       }
       if (newline < 0) return;
       // guard: memory-line
-      if (isWhole) yield { kind: "line", bytes: part };
-      else if (this.#length <= this.#max) yield this.#held();
+      if (isWhole) take({ kind: "line", bytes: part });
+      else if (this.#length <= this.#max) take(this.#held());
       this.#line.clear();
       this.#length = 0;
       from = newline + 1;

@@ -4,7 +4,14 @@ import { type Line, LineReader } from "./lines.ts";
 
 function read(chunks: readonly Uint8Array[], max: number): readonly string[] {
   const reader = new LineReader(max);
-  return chunks.flatMap((chunk) => Array.from(reader.push(chunk), textOf));
+  return chunks.flatMap((chunk) => textsIn(reader, chunk));
+}
+
+/** Returns the texts of the lines that a chunk completes. */
+function textsIn(reader: LineReader, chunk: Uint8Array): readonly string[] {
+  const texts: string[] = [];
+  reader.push(chunk, (line) => texts.push(textOf(line)));
+  return texts;
 }
 
 /** Reads a line as long as it is valid. */
@@ -40,7 +47,7 @@ Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", (
   const memory = new Uint8Array(4);
   const lines = ["a\nbc", "de\nf", "gh\ni"].flatMap((text) => {
     new TextEncoder().encodeInto(text, memory);
-    return Array.from(reader.push(memory), textOf);
+    return textsIn(reader, memory);
   });
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
@@ -55,7 +62,7 @@ Deno.test("LineReaders that read in turn keep their lines apart", () => {
   for (let from = 0; bytes.some(({ length }) => from < length); from += 40_000) {
     for (const { at, reader } of readers) {
       const chunk = bytes[at]?.slice(from, from + 40_000) ?? new Uint8Array();
-      told[at]?.push(...Array.from(reader.push(chunk), textOf));
+      told[at]?.push(...textsIn(reader, chunk));
       // Its memory is used again.
       chunk.fill(0);
     }
@@ -72,7 +79,7 @@ Deno.test("LineReader keeps only the ends of a line over the limit, wherever it 
     const reader = new LineReader(8_000, 3_000);
     const told: string[] = [];
     for (let from = 0; from < bytes.length; from += step) {
-      told.push(...Array.from(reader.push(bytes.subarray(from, from + step)), toldOf));
+      reader.push(bytes.subarray(from, from + step), (line) => told.push(toldOf(line)));
     }
     assert.deepEqual(told, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
   }

@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 import { PmlError } from "../../core/errors.ts";
 import { isObject, objectOf, visible } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
-import { eachPiece, endsOf, LineReader } from "../../io/lines.ts";
+import { eachPiece, endsOf, LineReader, type Line } from "../../io/lines.ts";
 import { after } from "../../io/waiting.ts";
 import { AnsweringProcess } from "../../sandbox/answering.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";
@@ -132,12 +132,11 @@ export class EmbedderChild implements AsyncDisposable {
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = new LineReader(LONGEST_LINE);
-    await eachPiece(stream, (piece) => {
-      for (const line of reader.push(piece)) {
-        if (line.kind === "line") this.#take(line.bytes);
-        else this.#fail("it wrote a line that is too long");
-      }
-    });
+    const take = (line: Line) => {
+      if (line.kind === "line") this.#take(line.bytes);
+      else this.#fail("it wrote a line that is too long");
+    };
+    await eachPiece(stream, (piece) => reader.push(piece, take));
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {

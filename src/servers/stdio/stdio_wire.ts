@@ -175,13 +175,13 @@ export class StdioWire implements Wire {
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const { room, limits: { lineBytes, resultBytes } } = this.#options;
     const reader = new LineReader(lineBytes, resultBytes);
+    const take = (line: Line) => {
+      if (!this.#isGivenUp) this.#take(line);
+    };
     try {
       await eachPiece(stream, (piece) => {
-        for (const line of reader.push(piece)) {
-          if (this.#isGivenUp) return;
-          this.#take(line);
-        }
-        return room?.(reader, reader.kept);
+        reader.push(piece, take);
+        return this.#isGivenUp ? undefined : room?.(reader, reader.kept);
       });
     } finally {
       room?.(reader, 0);

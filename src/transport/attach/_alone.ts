@@ -38,11 +38,12 @@ export function alone(left: Left): Pipes {
     },
     output: {
       write: async (piece) => {
-        for (const line of lines.push(piece)) {
-          if (line.kind !== "line") continue;
-          const bytes = told(line.bytes, asked);
-          if (bytes !== undefined) await client.output.write(bytes);
-        }
+        const all: Uint8Array[] = [];
+        lines.push(piece, (line) => {
+          const bytes = line.kind === "line" ? told(line.bytes, asked) : undefined;
+          if (bytes !== undefined) all.push(bytes);
+        });
+        for (const bytes of all) await client.output.write(bytes);
       },
     },
     giveUp: client.giveUp,

@@ -87,16 +87,13 @@ class Window {
     const link = pipesOf(socket);
     let isEnding = false;
     const lines = new LineReader(inputBytes);
-    const input: Input = this.#client.open((piece) => {
-      for (const line of lines.push(piece)) this.#said(line);
-    });
+    const said = (line: Line) => this.#said(line);
+    const input: Input = this.#client.open((piece) => lines.push(piece, said));
     const answers = new LineReader(LONGEST);
-    const back: Input = link.open((piece) => {
-      for (const line of answers.push(piece)) {
-        if (line.kind !== "line") continue;
-        if (this.#isForClient(line.bytes)) toClient.write(line.bytes);
-      }
-    });
+    const answered = (line: Line) => {
+      if (line.kind === "line" && this.#isForClient(line.bytes)) toClient.write(line.bytes);
+    };
+    const back: Input = link.open((piece) => answers.push(piece, answered));
     const toClient = new Flow(this.#client.output, back);
     const toLink = new Flow(link.output, input);
     const keep = this.#take;

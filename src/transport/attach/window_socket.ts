@@ -109,9 +109,9 @@ export class Talk {
   readonly #heard: (string | undefined)[] = [];
   #wake = () => {};
   readonly #take = (piece: Uint8Array) => {
-    for (const line of this.#lines.push(piece)) {
+    this.#lines.push(piece, (line) => {
       this.#heard.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
-    }
+    });
     this.#wake();
   };
 

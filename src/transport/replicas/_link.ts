@@ -59,9 +59,11 @@ export async function* send(request: Forwarded, options: LinkOptions): AsyncGene
   const lines = new LineReader(LONGEST);
   let count = 0;
   for await (const chunk of response.body ?? []) {
-    for (const line of lines.push(chunk)) {
-      if (line.kind !== "line") continue;
-      const text = new TextDecoder().decode(line.bytes);
+    const texts: string[] = [];
+    lines.push(chunk, (line) => {
+      if (line.kind === "line") texts.push(new TextDecoder().decode(line.bytes));
+    });
+    for (const text of texts) {
       const part = await sealer.open(text, [nonce, count++]);
       if (part === END) return;
       if (part === undefined) throw new Error("the answer is not sealed");

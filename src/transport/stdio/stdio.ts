@@ -174,9 +174,8 @@ class StdioConnection implements Ends {
   async #read(): Promise<void> {
     const lines = new LineReader(this.#options.inputBytes);
     try {
-      this.#input = this.#pipes.open((piece) => {
-        for (const line of lines.push(piece)) this.#receive(line);
-      });
+      const take = (line: Line) => this.#receive(line);
+      this.#input = this.#pipes.open((piece) => lines.push(piece, take));
       await this.#input.over;
     } catch (error) {
       this.#options.onError(asError(error));
