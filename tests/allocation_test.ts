@@ -13,6 +13,8 @@ const FEWER = 1_500;
 const MORE = 13_500;
 const IN_FLIGHT = 64;
 const MIB = 1 << 20;
+/** What is allocated after the last collection is not reported: at most one young generation. */
+const V8_FLAGS = "--trace-gc,--max-semi-space-size=4";
 
 /** The start of a report, and the sizes of the heap before and after, in mebibytes. */
 const COLLECTION = /ms: \w[\w -]*? (\d+\.\d) \(\d+\.\d\) -> (\d+\.\d) \(\d+\.\d\) MB/;
@@ -21,12 +23,12 @@ const echo = (at: number) => ({ name: "plain__echo", arguments: { text: `call ${
 
 /** The parameters of calls, and the most kilobytes that one of them may allocate. */
 const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => JsonObject]>> = {
-  "a plain call": [22, echo],
-  "a call with the _meta of Claude Code": [22, (at) => ({
+  "a plain call": [24, echo],
+  "a call with the _meta of Claude Code": [24, (at) => ({
     ...echo(at),
     _meta: { "claudecode/toolUseId": `toolu_${at}`, progressToken: at },
   })],
-  "a call with the _meta of VS Code": [24, (at) => ({
+  "a call with the _meta of VS Code": [25, (at) => ({
     ...echo(at),
     _meta: {
       progressToken: crypto.randomUUID(),
@@ -34,11 +36,11 @@ const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => Js
       "vscode.requestId": `request_${at}`,
     },
   })],
-  "a call through call": [29, (at) => {
+  "a call through call": [30, (at) => {
     const { name: _, ...rest } = echo(at);
     return { name: "call", arguments: { tool: "plain:echo", ...rest } };
   }],
-  "a call of a built-in": [40, () => ({
+  "a call of a built-in": [36, () => ({
     name: "filesystem__read_file",
     arguments: { path: "good.txt" },
   })],
@@ -70,7 +72,7 @@ class TracedPml {
   constructor(ws: Workspace) {
     const [file, run = "", ...args] = pmlCommand();
     this.#child = new Deno.Command(file, {
-      args: [run, "--v8-flags=--trace-gc", ...args, "stdio"],
+      args: [run, `--v8-flags=${V8_FLAGS}`, ...args, "stdio"],
       cwd: ws.path,
       env: ws.env,
       clearEnv: true,

@@ -300,8 +300,8 @@ export class Journal implements Disposable {
 /** Returns a record as JSON without its outer braces. */
 function bodyOf(record: JournalRecord, redactor: Redactor): string {
   const plain = JSON.stringify(record);
-  // A text without escapes stands in the JSON unchanged, so if the whole contains no secret and
-  // is short, no part needs a change. Most records end here.
+  // JSON contains a text without escapes unchanged, so if the whole contains no secret and is
+  // short, no part needs a change. Most records end here.
   const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
     (isOwn(record) || redactor.redact(plain) === plain);
   const text = isClean ? plain : withoutSecrets(record, redactor);

@@ -103,7 +103,7 @@ interface Slot<T extends Living> {
   /** Cancels that timer. */
   stay: () => void;
   living: T | undefined;
-  /** What each `hold()` returns. */
+  /** The result of each `hold()`. */
   held: Held<T> | undefined;
   /** Whether a use has succeeded. */
   good: boolean;
