@@ -48,7 +48,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   readonly isNotification: boolean | undefined;
   readonly isOffered: boolean | undefined;
   readonly meta: JsonObject | undefined;
-  readonly members: JsonObject | undefined;
+  readonly members: Call["members"];
   readonly agrees: Call["agrees"];
   readonly task: Task | undefined;
   readonly via: string;

@@ -203,8 +203,15 @@ export class Gateway implements Face, Disposable {
     return dispatch(request, this.#parts);
   }
 
-  #note(client: Client, { method, params, envelope }: UnknownNotification): void {
-    this.#notifications.fromClient({ ...this.#requestOf(client, { envelope }, params), method });
+  #note(
+    client: Client,
+    { method, params, members, envelope }: UnknownNotification,
+  ): Promise<void> {
+    const sent = { ...this.#requestOf(client, { envelope }, params), method, members };
+    const pass = ({ notifications }: Requests) => notifications.fromClient(sent);
+    const requests = this.#loaded();
+    if (!(requests instanceof Promise)) return pass(requests);
+    return requests.then(pass).catch(this.#options.onError);
   }
 
   /** Returns a message with its client as that describes itself: in `_meta`, or in `initialize`. */

@@ -18,7 +18,6 @@ import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
-import { refusal } from "../protocol/failures.ts";
 import type { Maybe } from "../core/maybe.ts";
 
 /** The parts of the gateway that handlers use. */
@@ -48,8 +47,11 @@ const TTL_MS = 5_000;
 
 /** Serves a request by the handler of its method. */
 export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
-  const handler = HANDLERS.get(request.context.method) ?? passOn;
-  return handler(request, parts);
+  const { method } = request.context;
+  const handler = HANDLERS.get(method);
+  if (handler === undefined) return serveOther(request, parts);
+  const serving = handler(request, parts);
+  return method.endsWith("/list") ? serving.finally(parts.options.onList) : serving;
 }
 
 function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {

@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 import { PmlError } from "../../core/errors.ts";
 import { isObject, objectOf, visible } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
-import { eachPiece, endsOf, LineReader, type Line } from "../../io/lines.ts";
+import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { after } from "../../io/waiting.ts";
 import { AnsweringProcess } from "../../sandbox/answering.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";

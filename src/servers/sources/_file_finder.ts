@@ -70,7 +70,7 @@ export class FileApproval implements Approval {
     return serverText(this.#own, {
       isOfUser: policy.now.loaded.person.servers.includes(this.#own),
       register: policy.register,
-      fileNames: envFileNames(this.#own, policy.folders),
+      fileNames: envFileNames(this.#own, policy),
       plain: (name) => policy.plain(name),
     });
   }
