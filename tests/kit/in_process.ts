@@ -11,17 +11,12 @@ import { main } from "../../src/cli/cli.ts";
 import { type CommandProcess, runIn } from "../../src/cli/command_process.ts";
 import { openStream, type Output } from "../../src/transport/stdio/_pipes.ts";
 import { passThrough } from "./through_door.ts";
-import untried from "./untried.json" with { type: "json" };
-
-/** The folder of the repository. */
-const ROOT = new URL("../../", import.meta.url).href;
 
 /**
  * Whether PML runs in the process of its test where nothing else is asked for. Benchmarks measure a
- * separate process, and the tests of the listed files have not been tried without one.
+ * separate process.
  */
-export const IN_PROCESS: boolean = Deno.mainModule.endsWith("_test.ts") &&
-  !untried.includes(Deno.mainModule.replace(ROOT, ""));
+export const IN_PROCESS: boolean = Deno.mainModule.endsWith("_test.ts");
 
 /** The capacity of a pipe of Linux in bytes. */
 const PIPE_BYTES = 65_536;
