@@ -20,14 +20,14 @@ import { residentBytes } from "../src/sandbox/process.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** PML of a window attaches to another process. */
+/** Windows attach to another process. Those that are killed or measured are processes, too. */
 const OWN_PROCESS = { ownProcess: true } as const;
 
 const READ = { tool: "filesystem:read_file", arguments: { path: "good.txt" } };
 const WAIT = { tool: "slow:wait", arguments: { path: "go.txt" } };
 
 async function windowOf(ws: Workspace, options: RawStdioOptions = {}): Promise<RawStdio> {
-  const here = new RawStdio(ws, { ...OWN_PROCESS, ...options });
+  const here = new RawStdio(ws, options);
   await here.open();
   return here;
 }
@@ -41,9 +41,18 @@ async function begun(ws: Workspace, count: number): Promise<void> {
   await until(async () => ofKind(await journalOf(ws), "start").length === count);
 }
 
-/** Tells whether a process started none: it runs no tool itself. */
+/** Returns whether a process started none: it runs no tool itself. */
 async function isEmpty({ pid }: { readonly pid: number }): Promise<boolean> {
   return (await treeOf(pid)).length === 1;
+}
+
+/** Returns how many processes of a workspace the running PML did not start. */
+async function othersThan(
+  { pid }: { readonly pid: number },
+  { watch }: RawStdio,
+): Promise<number> {
+  const started = (await treeOf(pid)).map((item) => item.pid);
+  return (await watch.living()).filter((item) => !started.includes(item.pid)).length;
 }
 
 Deno.test("Windows of both eras are served by the running PML", async () => {
@@ -52,7 +61,7 @@ Deno.test("Windows of both eras are served by the running PML", async () => {
   for (const era of ERAS) {
     await using here = await windowOf(ws, { era });
     assert.match(textOf(await read(here)), /./);
-    assert.ok(await isEmpty(here), "it started a process");
+    assert.equal(await othersThan(served, here), 0, "the window started a process");
     assert.equal((await here.close()).code, 0);
   }
   assert.ok(!await isEmpty(served));
@@ -127,7 +136,7 @@ for (const era of ERAS) {
   Deno.test(`What a window began ends with it (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
     await using _served = await servePml(ws, [], OWN_PROCESS);
-    await using here = await windowOf(ws, { era });
+    await using here = await windowOf(ws, { ...OWN_PROCESS, era });
     here.callTool("call", WAIT);
     await begun(ws, 1);
     await here.kill("SIGKILL");
@@ -182,7 +191,7 @@ Deno.test("A window goes on alone when the configuration names another variable"
 });
 
 Deno.test("Many windows share servers, which end when nobody calls them", async () => {
-  const [windows, servers] = [64, 13];
+  const [windows, servers, killed] = [64, 13, 8];
   const names = [...Array(servers).keys()].map((at) => `s${at}`);
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = {
@@ -199,6 +208,7 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
   const running = async () =>
     (await treeOf(served.pid)).filter(({ command }) => command.includes("tiny.js")).length;
   try {
+    all.push(...await Promise.all(Array.from({ length: killed }, () => windowOf(ws, OWN_PROCESS))));
     // Some at a time, as windows come on a machine with few cores.
     while (all.length < windows) {
       all.push(...await Promise.all([...Array(8).keys()].map(() => windowOf(ws))));
@@ -223,8 +233,11 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
     const found = JSON.stringify(await small.client.callTool(search));
     assert.match(found, /s0:tell/);
     assert.doesNotMatch(found, /s1:tell/);
-    for (const here of all) assert.ok(await isEmpty(here));
-    await Promise.all(all.slice(0, 8).map((here) => here.kill("SIGKILL")));
+    const [first, ...others] = all.slice(0, killed);
+    assert.ok(first !== undefined);
+    for (const here of [first, ...others]) assert.ok(await isEmpty(here));
+    assert.equal(await othersThan(served, first), killed, "a window started a process");
+    await Promise.all([first, ...others].map((here) => here.kill("SIGKILL")));
     await until(async () => await running() === 0);
   } finally {
     await Promise.all(all.map((here) => here[Symbol.asyncDispose]()));
@@ -238,7 +251,7 @@ Deno.test("A client of a window that reads late gets all; what is too much ends 
   await using ws = await makeScenery({ pml, files, limits: { queued_bytes: 4_000_000 } });
   await using served = await servePml(ws, [], OWN_PROCESS);
   let held: PromiseWithResolvers<void> | undefined;
-  await using here = await windowOf(ws, { reads: () => held?.promise });
+  await using here = await windowOf(ws, { ...OWN_PROCESS, reads: () => held?.promise });
   await using other = await windowOf(ws);
   const big = { tool: "big:tell" };
   await here.callTool("call", big);
@@ -326,7 +339,7 @@ Deno.test("A long answer counts as given whatever the id, and none is given agai
   const files = { "tiny.js": tinyServer("'x'.repeat(100_000)"), "fails.js": FAILS };
   await using ws = await makeScenery({ pml, files });
   await using served = await servePml(ws, [], OWN_PROCESS);
-  await using here = new RawStdio(ws, OWN_PROCESS);
+  await using here = new RawStdio(ws);
   // After such a message the SDK answers everything.
   await here.notify("notifications/odd");
   await here.open();
