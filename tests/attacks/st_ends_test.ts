@@ -172,7 +172,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { id, method } = JSON.parse(line);
   const result = ANSWERS[method];
   if (method === "resources/subscribe") writeFileSync("asked", "");
-  if (result) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+  if (id === undefined || method === "resources/subscribe") continue;
+  const said = result ? { result } : { error: { code: -32601, message: "Method not found" } };
+  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...said }) + "\\n");
 }
 `;
 
