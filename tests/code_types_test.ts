@@ -42,6 +42,19 @@ Deno.test("execute_code reports wrong types with the line, and runs nothing", as
   await endWell(ws, pml, { calls: 2 });
 });
 
+Deno.test("each global of the sandbox is known to the type checker", async () => {
+  await using scene = await ledgerScene();
+  const { pml } = scene;
+  const own = "Object.getOwnPropertyNames(globalThis).filter((name) => /^[\\w$]+$/.test(name))";
+  const names: readonly string[] = JSON.parse(await valueOf(pml, `return ${own}`));
+  assert.ok(names.includes("setTimeout") && names.length > 100, names.join());
+  // The unknown name shows that unknown names are reported.
+  const looks = [...names, "nowhere"].map((name) => `typeof ${name};`).join("\n");
+  const answer = textsOf(await runCode(pml, `mcp;${looks}`))[0] ?? "";
+  const unknown = answer.match(/Cannot find name '[^']+'/g);
+  assert.deepEqual(unknown, ["Cannot find name 'nowhere'"], answer);
+});
+
 Deno.test("types that keep the compiler busy do not delay other code (GX11)", async () => {
   await using scene = await ledgerScene();
   const { pml } = scene;

@@ -57,7 +57,25 @@ const MODULE_WORDS = /(?<!(?<!\.)\.)\b(?:import|export|require|module)\b/g;
 const WRITTEN_LETTER = /\\u(?=\{?0*[4-7][0-9a-f])/gi;
 const CHANGED = /\b_(?:mport|xport|equire|odule)\b/;
 
+/**
+ * Globals whose types are in none of the compiler's libraries, or in one that takes too long to
+ * load.
+ */
+const UNTYPED = (
+  "AbstractWorkerEventMap AllowSharedBufferSource Buffer BufferSource Cache CacheStorage CustomEvent " +
+  "CustomEventInit DOMStringList DedicatedWorkerGlobalScope ErrorEvent ErrorEventInit Lock " +
+  "LockManager Location Navigator NavigatorUAData Performance PerformanceEntry PerformanceEntryList " +
+  "PerformanceMark PerformanceMarkOptions PerformanceMeasure PerformanceMeasureOptions " +
+  "PerformanceObserver PerformanceObserverEntryList PromiseRejectionEvent " +
+  "PromiseRejectionEventInit VoidFunction WebAssembly WebSocketStream Window Worker WorkerGlobalScope " +
+  "WorkerLocation WorkerNavigator WorkerOptions addEventListener alert caches clearImmediate " +
+  "clearInterval clearTimeout close closed confirm dispatchEvent global location name navigator " +
+  "onbeforeunload onerror onload onmessage onunhandledrejection onunload performance postMessage " +
+  "process prompt queueMicrotask removeEventListener self setImmediate setInterval setTimeout window"
+).split(" ");
+
 const GLOBALS = [
+  ...UNTYPED.map((name) => `declare const ${name}: any; type ${name} = any;`),
   "declare const args: any;",
   "declare const progress: any;",
   "declare class ToolError extends Error { readonly code: string; readonly hint?: string; " +
