@@ -92,7 +92,7 @@ Deno.test("pml dev gives the exact grant for what is missing, which then works a
   const env = { TOWN: "Bergen", PML_TRUST: ws.file(".pml.json") };
   const told: Record<string, { ask?: unknown; file: string; config: Record<string, object> }> = {};
   {
-    await using dev = new Dev(ws, ["--no-types"], env);
+    await using dev = new Dev(ws, ["--no-types"], { env });
     for (const tool of ["inside", "variable", "network"]) {
       await dev.type(tool);
       const { code, grant } = await dev.next("error");
@@ -112,7 +112,7 @@ Deno.test("pml dev gives the exact grant for what is missing, which then works a
   const [, pasted = ""] = /then run `pml trust`:\n(\{[\s\S]*?^\})$/m.exec(shown.stdout) ?? [];
   assert.deepEqual(JSON.parse(pasted), told.variable?.config);
 
-  await using dev = new Dev(ws, ["--no-types"], env);
+  await using dev = new Dev(ws, ["--no-types"], { env });
   await dev.next("check");
   await writeFiles(ws.path, { ".pml.json": pasted });
   await until(() => dev.stderr.includes("The configuration was applied"));
@@ -225,7 +225,8 @@ Deno.test("Ctrl-C ends pml dev within a second, during a call and at rest, and l
     // Others use the machine, too: one quick end is enough.
     while (times.length < 5 && !times.some((time) => time < 1_000)) {
       await using ws = await makeWorkspace({ files: { "weather.ts": code } });
-      await using dev = new Dev(ws);
+      // Its end is what this tests.
+      await using dev = new Dev(ws, undefined, { ownProcess: true });
       await dev.next("check");
       if (line !== undefined) {
         await dev.type(line);

@@ -1,11 +1,12 @@
 /**
- * Spawns `pml dev --json`, types lines into it, and waits for its events.
+ * Runs `pml dev --json`, types lines into it, and waits for its events.
  *
  * @module
  */
 
 import assert from "node:assert/strict";
 import { rename } from "node:fs/promises";
+import { IN_PROCESS, pidOf, type Running, startInProcess } from "./in_process.ts";
 import { pmlCommand } from "./pml_command.ts";
 import { until, within } from "./wait.ts";
 import { type Workspace, writeFiles } from "./workspace.ts";
@@ -32,33 +33,40 @@ export async function save(ws: Workspace, text: string): Promise<void> {
   await rename(ws.file("weather.ts~"), ws.file("weather.ts"));
 }
 
-/** A `pml dev --json` that runs. Disposing of it kills it. */
+/** How to run `pml dev`. */
+export interface DevOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether PML runs as a separate process: for tests of its end. */
+  readonly ownProcess?: boolean;
+}
+
+/** A `pml dev --json` that runs. Disposing of it ends it. */
 export class Dev implements AsyncDisposable {
   /** What it told so far. */
   readonly events: DevEvent[] = [];
   /** What it wrote to stderr so far. */
   stderr = "";
-  readonly pid: number;
-  readonly #child: Deno.ChildProcess;
+  readonly #child: Running;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #reading: Promise<unknown>;
   #seen = 0;
 
   /** Follows `weather.ts` of the workspace. */
-  constructor(ws: Workspace, args: readonly string[] = ["--no-types"], env = {}) {
-    const [program, ...first] = pmlCommand();
-    this.#child = new Deno.Command(program, {
-      args: [...first, "dev", "--json", ...args, "weather.ts"],
-      cwd: ws.path,
-      clearEnv: true,
-      env: { ...ws.env, ...env },
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    this.pid = this.#child.pid;
+  constructor(
+    ws: Workspace,
+    args: readonly string[] = ["--no-types"],
+    { env = {}, ownProcess = !IN_PROCESS }: DevOptions = {},
+  ) {
+    const place = { cwd: ws.path, env: { ...ws.env, ...env } };
+    const words = ["dev", "--json", ...args, "weather.ts"];
+    this.#child = ownProcess ? spawned(words, place) : startInProcess({ args: words, ...place });
     this.#writer = this.#child.stdin.getWriter();
     this.#reading = Promise.all([this.#readEvents(), this.#readErrors()]);
+  }
+
+  /** The id of the process. */
+  get pid(): number {
+    return pidOf(this.#child);
   }
 
   /** Types a line. */
@@ -96,10 +104,10 @@ export class Dev implements AsyncDisposable {
     this.#child.kill(signal);
   }
 
-  /** Kills it. */
+  /** Ends it. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.#child.kill("SIGKILL");
+      this.#child.kill(this.#child.pid === undefined ? "SIGTERM" : "SIGKILL");
     } catch {
       // it has ended
     }
@@ -121,6 +129,18 @@ export class Dev implements AsyncDisposable {
       this.stderr += text;
     }
   }
+}
+
+function spawned(
+  words: readonly string[],
+  place: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+): Running {
+  const [program, ...first] = pmlCommand();
+  return new Deno.Command(program, {
+    ...place,
+    args: [...first, ...words],
+    ...{ clearEnv: true, stdin: "piped", stdout: "piped", stderr: "piped" },
+  }).spawn();
 }
 
 /** Gives the text of the result of a call. */
