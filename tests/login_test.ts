@@ -146,7 +146,8 @@ Deno.test("pml login that is broken off ends at once, and keeps nothing", async 
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
-  await using login = await beginLogin(ws, "far");
+  // A signal ends it.
+  await using login = await beginLogin(ws, "far", { ownProcess: true });
   Deno.kill(login.pid, "SIGINT");
   const { code, stdout, stderr } = await login.ended();
   assert.deepEqual([code, stdout], [130, ""]);

@@ -1,11 +1,12 @@
 /**
- * Signs in with `pml login --no-browser`: takes the address that it prints, and goes the way of the
- * person through the browser.
+ * Signs in with `pml login --no-browser`: takes the address that it prints, and visits it as the
+ * browser of the user does.
  *
  * @module
  */
 
 import { browse, type Browsed, type BrowseOptions } from "./browser.ts";
+import { IN_PROCESS, pidOf, type Running, startInProcess } from "./in_process.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
 import type { Ran } from "./run.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
@@ -18,9 +19,11 @@ export interface SignInOptions extends BrowseOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Another program in the place of PML. */
   readonly command?: Command;
+  /** Whether the command runs as a separate process: for tests of signals and its end. */
+  readonly ownProcess?: boolean;
 }
 
-/** A `pml login` that printed its address. Disposing kills it. */
+/** A `pml login` that printed its address. Disposing of it ends it. */
 export interface Login extends AsyncDisposable {
   readonly address: string;
   readonly pid: number;
@@ -39,18 +42,9 @@ export interface SignedIn extends Ran {
 export async function beginLogin(
   ws: Workspace,
   server: string,
-  { args = [], env = {}, command = pmlCommand() }: SignInOptions = {},
+  options: SignInOptions = {},
 ): Promise<Login> {
-  const [program, ...rest] = command;
-  const child = new Deno.Command(program, {
-    args: [...rest, "login", server, "--no-browser", ...args],
-    cwd: ws.path,
-    env: { ...ws.env, ...env },
-    clearEnv: true,
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
+  const child = started(ws, ["login", server, "--no-browser", ...options.args ?? []], options);
   const shown = { stdout: "", stderr: "" };
   const over = Promise.all([
     child.status,
@@ -69,7 +63,9 @@ export async function beginLogin(
   const close = () => writer.close().catch(() => {}); // it may have ended
   return {
     address: printed,
-    pid: child.pid,
+    get pid() {
+      return pidOf(child);
+    },
     paste: async (line) => await writer.write(new TextEncoder().encode(`${line}\n`)),
     ended: async () => {
       const what = () => `pml login ${server} does not end: ${JSON.stringify(shown)}`;
@@ -79,7 +75,7 @@ export async function beginLogin(
     [Symbol.asyncDispose]: async () => {
       await close();
       try {
-        child.kill("SIGKILL");
+        child.kill(child.pid === undefined ? "SIGTERM" : "SIGKILL");
       } catch {
         // it has ended
       }
@@ -97,6 +93,22 @@ export async function signIn(
   await using login = await beginLogin(ws, server, options);
   const browsed = await browse(login.address, options);
   return { ...await login.ended(), browsed };
+}
+
+/** Starts the command in this process or in a separate one. */
+function started(
+  ws: Workspace,
+  words: readonly string[],
+  { env = {}, command, ownProcess = !IN_PROCESS }: SignInOptions,
+): Running {
+  const place = { cwd: ws.path, env: { ...ws.env, ...env } };
+  if (command === undefined && !ownProcess) return startInProcess({ args: words, ...place });
+  const [program, ...args] = command ?? pmlCommand();
+  return new Deno.Command(program, {
+    ...place,
+    args: [...args, ...words],
+    ...{ clearEnv: true, stdin: "piped", stdout: "piped", stderr: "piped" },
+  }).spawn();
 }
 
 async function readInto(
