@@ -11,11 +11,10 @@ export interface WarmChild extends AsyncDisposable {
 }
 
 /**
- * How long after a call the next child is started, in milliseconds: no answer and no end of PML
- * waits for it. A model takes longer to read an answer; a program that ends, or that calls on and
- * on, would pay for a child that it never uses (50 to 60 ms of processor time).
+ * How long after a call the next child is started, so that no answer and no end of PML waits for
+ * it.
  */
-const REST_MS = 1_000;
+const REST_MS = 250;
 
 /** Keeps one warm child, with the options of the one that was used last. */
 export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
