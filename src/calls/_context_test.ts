@@ -108,8 +108,7 @@ export function newPipeline(parts: PipelineParts = {}): TestPipeline {
     onNote: () => {},
   });
   const deadlines = parts.deadlines ?? new Deadlines(() => ({ callMs: 60_000, capMs: 60_000 }));
-  const { run = () => Promise.resolve(DONE), fit = (_call, _definition, outcome) => outcome } =
-    parts;
+  const { run = () => Promise.resolve(DONE), fit = (_call, outcome) => outcome } = parts;
   const { server = serverDouble("double"), verdict } = parts;
   const resolve = parts.resolve ?? ((call: CallContext) => {
     call.resolve({ server, version: 1, isBlocked: false });

@@ -7,8 +7,6 @@
 import type { CallContext } from "./context.ts";
 import type { CallRunner, CallUse } from "./pipeline.ts";
 import type { Outcome } from "../protocol/call.ts";
-import type { Maybe } from "../core/maybe.ts";
-import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Logins } from "../oauth/logins.ts";
 import { askedOfClient } from "./server_requests.ts";
@@ -43,8 +41,8 @@ export class ServerRunner implements CallRunner {
   }
 
   /** Returns a result as clients can use it. */
-  fit({ id, server }: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome> {
-    return this.#schemas.fitting(outcome, id, { definition, server });
+  fit({ id, server }: CallContext, outcome: Outcome): Outcome {
+    return this.#schemas.fitting(outcome, id, server);
   }
 
   #send(call: CallContext): Promise<Outcome> {

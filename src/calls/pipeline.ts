@@ -1,5 +1,5 @@
 /**
- * The one way of every call: capacity, server, start record, checks, server call, end record.
+ * The one way of every call: capacity, resolve, start record, checks, server, fit, end record.
  *
  * @module
  */
@@ -44,7 +44,7 @@ export interface CallRunner {
   /** Signs the user in after an error that asks for it. Returns whether the call can be repeated. */
   signIn(call: CallContext, error: unknown): Promise<boolean>;
   /** Returns a result as clients can use it. Throws OUTPUT_INVALID for one that is not valid. */
-  fit(call: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome>;
+  fit(call: CallContext, outcome: Outcome): Outcome;
   /** Is called for each call that its server got, after the answer. */
   readonly onUse?: ((use: CallUse) => void) | undefined;
 }
@@ -103,8 +103,7 @@ export class CallPipeline {
         }
         const outcome = await this.#run(call);
         if (outcome !== undefined) {
-          const fitting = this.#fit(call, outcome);
-          return this.#ended(call, fitting instanceof Promise ? await fitting : fitting, lost);
+          return this.#ended(call, this.#fit(call, outcome), lost);
         }
         call.answer = call.approval?.() ?? call.answer;
         call.approval = undefined;
@@ -182,13 +181,8 @@ export class CallPipeline {
     return result === undefined ? await this.#check(call, from) : result;
   }
 
-  #fit(call: CallContext, outcome: Outcome): Maybe<Outcome> {
-    if (call.method !== undefined) return outcome;
-    const { runner } = this.#options;
-    const definition = call.definition();
-    return definition instanceof Promise
-      ? definition.then((loaded) => runner.fit(call, loaded, outcome))
-      : runner.fit(call, definition, outcome);
+  #fit(call: CallContext, outcome: Outcome): Outcome {
+    return call.method === undefined ? this.#options.runner.fit(call, outcome) : outcome;
   }
 
   #ended(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {

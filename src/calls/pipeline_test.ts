@@ -60,8 +60,9 @@ class Stage implements CallRunner {
     return Promise.resolve(false);
   }
 
-  fit(_: CallContext, __: ToolDefinition, outcome: Outcome): Maybe<Outcome> {
-    return this.#step("fit", outcome);
+  fit(_: CallContext, outcome: Outcome): Outcome {
+    void this.#step("fit", undefined);
+    return outcome;
   }
 
   call(cancellation = new Cancellation()): Promise<Outcome> {

@@ -47,10 +47,10 @@ export class Schemas {
   }
 
   /**
-   * Returns an outcome as its client can use it. Throws OUTPUT_INVALID for the result of a module
-   * returns that is not a result of MCP.
+   * Returns an outcome. Throws OUTPUT_INVALID if the result of a module is not a result of MCP. The
+   * module's child has compared it with `outputSchema`.
    */
-  fitting(outcome: Outcome, id: ToolId, { server }: CheckedTool): Outcome {
+  fitting(outcome: Outcome, id: ToolId, server: Pick<Server, "checksArguments">): Outcome {
     if (server.checksArguments) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;

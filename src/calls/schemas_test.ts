@@ -44,8 +44,7 @@ function checked(outcome: Outcome, { checksArguments = false } = {}) {
       ran.push(id);
       return Promise.resolve(outcome);
     },
-    fit: ({ id, server }, definition, outcome) =>
-      schemas.fitting(outcome, id, { definition, server }),
+    fit: ({ id, server }, outcome) => schemas.fitting(outcome, id, server),
   });
   return { callTool, ran };
 }

@@ -87,13 +87,8 @@ export class Requests implements Disposable {
 
   /** Takes the options; passes nothing on yet. */
   constructor({ options: given, clients, offers, dropped, replica }: RequestsOptions) {
-    const { servers, settings } = given;
-    const callTool: CallTool = (call) => {
-      const { actor } = settings();
-      // Questions of servers come with the actor "local".
-      const own = call.actor === actor ? call : changedCall(call, { actor });
-      return given.callTool(own).then((outcome) => this.#ordered(call, outcome));
-    };
+    const { servers } = given;
+    const callTool: CallTool = (call) => this.#callInOrder(given, call);
     const options: GatewayOptions = { ...given, callTool };
     const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
     const requests = new ServerRequests({ ...options, interaction });
@@ -115,6 +110,14 @@ export class Requests implements Disposable {
   /** Cancels the work that waits for input of clients. */
   [Symbol.dispose](): void {
     this.interaction[Symbol.dispose]();
+  }
+
+  /** Makes a call of the gateway's user. Its outcome follows the notifications that came before it. */
+  #callInOrder({ settings, callTool }: GatewayOptions, call: Call): Promise<Outcome> {
+    const { actor } = settings();
+    // Requests of servers have the actor "local".
+    const own = call.actor === actor ? call : changedCall(call, { actor });
+    return callTool(own).then((outcome) => this.#ordered(call, outcome));
   }
 
   /** Returns an outcome after the notifications that its server sent before it. */

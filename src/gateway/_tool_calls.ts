@@ -15,7 +15,9 @@ import type { Tasks } from "./_tasks.ts";
 import { bareTools } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
-import type { MetaCall, MetaCalls } from "./meta_calls.ts";
+import { ToolCaller, type ToolRequest } from "./_tool_caller.ts";
+import type { MetaCalls } from "./meta_calls.ts";
+import type { MetaTool } from "../config/exposure.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
@@ -27,6 +29,7 @@ export class ToolCalls {
   readonly #options: GatewayOptions;
   readonly #interaction: Interaction;
   readonly #tasks: Tasks;
+  readonly #caller: ToolCaller;
   #module: Promise<[typeof import("./meta_calls.ts"), Schemas]> | undefined;
   #metaCalls: MetaCalls | undefined;
 
@@ -35,6 +38,7 @@ export class ToolCalls {
     this.#options = options;
     this.#interaction = interaction;
     this.#tasks = tasks;
+    this.#caller = new ToolCaller(options);
   }
 
   /** Serves a `tools/call`. Returns failures as results; rejects with those for the client. */
@@ -68,9 +72,9 @@ export class ToolCalls {
   async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
     this.#module ??= Promise.all([import("./meta_calls.ts"), this.#options.schemas()]);
     const [{ MetaCalls }, schemas] = await this.#module;
-    this.#metaCalls ??= new MetaCalls(this.#options, schemas);
+    this.#metaCalls ??= new MetaCalls(this.#options, schemas, this.#caller);
     return this.#loadedMetaCalls(toolset) ??
-      new MetaCalls(optionsWithin(this.#options, toolset), schemas);
+      new MetaCalls(optionsWithin(this.#options, toolset), schemas, this.#caller);
   }
 
   /** Returns the loaded meta-tools for clients for which all tools exist; undefined for others. */
@@ -78,24 +82,25 @@ export class ToolCalls {
     return toolset?.() === undefined ? this.#metaCalls : undefined;
   }
 
-  /** Calls a tool by its name in a list, without waiting if the meta-tools are loaded. */
-  #callNamed(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
-    const meta = this.#loadedMetaCalls(request.toolset);
-    if (meta === undefined) return this.#callLater(name, call, request);
-    if (isMetaTool(name)) return meta.call(name, call);
+  /** Calls a tool by its name in a list, without waiting for what is loaded. */
+  #callNamed(name: string, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
+    if (isMetaTool(name)) return this.#callMeta(name, call, request);
     const id = listedId(name, this.#options);
-    return id === undefined
-      ? this.#callLater(name, call, request)
-      : meta.callTool(id, this.#ownCall(call, request));
+    const own = this.#ownCall(call, request);
+    return id === undefined ? this.#callLater(name, own) : this.#caller.call(id, own);
   }
 
-  async #callLater(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
-    const meta = await this.metaCalls(request.toolset);
-    if (isMetaTool(name)) return await meta.call(name, call);
-    return await meta.callTool(await this.#idOf(name), this.#ownCall(call, request));
+  #callMeta(name: MetaTool, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
+    const meta = this.#loadedMetaCalls(request.toolset);
+    if (meta !== undefined) return meta.call(name, call);
+    return this.metaCalls(request.toolset).then((loaded) => loaded.call(name, call));
   }
 
-  #ownCall(call: MetaCall, request: ClientRequest): MetaCall & { readonly via: string } {
+  async #callLater(name: string, call: ToolRequest & { readonly via: string }): Promise<Outcome> {
+    return await this.#caller.call(await this.#idOf(name), call);
+  }
+
+  #ownCall(call: ToolRequest, request: ClientRequest): ToolRequest & { readonly via: string } {
     const { arguments: args, scope, meta, members } = call;
     const headers = request.client.isModern ? request.context.headers : undefined;
     const { task } = this.#tasks.wantedBy(request);

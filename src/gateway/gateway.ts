@@ -75,23 +75,7 @@ export class Gateway implements Face, Disposable {
   }
 
   #connectionOf(client: Client, drain?: RequestDrain): Connection {
-    return {
-      isModern: client.isModern,
-      serve: (given, context) => {
-        const params = objectOf(given);
-        return drain === undefined
-          ? this.#serve(client, params, context)
-          : drain.serve(context, () => this.#serve(client, params, context));
-      },
-      note: (notification) => {
-        const passed = this.#note(client, notification);
-        void (drain === undefined ? passed : drain.follow(passed));
-      },
-      close: () => {
-        this.clients.remove(client);
-        this.#requests?.following.leave(client);
-      },
-    };
+    return new ClientConnection(this, client, drain);
   }
 
   /** Passes on a notification of a server whose method no revision defines. */
@@ -197,13 +181,21 @@ export class Gateway implements Face, Disposable {
     else act(requests);
   }
 
-  #serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
+  /** Forgets a client that has disconnected. */
+  leave(client: Client): void {
+    this.clients.remove(client);
+    this.#requests?.following.leave(client);
+  }
+
+  /** Serves a request of a client. */
+  serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
     const request = this.#requestOf(client, context, params);
     client.capabilities = request.capabilities;
     return dispatch(request, this.#parts);
   }
 
-  #note(
+  /** Passes on a notification of a client whose method no revision has. */
+  note(
     client: Client,
     { method, params, members, envelope }: UnknownNotification,
   ): Promise<void> {
@@ -230,5 +222,36 @@ export class Gateway implements Face, Disposable {
       clientName,
       toolset: () => this.#options.settings().toolsetFor?.(clientName),
     };
+  }
+}
+
+/** The connection of one client. */
+class ClientConnection implements Connection {
+  readonly isModern: boolean;
+  readonly #gateway: Gateway;
+  readonly #client: Client;
+  readonly #drain: RequestDrain | undefined;
+
+  /** Takes the gateway, its client, and the drain that waits for its requests, if there is one. */
+  constructor(gateway: Gateway, client: Client, drain: RequestDrain | undefined) {
+    this.isModern = client.isModern;
+    this.#gateway = gateway;
+    this.#client = client;
+    this.#drain = drain;
+  }
+
+  serve(given: unknown, context: RequestContext): Promise<JsonObject> {
+    const params = objectOf(given);
+    const serve = () => this.#gateway.serve(this.#client, params, context);
+    return this.#drain === undefined ? serve() : this.#drain.serve(context, serve);
+  }
+
+  note(notification: UnknownNotification): void {
+    const passed = this.#gateway.note(this.#client, notification);
+    void (this.#drain === undefined ? passed : this.#drain.follow(passed));
+  }
+
+  close(): void {
+    this.#gateway.leave(this.#client);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What the meta-tools do: find tools, show them, call them through the one door.
+ * The meta-tools: they find tools, show them, and call them through the pipeline.
  *
  * @module
  */
@@ -18,13 +18,10 @@ import {
   quoted,
   visible,
 } from "../core/json.ts";
-import { differingHeader } from "../protocol/marked_arguments.ts";
-import { outputOf } from "../protocol/output.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import type { MetaTool } from "../config/exposure.ts";
 import { safeItem } from "../protocol/safe_text.ts";
-import type { ToolDefinition } from "../protocol/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
@@ -35,26 +32,12 @@ import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
-import type { RequestScope } from "./interaction/client_request.ts";
+import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import type { GatewayOptions } from "./options.ts";
-import { errorBody, errorResult, headerMismatch } from "../protocol/failures.ts";
+import { errorBody, errorResult } from "../protocol/failures.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
-
-/** What a request carries beside the name of its tool. */
-export interface MetaCall {
-  readonly arguments: JsonObject;
-  readonly scope: RequestScope;
-  /** The keys of its `_meta` that pass without being shown. */
-  readonly meta?: JsonObject | undefined;
-  /** Its other members, which the user sees. Plans and code pass none of both on. */
-  readonly members?: Call["members"];
-  /** What the client wants of tasks. */
-  readonly task?: Call["task"];
-  /** The headers of its HTTP request, which repeat arguments. */
-  readonly headers?: Pick<Headers, "get"> | undefined;
-}
 
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
@@ -73,15 +56,17 @@ const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 export class MetaCalls {
   readonly #options: GatewayOptions;
   readonly #schemas: Schemas;
+  readonly #caller: ToolCaller;
 
-  /** Makes the meta-tools of one gateway. */
-  constructor(options: GatewayOptions, schemas: Schemas) {
+  /** Takes the collaborators. */
+  constructor(options: GatewayOptions, schemas: Schemas, caller: ToolCaller) {
     this.#options = options;
     this.#schemas = schemas;
+    this.#caller = caller;
   }
 
-  /** Answers one meta-tool; what is wrong with its arguments is told to the model. */
-  call(name: MetaTool, request: MetaCall): Promise<Outcome> {
+  /** Answers one meta-tool. The model gets the problems of its arguments. */
+  call(name: MetaTool, request: ToolRequest): Promise<Outcome> {
     const { problem, settings } = this.#options;
     const broken = problem();
     if (broken !== undefined) return Promise.reject(broken);
@@ -94,7 +79,7 @@ export class MetaCalls {
     return name === "call" ? this.#callForModel(checked) : this.#run(name, checked);
   }
 
-  async #run(name: MetaTool, request: MetaCall): Promise<Outcome> {
+  async #run(name: MetaTool, request: ToolRequest): Promise<Outcome> {
     const { workflow } = this.#options;
     if (name === "call") return await this.#callForModel(request);
     if (name === "batch") return await this.#batch(request);
@@ -110,54 +95,6 @@ export class MetaCalls {
     return { kind: "result", result };
   }
 
-  /** Runs one tool through the one door. */
-  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    return this.#called(this.#callOf(id, request));
-  }
-
-  #callOf(id: ToolId, request: MetaCall & Pick<Call, "via" | "method">): Call {
-    const { scope, headers, arguments: args, meta, members, task, via, method } = request;
-    return {
-      id,
-      arguments: args,
-      meta,
-      members,
-      task,
-      via,
-      method,
-      actor: this.#options.settings().actor,
-      callId: crypto.randomUUID(),
-      cancellation: scope.cancellation,
-      client: scope.client,
-      answer: scope.answer,
-      agrees: headers && ((tool: ToolDefinition) => {
-        const header = differingHeader(tool, { args, headers });
-        if (header !== undefined) throw headerMismatch(header);
-      }),
-    };
-  }
-
-  /** Runs a call. A large result may stay outside of the answer. */
-  #called(call: Call): Promise<Outcome> {
-    const { callTool, settings } = this.#options;
-    return settings().inlineBytes > 0 ? this.#keepLarge(call) : callTool(call);
-  }
-
-  async #keepLarge(call: Call): Promise<Outcome> {
-    const outcome = await this.#options.callTool(call);
-    const { inlineBytes, actor } = this.#options.settings();
-    // The limit may have changed meanwhile.
-    if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    const isText = outcome.result.content.every(({ type }) => type === "text");
-    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
-    const { outputSchema } = await this.#options.servers.definition(call.id);
-    // A client that knows the schema could not use what stands in for the result.
-    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
-    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
-    if (kept === undefined) return outcome;
-    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
-  }
-
   /** Throws before anything looks at each of too many tasks. */
   #assertFewTasks({ plan }: JsonObject): void {
     const { tasks } = objectOf(plan);
@@ -165,7 +102,7 @@ export class MetaCalls {
     if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
-  #workflowRequest({ arguments: args, scope }: MetaCall): WorkflowRequest {
+  #workflowRequest({ arguments: args, scope }: ToolRequest): WorkflowRequest {
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
     const { actor } = this.#options.settings();
     const { client, cancellation: { signal } } = scope;
@@ -326,7 +263,7 @@ export class MetaCalls {
   }
 
   /** Calls a tool. The model gets all errors: it wrote the name and the arguments. */
-  #callForModel(request: MetaCall): Promise<Outcome> {
+  #callForModel(request: ToolRequest): Promise<Outcome> {
     try {
       return this.#call(request).catch(asErrorOutcome);
     } catch (error) {
@@ -334,20 +271,20 @@ export class MetaCalls {
     }
   }
 
-  #call(request: MetaCall): Promise<Outcome> {
+  #call(request: ToolRequest): Promise<Outcome> {
     const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
     const id = this.#idOf(tool);
     const inner = { ...request, arguments: args ?? {}, via: "call" };
     if (splitToolId(id).tool === WHOLE_SERVER) return this.#toolsOf(id, inner);
-    return this.callTool(id, inner);
+    return this.#caller.call(id, inner);
   }
 
   /** Lists the tools of a server, which is a use of it like any other. */
-  async #toolsOf(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+  async #toolsOf(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
     const { callTool, catalog, judge, servers } = this.#options;
     const { server } = splitToolId(id);
     const outcome = await callTool(
-      this.#callOf(id, { ...request, arguments: {}, method: "tools/list" }),
+      this.#caller.callOf(id, { ...request, arguments: {}, method: "tools/list" }),
     );
     if (outcome.kind === "ask") return outcome;
     await servers.lists.prepare("tools", { only: server });
@@ -357,11 +294,11 @@ export class MetaCalls {
     return { kind: "result", result: textResult(said.join("\n") || "It has no tools") };
   }
 
-  async #batch(request: MetaCall): Promise<Outcome> {
+  async #batch(request: ToolRequest): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
     const { askForAll: ask, settings } = this.#options;
     const { resultBytes: most } = settings();
-    const callTool = (call: Call) => this.#called(call);
+    const callTool = (call: Call) => this.#caller.run(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
@@ -371,7 +308,7 @@ export class MetaCalls {
     return { kind: "result", result: batchResult(items) };
   }
 
-  #batchCall(one: BatchRequest, request: MetaCall): Call | PmlError {
+  #batchCall(one: BatchRequest, request: ToolRequest): Call | PmlError {
     const id = this.#known(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
     const args = one.arguments ?? {};
@@ -381,7 +318,7 @@ export class MetaCalls {
     // The members of a scope may be getters, which a spread would lose.
     const { cancellation, client } = request.scope;
     const scope = { cancellation, client, answer: undefined };
-    return this.#callOf(id, { ...request, arguments: args, via: "batch", scope });
+    return this.#caller.callOf(id, { ...request, arguments: args, via: "batch", scope });
   }
 
   /** Returns whether a tool has another definition by now, which is not approved. */
@@ -467,16 +404,6 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
     return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
   }
   return isLoose ? ["These share few words with the query; try others"] : [];
-}
-
-/** Makes the result that stands for one which is outside: how to read it, for models and clients. */
-function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
-  const { kept: uri } = kept;
-  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
-  return {
-    content: [...textResult(JSON.stringify(kept)).content, link],
-    structuredContent: undefined,
-  };
 }
 
 /** A tool as `schema` shows it. */

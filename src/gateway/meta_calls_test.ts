@@ -11,6 +11,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
 import type { GatewayOptions } from "./options.ts";
+import { ToolCaller } from "./_tool_caller.ts";
 import { MetaCalls } from "./meta_calls.ts";
 import { Schemas } from "../calls/schemas.ts";
 import { Servers } from "../servers/lists/servers.ts";
@@ -30,7 +31,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
     problem: () => undefined,
   };
   // What it is not asked for here is left out.
-  const calls = new MetaCalls(options as GatewayOptions, new Schemas());
+  const calls = metaCallsOf(options as GatewayOptions);
   const shown = async () => {
     const outcome = await calls.call("schema", {
       arguments: { tools: ["far:go"] },
@@ -89,7 +90,7 @@ async function answered(
       return Promise.resolve({ kind: "result", result: { content: [] } });
     },
   };
-  const outcome = await new MetaCalls(options as GatewayOptions, new Schemas()).call(name, {
+  const outcome = await metaCallsOf(options as GatewayOptions).call(name, {
     arguments: args,
     scope: newScope(),
   });
@@ -203,3 +204,7 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
   assert.deepEqual(errors, [undefined, "BAD_ARGUMENTS", "BAD_ARGUMENTS"]);
   assert.deepEqual(paths, ["a"]);
 });
+
+function metaCallsOf(options: GatewayOptions): MetaCalls {
+  return new MetaCalls(options, new Schemas(), new ToolCaller(options));
+}

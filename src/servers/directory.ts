@@ -44,7 +44,7 @@ export class Directory {
   readonly #redactor: Pick<Redactor, "cleaned">;
   readonly #namespaces = new NamespaceParts();
   #version = 0;
-  #entries: ReadonlyMap<string, Entry> = new Map();
+  #entries: ReadonlyMap<string, LazyServer> = new Map();
 
   /** Takes the facts about servers. The redactor removes keys from errors, which may repeat them. */
   constructor(host: DirectoryHost, redactor: Pick<Redactor, "cleaned">) {
@@ -78,11 +78,11 @@ export class Directory {
     return [...this.#known().values()];
   }
 
-  #entry(name: string): Entry {
+  #entry(name: string): LazyServer {
     return this.#known().get(name) ?? this.#newEntry(this.#missing(name));
   }
 
-  #known(): ReadonlyMap<string, Entry> {
+  #known(): ReadonlyMap<string, LazyServer> {
     const { version } = this.#host.policy.now;
     if (version === this.#version) return this.#entries;
     this.#version = version;
@@ -96,8 +96,8 @@ export class Directory {
     return this.#entries;
   }
 
-  #newEntry(listing: DirectoryListing): Entry {
-    return new Entry(listing, this.#host, this.#redactor);
+  #newEntry(listing: DirectoryListing): LazyServer {
+    return new LazyServer(listing, this.#host, this.#redactor);
   }
 
   #listings(): readonly DirectoryListing[] {
@@ -128,10 +128,10 @@ function missing(name: string, entry: MissingListing["entry"]): MissingListing {
 }
 
 /** It has what its listing says. */
-interface Entry extends Listing {}
+interface LazyServer extends Listing {}
 
 /** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
-class Entry implements Server {
+class LazyServer implements Server {
   readonly listing: DirectoryListing;
   readonly #host: DirectoryHost;
   readonly #redactor: Pick<Redactor, "cleaned">;

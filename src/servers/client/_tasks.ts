@@ -7,111 +7,12 @@
 
 import type { Call } from "../../protocol/call.ts";
 import { numberOf } from "../../core/exact_number.ts";
-import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
 import { type Json, type JsonObject, objectOf } from "../../core/json.ts";
-import { pause } from "../../io/waiting.ts";
-import { ERROR, RpcError } from "../../protocol/errors.ts";
-import type { RequestOptions } from "../../protocol/rpc_peer.ts";
-import type { Connection } from "./connection.ts";
-import { ASIDE, isOfTask } from "./_task_methods.ts";
-
-const CALL = "tools/call";
-/** The least, the most and the default time between two `tasks/get` requests. */
-const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
+import { isOfTask } from "./_task_methods.ts";
 /** How long a server is kept running for a task without a `ttl`, and the most for any task. */
 const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 /** How many tasks of one server keep it running. */
 const KEPT_MAX = 1_000;
-
-/** What a call of a tool has beside its params. */
-type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;
-
-/** Calls a tool. `support` returns its `taskSupport`, which the revision before the newest uses. */
-export function callTool(
-  connection: Connection,
-  params: JsonObject,
-  { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
-): Promise<Json> {
-  if (connection.isModern) return callNewest(connection, params, call);
-  const wanted = call.task?.isModern === false ? call.task.wanted : undefined;
-  const isTask = connection.runsTasks && (wanted !== undefined || support() === "required");
-  return isTask
-    ? callAsTask(connection, params, { call, wanted })
-    : connection.request(CALL, params, call);
-}
-
-async function callAsTask(
-  connection: Connection,
-  params: JsonObject,
-  { call, wanted }: { readonly call: ToolCall; readonly wanted: JsonObject | undefined },
-): Promise<Json> {
-  const begun = await connection.request(CALL, { ...params, task: wanted ?? {} }, call);
-  const { taskId } = objectOf(objectOf(begun).task);
-  if (wanted !== undefined || typeof taskId !== "string") return begun;
-  const end = () => connection.request("tasks/result", { taskId }, call);
-  return await finished(connection, { taskId, end });
-}
-
-/** The server decides whether a call becomes a task, but only if the client supports tasks. */
-async function callNewest(
-  connection: Connection,
-  params: JsonObject,
-  call: ToolCall,
-): Promise<Json> {
-  const takesTasks = call.task?.isModern === true;
-  const { cancellation, client, members } = call;
-  const ask = (more: boolean) =>
-    connection.request(CALL, params, { cancellation, client, members, takesTasks: more });
-  const result = await ask(takesTasks).catch((error) => {
-    // The server ran nothing: the tool can only run as a task.
-    if (takesTasks || !wantsTasks(error)) throw error;
-    return ask(true);
-  });
-  const { resultType, taskId } = objectOf(result);
-  if (takesTasks || resultType !== "task" || typeof taskId !== "string") return result;
-  const end = () => polled(connection, taskId, call);
-  return await finished(connection, { taskId, end });
-}
-
-/** Waits for the result of a task. Cancels the task if waiting fails. */
-async function finished(
-  connection: Connection,
-  { taskId, end }: { readonly taskId: string; readonly end: () => Promise<Json> },
-): Promise<Json> {
-  try {
-    return await end();
-  } catch (error) {
-    connection.request("tasks/cancel", { taskId }, ASIDE).catch(() => {}); // it may have ended
-    throw error;
-  }
-}
-
-async function polled(connection: Connection, taskId: string, call: ToolCall): Promise<Json> {
-  const answered = new Set<string>();
-  for (;;) {
-    const state = objectOf(await connection.request("tasks/get", { taskId }, call));
-    const { status, result, error, inputRequests, pollIntervalMs } = state;
-    if (status === "completed") return result ?? {};
-    if (status === "failed") throw RpcError.of(error);
-    if (status === "cancelled") throw new RpcError(ERROR.internalError, "its task was cancelled");
-    const asked = Object.entries(objectOf(inputRequests)).filter(([key]) => !answered.has(key));
-    if (asked.length > 0) {
-      const { inputResponses = {} } = await connection.answersTo({
-        inputRequests: Object.fromEntries(asked),
-      }, call);
-      await connection.request("tasks/update", { taskId, inputResponses }, call);
-      for (const [key] of asked) answered.add(key);
-    }
-    const wait = numberOf(pollIntervalMs) ?? POLL_MS;
-    await pause(Math.min(Math.max(wait, POLL_MIN_MS), POLL_MAX_MS), call.cancellation.signal);
-  }
-}
-
-function wantsTasks(error: unknown): boolean {
-  if (!(error instanceof RpcError) || error.code !== ERROR.missingClientCapability) return false;
-  const { requiredCapabilities } = objectOf(error.data);
-  return TASKS_EXTENSION in objectOf(objectOf(requiredCapabilities).extensions);
-}
 
 /** The state of a task. */
 interface State {

@@ -1,0 +1,98 @@
+/**
+ * Calls tools of servers for requests of clients, and keeps large results outside of answers.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { type Call, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
+import { headerMismatch } from "../protocol/failures.ts";
+import { differingHeader } from "../protocol/marked_arguments.ts";
+import { outputOf } from "../protocol/output.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import type { RequestScope } from "./interaction/client_request.ts";
+import type { GatewayOptions } from "./options.ts";
+
+/** A request to call a tool, without the name of the tool. */
+export interface ToolRequest {
+  readonly arguments: JsonObject;
+  readonly scope: RequestScope;
+  /** The keys of its `_meta` that pass without being shown. */
+  readonly meta?: JsonObject | undefined;
+  /** Its other members, which the user sees. Plans and code pass neither on. */
+  readonly members?: Call["members"];
+  /** The client's wishes about tasks. */
+  readonly task?: Call["task"];
+  /** The headers of its HTTP request, which repeat arguments. */
+  readonly headers?: Pick<Headers, "get"> | undefined;
+}
+
+/** Calls tools of servers. */
+export class ToolCaller {
+  readonly #options: GatewayOptions;
+
+  /** Takes the options of the gateway. */
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Calls a tool. */
+  call(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
+    return this.run(this.callOf(id, request));
+  }
+
+  /** Returns the call of a tool, or of another method of its server. */
+  callOf(id: ToolId, request: ToolRequest & Pick<Call, "via" | "method">): Call {
+    const { scope, headers, arguments: args, meta, members, task, via, method } = request;
+    return {
+      id,
+      arguments: args,
+      meta,
+      members,
+      task,
+      via,
+      method,
+      actor: this.#options.settings().actor,
+      callId: crypto.randomUUID(),
+      cancellation: scope.cancellation,
+      client: scope.client,
+      answer: scope.answer,
+      agrees: headers && ((tool: ToolDefinition) => {
+        const header = differingHeader(tool, { args, headers });
+        if (header !== undefined) throw headerMismatch(header);
+      }),
+    };
+  }
+
+  /** Runs a call. A large result may stay outside of the answer. */
+  run(call: Call): Promise<Outcome> {
+    const { callTool, settings } = this.#options;
+    return settings().inlineBytes > 0 ? this.#keepLarge(call) : callTool(call);
+  }
+
+  async #keepLarge(call: Call): Promise<Outcome> {
+    const outcome = await this.#options.callTool(call);
+    const { inlineBytes, actor } = this.#options.settings();
+    // The limit may have changed meanwhile.
+    if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    const isText = outcome.result.content.every(({ type }) => type === "text");
+    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const { outputSchema } = await this.#options.servers.definition(call.id);
+    // A client that knows the schema could not use the link in place of the result.
+    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
+    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
+    if (kept === undefined) return outcome;
+    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+  }
+}
+
+/** Returns the content that replaces a large result: how models and clients can read it. */
+function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
+  const { kept: uri } = kept;
+  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
+  return {
+    content: [...textResult(JSON.stringify(kept)).content, link],
+    structuredContent: undefined,
+  };
+}
