@@ -44,7 +44,7 @@ export async function prepareFirstCall(app: App): Promise<void> {
   if (programs.length > 0) await machine.programs.prepare(machine.closing);
   const isWarm = app.config().warm;
   const starts = isWarm ? programs.map((server) => startEarly(app, server)) : [];
-  await Promise.all([(await app.gateway()).metaCalls(), ...starts]);
+  await Promise.all([(await app.gateway()).prepareCalls(), ...starts]);
 }
 
 /** Returns whether a list may start a server now. */

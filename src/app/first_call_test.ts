@@ -39,7 +39,7 @@ async function startedIn(
     firstList: Promise.withResolvers(),
     callPath: () => Promise.resolve({ machine: { programs, upstreams } }),
     pins: () => Promise.resolve(pins),
-    gateway: () => Promise.resolve({ metaCalls: () => Promise.resolve() }),
+    gateway: () => Promise.resolve({ prepareCalls: () => Promise.resolve() }),
     log: { debug: assert.fail },
   };
   await prepareFirstCall(app as unknown as App);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { listedMetaTools } from "../config/exposure.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type {
@@ -140,6 +141,12 @@ export class Gateway implements Face, Disposable {
   /** Returns the meta-tools. The first call loads their module. */
   async metaCalls(): Promise<MetaCalls> {
     return await (await this.#loaded()).toolCalls.metaCalls();
+  }
+
+  /** Loads the code of the calls that clients will make: that of meta-tools only if they are listed. */
+  async prepareCalls(): Promise<void> {
+    const { toolCalls } = await this.#loaded();
+    if (listedMetaTools(this.#options.settings()).length > 0) await toolCalls.metaCalls();
   }
 
   /** Returns the functions by which a client is asked outside of its requests. */
