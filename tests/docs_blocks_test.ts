@@ -42,7 +42,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/commands.md", /^ts\n/, "tests/cli_types_test.ts"],
   ["docs/deploy.md", /^nginx\n/, "tests/hub_replicas_test.ts"],
   ["docs/design.md", /^\nmod.ts /, "the tree of the source"],
-  ["docs/design.md", /^\nstdin ─ LineReader/, "a picture"],
+
   ["docs/design.md", /^\nrequest ─ capacity/, "a picture"],
   ["docs/design/registries.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
   ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { repoFile } from "../tests/kit/pml_command.ts";
+
+/** A hop: a member or a function, and its file. */
+const HOP = /^ *\d+\. `([^`]+)`\s+\(`([^`]+\.ts)`\)/gm;
+
+Deno.test("docs/design.md names existing members in the way of a call", async () => {
+  const page = await Deno.readTextFile(repoFile("docs/design.md"));
+  const [, way = ""] = /\n## The way of a call\n(.*?)\n## /s.exec(page) ?? [];
+  const rows = [...way.matchAll(HOP)];
+  assert.ok(rows.length > 20, `${rows.length} rows`);
+  for (const [, member = "", file = ""] of rows) {
+    const code = await Deno.readTextFile(repoFile(`src/${file}`));
+    for (const name of member.split(".")) assert.ok(code.includes(name), `${name} in ${file}`);
+  }
+});
+
+Deno.test("docs/design.md names existing files", async () => {
+  const page = await Deno.readTextFile(repoFile("docs/design.md"));
+  const paths = [...page.matchAll(/`((?:[a-z_]+\/)+[a-z_]+\.(?:ts|json))`/g)].map(([, path]) =>
+    path
+  );
+  for (const path of new Set(paths)) {
+    const found = [`src/${path}`, `${path}`].map((one) => repoFile(one));
+    const exists = await Promise.all(found.map((one) => Deno.stat(one).catch(() => undefined)));
+    assert.ok(exists.some((one) => one !== undefined), `${path} does not exist`);
+  }
+});
