@@ -15,7 +15,7 @@
  */
 
 import { main } from "./src/cli/cli.ts";
-import type { Config } from "./src/config/config.ts";
+import type { Config } from "./src/config/current_config.ts";
 import type { Progress, ToolResult } from "./src/protocol/call.ts";
 import type { JsonObject } from "./src/core/json.ts";
 import type { ToolDefinition } from "./src/protocol/tool.ts";
@@ -56,8 +56,8 @@ export type {
   SaidPolicy,
   ServerLike,
 } from "./src/config/company.ts";
-export type { Config } from "./src/config/config.ts";
-export type { Grants } from "./src/config/file.ts";
+export type { Config } from "./src/config/current_config.ts";
+export type { Grants } from "./src/config/server_grants.ts";
 export type { RegistryEntry } from "./src/config/registries.ts";
 export type {
   Exposure,
@@ -65,7 +65,9 @@ export type {
   HybridOptions,
   MetaTool,
 } from "./src/config/gateway_options.ts";
-export type { Identity, Narrowing, Rate } from "./src/config/identities.ts";
+export type { Rate } from "./src/config/current_config.ts";
+export type { Identity } from "./src/config/current_config.ts";
+export type { Narrowing } from "./src/config/current_config.ts";
 export type { Toolset } from "./src/protocol/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";

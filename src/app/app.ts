@@ -8,7 +8,8 @@
 import { Log } from "../audit/log.ts";
 import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
-import type { Config, LoadedConfig } from "../config/config.ts";
+import type { LoadedConfig } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
 import type { OsLayer } from "../config/os_layer.ts";

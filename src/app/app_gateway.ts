@@ -4,7 +4,7 @@
  * @module
  */
 
-import { gatewaySettings } from "../config/gateway_options.ts";
+import { gatewaySettings } from "../config/gateway_settings.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import type { Call } from "../protocol/call.ts";
 import type { App } from "./app.ts";

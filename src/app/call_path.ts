@@ -15,7 +15,7 @@ import type { TrustOptions } from "../calls/checks/trust.ts";
 import type { CallContext, CallServices } from "../calls/context.ts";
 import { Deadlines } from "../calls/deadline.ts";
 import { CallPipeline } from "../calls/pipeline.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import {
   type Call,
   type CallClient,

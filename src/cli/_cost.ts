@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 
 /**
  * A list with more tokens than this gets a warning, because it takes much of a client's context.

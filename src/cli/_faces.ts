@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { Identity } from "../config/identities.ts";
+import type { Identity } from "../config/current_config.ts";
 import { stampAt } from "../io/place.ts";
 import { type FaceLimits, HttpFace } from "../transport/http/endpoint.ts";
 import type { Replica } from "../transport/replicas/replica.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Identity } from "../config/identities.ts";
+import type { Identity } from "../config/current_config.ts";
 import { quoted } from "../core/json.ts";
 import { newToken, tokenHash } from "../transport/http/token.ts";
 import { agreed, changeOf, setForPerson } from "./_config_file.ts";

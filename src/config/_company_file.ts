@@ -11,32 +11,9 @@ import type { Report } from "./_problem.ts";
 import { FORBIDDEN, policySchema } from "./settings.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
-import { crowdedRules, NO_RULES, type Rules, rulesOf } from "./rules.ts";
+import { crowdedRules, NO_RULES, rulesOf } from "./rules.ts";
 import { exists } from "./workspace.ts";
-
-/** A policy that was read. */
-export interface PolicyFile {
-  /** The path. */
-  readonly path: string;
-  /** The hash of its bytes; undefined if it cannot be used. */
-  readonly hash: string | undefined;
-  /** Its deny and ask rules. */
-  readonly rules: Rules;
-  /** Everything that it says. */
-  readonly said: SaidPolicy;
-}
-
-/** A policy as its file says it. The schema has checked it. */
-export interface SaidPolicy {
-  /** The rules that nothing overrides. */
-  readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };
-  /** The kinds of servers that it forbids. */
-  readonly forbid?: readonly string[];
-  /** The only registries that may be asked; missing for all. */
-  readonly registries?: readonly string[];
-  /** The only hosts that may be reached; missing for all. */
-  readonly hosts?: readonly string[];
-}
+import type { PolicyFile } from "./company.ts";
 
 const OWNED = "a policy that only whoever looks after this machine can change";
 const MENDS = "Whoever looks after this machine must correct the policy: PML reads it at once";

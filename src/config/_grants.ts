@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Grants } from "./file.ts";
+import type { Grants } from "./server_grants.ts";
 import type { PersonConfig } from "./person.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 

@@ -6,8 +6,9 @@
  */
 
 import type { Environment } from "./env.ts";
-import type { Grants, WorkspaceFile } from "./file.ts";
-import type { Others } from "./identities.ts";
+import type { WorkspaceFile } from "./file.ts";
+import type { Grants } from "./server_grants.ts";
+import type { Others } from "./current_config.ts";
 import type { PersonConfig } from "./person.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf } from "../servers/kinds.ts";

@@ -10,15 +10,14 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { kindNamed } from "../servers/kinds.ts";
 import { writtenHost } from "../core/server_address.ts";
-import type { PolicyFile } from "./_company_file.ts";
-import type { Config } from "./config.ts";
-import type { Grants } from "./file.ts";
+
+import type { OsLayer } from "./os_layer.ts";
+import type { Grants } from "./server_grants.ts";
 import type { RegistryEntry } from "./registries.ts";
 import type { RuleLine, Rules } from "./rules.ts";
-
-export type { PolicyFile, SaidPolicy } from "./_company_file.ts";
 
 /** A server, as far as a policy looks at it. */
 export interface ServerLike {
@@ -52,7 +51,16 @@ export interface Forbidding {
 
 const HINT = "Ask whoever looks after this machine: only they can change the policy";
 
-/** The policies that hold on this machine, as one. Each can only narrow. */
+/** The parts of a configuration that a policy restricts. */
+interface RestrictedParts {
+  readonly rules: Rules;
+  readonly servers: readonly ServerDefinition[];
+  readonly registries: readonly RegistryEntry[];
+  readonly grants: Grants;
+  readonly osLayer: OsLayer;
+}
+
+/** The policies of this machine, as one. Each can only restrict. */
 export class Company {
   /** The files that were read. */
   readonly files: readonly PolicyFile[];
@@ -76,7 +84,7 @@ export class Company {
   }
 
   /** Returns the configuration without forbidden parts. */
-  settled(config: Config): Config {
+  settled<C extends RestrictedParts>(config: C): C {
     const { rules, servers, osLayer } = config;
     // guard: company-servers
     return {
@@ -193,4 +201,28 @@ function hostOf(said: string): string {
 function addressOf(url: string): string {
   const [, format = "", rest = ""] = /^(mcp\+)?(.*)$/s.exec(url) ?? [];
   return format + new URL(rest).href.replace(/\/$/, "");
+}
+
+/** A policy that was read. */
+export interface PolicyFile {
+  /** The path. */
+  readonly path: string;
+  /** The hash of its bytes; undefined if it cannot be used. */
+  readonly hash: string | undefined;
+  /** Its deny and ask rules. */
+  readonly rules: Rules;
+  /** Everything that it says. */
+  readonly said: SaidPolicy;
+}
+
+/** A policy as its file says it. The schema has checked it. */
+export interface SaidPolicy {
+  /** The rules that nothing overrides. */
+  readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };
+  /** The kinds of servers that it forbids. */
+  readonly forbid?: readonly string[];
+  /** The only registries that may be asked; missing for all. */
+  readonly registries?: readonly string[];
+  /** The only hosts that may be reached; missing for all. */
+  readonly hosts?: readonly string[];
 }

@@ -15,11 +15,11 @@ import { invalid, type Problem, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { grantsThatHold } from "./_grants.ts";
-import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
+import { readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
-import type { Narrowing, Others } from "./identities.ts";
-import { type PersonConfig, type PersonSettings, readPerson } from "./person.ts";
-import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
+import type { Others } from "./current_config.ts";
+import { type PersonConfig, readPerson } from "./person.ts";
+import { askedRegistries, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import {
@@ -30,6 +30,7 @@ import {
   rulingFiles,
   type Workspace,
 } from "./workspace.ts";
+import type { Config } from "./current_config.ts";
 
 /** Everything that was read, before it is known whether the workspace file is trusted. */
 export interface LoadedConfig {
@@ -57,38 +58,6 @@ export interface LoadedConfig {
   readonly wide: boolean;
   /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
-  readonly warnings: readonly string[];
-}
-
-/** The current configuration, as all other modules see it. It is frozen. */
-export interface Config extends PersonSettings {
-  /** The PML home, an absolute path. */
-  readonly home: string;
-  /** The folder that tools may touch, a real path. */
-  readonly workspace: string;
-  /** The rules that hold. */
-  readonly rules: Rules;
-  /** The servers of the person's configuration, and of the workspace file if it is trusted. */
-  readonly servers: readonly ServerDefinition[];
-  /** The registries, in the order in which they are asked. */
-  readonly registries: readonly RegistryEntry[];
-  /** The cloud, if the person named another one. */
-  readonly cloud: { readonly url?: string } | undefined;
-  /** The grants of the person, by server. */
-  readonly grants: Grants;
-  /** The tools that clients see. */
-  readonly gateway: GatewayOptions;
-  /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
-  readonly narrowing: Narrowing | undefined;
-  /** The person's description of their work. Lists of tools can be chosen by it. */
-  readonly intent: string | undefined;
-  /** Whether the workspace file is trusted; false if there is none. */
-  readonly trusted: boolean;
-  /** The parts of an untrusted file that are ignored, with the names of servers. */
-  readonly ignored: readonly string[];
-  /** The problem of the configuration, if there is one. Then every call is denied. */
-  readonly problem: PmlError | undefined;
-  /** Warnings for the person. */
   readonly warnings: readonly string[];
 }
 

@@ -7,7 +7,7 @@ import { VERSION } from "../core/version.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig, settle } from "./config.ts";
-import { gatewaySettings } from "./gateway_options.ts";
+import { gatewaySettings } from "./gateway_settings.ts";
 import type { RuleLine } from "./rules.ts";
 
 const FULL = JSON.stringify({

@@ -6,7 +6,6 @@
 
 import { parseExact } from "../core/exact_json.ts";
 import { isObject } from "../core/json.ts";
-import type { Permissions } from "../protocol/tool.ts";
 import { type DocumentOptions, readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";
@@ -17,9 +16,7 @@ import { type Rules, rulesOf } from "./rules.ts";
 import { workspaceSchema } from "./settings.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { disabledIn, serversOf } from "./servers.ts";
-
-/** The grants of the user to servers beyond the defaults, by the name of the server. */
-export type Grants = Readonly<Record<string, Partial<Permissions>>>;
+import type { Grants } from "./server_grants.ts";
 
 /** A `.pml.json` that was read and is valid. */
 export interface WorkspaceFile {

@@ -12,11 +12,9 @@ import {
   type MetaTool,
 } from "./exposure.ts";
 import { defined, quoted } from "../core/json.ts";
-import { memoized } from "../core/memo.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { defaultsOf } from "../core/wanted.ts";
-import type { Config } from "./config.ts";
 import { nameOf } from "./limits.ts";
 import { GATEWAY, HYBRID, type PersonValues } from "./settings.ts";
 
@@ -102,25 +100,3 @@ export const DEFAULT_GATEWAY: GatewayOptions = {
   version: VERSION,
   ...gatewayOf({ ...defaultsOf(GATEWAY), hybrid: defaultsOf(HYBRID) }, () => {}),
 } as GatewayOptions; // the tables have a default for each other option
-
-/** Returns the settings on which lists of tools and questions to the person depend. */
-export const gatewaySettings = memoized((
-  { gateway, intent, limits, channel, narrowing, clientMeta }: Config,
-) => {
-  const identity = narrowing?.identity;
-  return {
-    ...gateway,
-    semantic: SEMANTIC,
-    intent,
-    batchMax: limits.batch,
-    planMax: limits.planTasks,
-    inlineBytes: limits.inlineBytes,
-    resultBytes: limits.resultBytes,
-    approvalMs: limits.approvalMs,
-    // Questions about the calls of another identity go to the person.
-    asksClient: identity === undefined && (channel === undefined || channel === "client"),
-    actor: identity?.name ?? "local",
-    clientMeta,
-    toolsetFor: narrowing?.toolsetFor,
-  };
-});

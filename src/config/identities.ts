@@ -1,55 +1,16 @@
-/**
- * The identities of `config.yaml`: other users of this PML over HTTP, and their permissions.
- *
- * @module
- */
-
-import type { Verdict } from "../protocol/verdict.ts";
 import { quoted } from "../core/json.ts";
-import { parsePattern, type Pattern } from "../core/pattern.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { parsePattern } from "../core/pattern.ts";
 import { missingIn, type Toolset } from "../protocol/toolset.ts";
 import { readCompany } from "./_company_file.ts";
 import type { Report } from "./_problem.ts";
-import type { Company } from "./company.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./current_config.ts";
 import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { IDENTITY, type PersonValues, RATE } from "./settings.ts";
-
-/** A user of this PML over HTTP. */
-export interface Identity {
-  /** The name. */
-  readonly name: string;
-  /** The SHA-256 of the token, in hexadecimal digits. */
-  readonly token: string;
-  /** The rules of the identity. Rules of the owner that deny always apply. */
-  readonly permissions: Rules;
-  /** The tools that exist for it; undefined for all. */
-  readonly toolset: Toolset | undefined;
-  /** Whether the person's keys may be used. */
-  readonly keys: boolean;
-  /** How many calls it may make. */
-  readonly rates: readonly Rate[];
-}
-
-/** How many calls of some tools may be made in some time. */
-export interface Rate {
-  /** The tools. */
-  readonly pattern: Pattern;
-  /** The most calls in that time. */
-  readonly calls: number;
-  /** The time, in milliseconds. */
-  readonly ms: number;
-  /** The rate as it is written: `60/minute`. */
-  readonly text: string;
-}
-
-/** Identities and tool sets as the file has them. */
-export type IdentitySections = Pick<
-  PersonValues,
-  "identities" | "toolsets" | "client_toolsets" | "serve"
->;
+import { IDENTITY, RATE } from "./settings.ts";
+import type { IdentitySections } from "./person.ts";
+import type { Others } from "./current_config.ts";
+import type { Identity } from "./current_config.ts";
+import type { Rate } from "./current_config.ts";
 
 const SECOND = 1_000;
 const UNITS: Readonly<Record<string, number>> = {
@@ -82,16 +43,6 @@ function identitiesOf(
 function rateOf([pattern, text]: readonly [string, string]): Rate {
   const [, calls, unit = ""] = RATE.exec(text) ?? [];
   return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0, text };
-}
-
-/** The restrictions: identities, tool sets, and the policy of a company. */
-export interface Others {
-  /** The policy of the company, if there is one. */
-  readonly company: Company | undefined;
-  /** The identities, by their names. */
-  readonly identities: ReadonlyMap<string, Identity>;
-  /** Returns the restrictions, given the name of the tool set of a trusted file. */
-  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
 }
 
 /**
@@ -155,20 +106,6 @@ export async function openOthers(
       };
     },
   };
-}
-
-/** A restriction of the user's configuration: for an identity, or by tool sets. */
-export interface Narrowing {
-  /** The identity that this PML works for; undefined for the person, and for one that is gone. */
-  readonly identity: Identity | undefined;
-  /** The policy of the company, if there is one. */
-  readonly company: Company | undefined;
-  /** Returns the current configuration: with the rules of the identity, and a part of the rest. */
-  settled(config: Config): Config;
-  /** Returns a judge that denies every tool which is not in all tool sets. */
-  judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
-  /** Returns the tool set of a client, if it has one; undefined if no client has one. */
-  readonly toolsetFor: ((client: string) => Toolset | undefined) | undefined;
 }
 
 /** Returns the rules of an identity, and all by which the person narrows. */

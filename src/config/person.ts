@@ -16,9 +16,9 @@ import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import type { IdentitySections } from "./identities.ts";
+
 import type { SamplingSettings } from "./sampling.ts";
-import type { Grants } from "./file.ts";
+import type { Grants } from "./server_grants.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { disabledIn, serversOf } from "./servers.ts";
 
@@ -142,3 +142,9 @@ async function settingsOf(
     clientMeta: said.client_meta ?? PERSON.client_meta.default,
   };
 }
+
+/** Identities and tool sets as the file has them. */
+export type IdentitySections = Pick<
+  PersonValues,
+  "identities" | "toolsets" | "client_toolsets" | "serve"
+>;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Config } from "./config.ts";
+import type { Config } from "./current_config.ts";
 import { mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "../servers/kind.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import type { Check } from "../core/check.ts";
 import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";

@@ -6,7 +6,7 @@
 
 import { resolve } from "node:path";
 import { containerEnvironment, serverEnvironment } from "../config/child_environment.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import type { Environment } from "../config/env.ts";
 import { type Folders, foldersOf, withFolders } from "../core/folder_variables.ts";
 import type { ProgramDefinition } from "../servers/kind.ts";

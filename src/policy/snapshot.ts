@@ -4,7 +4,8 @@
  * @module
  */
 
-import { type Config, type LoadedConfig, settle } from "../config/config.ts";
+import { type LoadedConfig, settle } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";

@@ -16,7 +16,7 @@ import {
   programEnvironment,
   serverEnvironment,
 } from "../config/child_environment.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/current_config.ts";
 import type { Keys } from "../config/keys.ts";
 import type { Check } from "../core/check.ts";
 import { ending, PmlError } from "../core/errors.ts";

@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Identity, Rate } from "../../config/identities.ts";
+import type { Rate } from "../../config/current_config.ts";
+import type { Identity } from "../../config/current_config.ts";
 import type { Call } from "../../protocol/call.ts";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";

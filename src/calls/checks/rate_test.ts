@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Identity } from "../../config/identities.ts";
+import type { Identity } from "../../config/current_config.ts";
 import { parsePattern } from "../../core/pattern.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { newCall, resolvedContext } from "../_context_test.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Config } from "../../config/config.ts";
+import type { Config } from "../../config/current_config.ts";
 import type { Environment } from "../../config/env.ts";
 import type { Keys } from "../../config/keys.ts";
 import type { RegistryEntry } from "../../config/registries.ts";

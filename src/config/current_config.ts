@@ -1,0 +1,105 @@
+/**
+ * The current configuration, and its restrictions.
+ *
+ * @module
+ */
+
+import type { PersonSettings } from "./person.ts";
+import type { Rules } from "./rules.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import type { RegistryEntry } from "./registries.ts";
+import type { Grants } from "./server_grants.ts";
+import type { GatewayOptions } from "./gateway_options.ts";
+
+import type { PmlError } from "../core/errors.ts";
+import type { Company } from "./company.ts";
+
+import type { ToolId } from "../core/tool_id.ts";
+import type { Verdict } from "../protocol/verdict.ts";
+import type { Toolset } from "../protocol/toolset.ts";
+
+import type { Pattern } from "../core/pattern.ts";
+
+/** The current configuration, as all other modules see it. It is frozen. */
+export interface Config extends PersonSettings {
+  /** The PML home, an absolute path. */
+  readonly home: string;
+  /** The folder that tools may touch, a real path. */
+  readonly workspace: string;
+  /** The rules that hold. */
+  readonly rules: Rules;
+  /** The servers of the person's configuration, and of the workspace file if it is trusted. */
+  readonly servers: readonly ServerDefinition[];
+  /** The registries, in the order in which they are asked. */
+  readonly registries: readonly RegistryEntry[];
+  /** The cloud, if the person named another one. */
+  readonly cloud: { readonly url?: string } | undefined;
+  /** The grants of the person, by server. */
+  readonly grants: Grants;
+  /** The tools that clients see. */
+  readonly gateway: GatewayOptions;
+  /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
+  readonly narrowing: Narrowing | undefined;
+  /** The person's description of their work. Lists of tools can be chosen by it. */
+  readonly intent: string | undefined;
+  /** Whether the workspace file is trusted; false if there is none. */
+  readonly trusted: boolean;
+  /** The parts of an untrusted file that are ignored, with the names of servers. */
+  readonly ignored: readonly string[];
+  /** The problem of the configuration, if there is one. Then every call is denied. */
+  readonly problem: PmlError | undefined;
+  /** Warnings for the person. */
+  readonly warnings: readonly string[];
+}
+
+/** The restrictions: identities, tool sets, and the policy of a company. */
+export interface Others {
+  /** The policy of the company, if there is one. */
+  readonly company: Company | undefined;
+  /** The identities, by their names. */
+  readonly identities: ReadonlyMap<string, Identity>;
+  /** Returns the restrictions, given the name of the tool set of a trusted file. */
+  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
+}
+
+/** A restriction of the user's configuration: for an identity, or by tool sets. */
+export interface Narrowing {
+  /** The identity that this PML works for; undefined for the person, and for one that is gone. */
+  readonly identity: Identity | undefined;
+  /** The policy of the company, if there is one. */
+  readonly company: Company | undefined;
+  /** Returns the current configuration: with the rules of the identity, and a part of the rest. */
+  settled(config: Config): Config;
+  /** Returns a judge that denies every tool which is not in all tool sets. */
+  judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
+  /** Returns the tool set of a client, if it has one; undefined if no client has one. */
+  readonly toolsetFor: ((client: string) => Toolset | undefined) | undefined;
+}
+
+/** A user of this PML over HTTP. */
+export interface Identity {
+  /** The name. */
+  readonly name: string;
+  /** The SHA-256 of the token, in hexadecimal digits. */
+  readonly token: string;
+  /** The rules of the identity. Rules of the owner that deny always apply. */
+  readonly permissions: Rules;
+  /** The tools that exist for it; undefined for all. */
+  readonly toolset: Toolset | undefined;
+  /** Whether the person's keys may be used. */
+  readonly keys: boolean;
+  /** How many calls it may make. */
+  readonly rates: readonly Rate[];
+}
+
+/** How many calls of some tools may be made in some time. */
+export interface Rate {
+  /** The tools. */
+  readonly pattern: Pattern;
+  /** The most calls in that time. */
+  readonly calls: number;
+  /** The time, in milliseconds. */
+  readonly ms: number;
+  /** The rate as it is written: `60/minute`. */
+  readonly text: string;
+}

@@ -1,0 +1,31 @@
+/**
+ * The settings of the gateway, as the current configuration has them.
+ *
+ * @module
+ */
+
+import { memoized } from "../core/memo.ts";
+import type { Config } from "./current_config.ts";
+import { SEMANTIC } from "./gateway_options.ts";
+
+/** Returns the settings on which lists of tools and questions to the person depend. */
+export const gatewaySettings = memoized((
+  { gateway, intent, limits, channel, narrowing, clientMeta }: Config,
+) => {
+  const identity = narrowing?.identity;
+  return {
+    ...gateway,
+    semantic: SEMANTIC,
+    intent,
+    batchMax: limits.batch,
+    planMax: limits.planTasks,
+    inlineBytes: limits.inlineBytes,
+    resultBytes: limits.resultBytes,
+    approvalMs: limits.approvalMs,
+    // Questions about the calls of another identity go to the person.
+    asksClient: identity === undefined && (channel === undefined || channel === "client"),
+    actor: identity?.name ?? "local",
+    clientMeta,
+    toolsetFor: narrowing?.toolsetFor,
+  };
+});
