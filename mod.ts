@@ -53,6 +53,7 @@ export type {
   Company,
   Forbidding,
   PolicyFile,
+  RestrictedParts,
   SaidPolicy,
   ServerLike,
 } from "./src/config/company.ts";

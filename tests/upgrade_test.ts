@@ -137,6 +137,6 @@ Deno.test("pml update tells the newest PML, what changed in it, and the line tha
 
 Deno.test("The package of npm says what changed in it", async () => {
   const changes = newestIn(await Deno.readTextFile(repoFile("CHANGELOG.md")));
-  assert.match(changes, /^- /);
+  assert.match(changes, /^- /m);
   assert.doesNotMatch(changes, /^#/m);
 });

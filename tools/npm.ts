@@ -49,10 +49,10 @@ export async function makePackage(folder: string): Promise<void> {
   await writeFile(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Returns the changelog of the newest version, which `pml update` shows. */
+/** Returns the changelog of the newest version as plain text, which `pml update` shows. */
 export function newestIn(changelog: string): string {
   const [, newest = ""] = changelog.split(/^## .*$/m);
-  return newest.trim();
+  return newest.replace(/^### (.*)$/gm, "$1:").trim();
 }
 
 /** Returns the name that a file has in the package. */

@@ -52,11 +52,16 @@ export interface Forbidding {
 const HINT = "Ask whoever looks after this machine: only they can change the policy";
 
 /** The parts of a configuration that a policy restricts. */
-interface RestrictedParts {
+export interface RestrictedParts {
+  /** The rules. */
   readonly rules: Rules;
+  /** The servers. */
   readonly servers: readonly ServerDefinition[];
+  /** The registries. */
   readonly registries: readonly RegistryEntry[];
+  /** The grants of servers. */
   readonly grants: Grants;
+  /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
 }
 
