@@ -21,9 +21,10 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Schemas } from "../calls/schemas.ts";
 import { Servers } from "../servers/lists/servers.ts";
+import { NO_WARNINGS } from "../io/private_files.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
 import { type Pins, pinsOf } from "../policy/pins.ts";
-import { Policy, type PolicyOptions } from "../policy/policy.ts";
+import { type ModuleHashes, Policy } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";
 import { CallPath } from "./call_path.ts";
 import { Directory } from "../servers/directory.ts";
@@ -54,7 +55,7 @@ export interface CallPathStageOptions {
   readonly registries?: Partial<RegistryServers>;
   /** Makes a server of what the directory lists; undefined for what PML itself opens. */
   readonly open?: (listing: Listing, stage: CallPathStage) => Server | undefined;
-  readonly integrityOf?: PolicyOptions["integrityOf"];
+  readonly integrityOf?: ModuleHashes["integrityOf"];
   readonly moduleFiles?: ModuleFiles;
 }
 
@@ -108,7 +109,7 @@ export class CallPathStage implements AsyncDisposable {
       savedCapabilities: undefined,
       serverOpening: () => Promise.resolve({ open }),
     }, redactor);
-    this.pins = pinsOf(policy, warn);
+    this.pins = pinsOf(policy, NO_WARNINGS);
     this.path = new CallPath({
       capabilities: () => Promise.reject(new Error("there are none")),
       events: {
@@ -162,11 +163,12 @@ export class CallPathStage implements AsyncDisposable {
       ...(trusted && { PML_TRUST: ws }),
       ...(options.registries === undefined && { PML_REGISTRIES: "none" }),
     });
-    const policy = await Policy.open(environment, {
-      cwd: ws,
+    const { integrityOf = () => undefined } = options;
+    const policy = await Policy.open(environment, { cwd: ws }, {
       builtins: new Set(options.builtins),
-      integrityOf: options.integrityOf ?? (() => undefined),
-      warn: () => {},
+      modules: { integrityOf },
+      log: NO_WARNINGS,
+      redactor: new Redactor(),
     });
     return new CallPathStage({ policy, ws, options });
   }

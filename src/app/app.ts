@@ -85,15 +85,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   const log = new Log({ redactor, level: environment.logLevel, write: options.write });
   const files = new ModuleFiles();
   const isNewHome = Deno.build.os === "windows" && stampAt(environment.home) === undefined;
-  let keys: Keys | undefined = undefined;
-  const policy = await Policy.open(environment, {
-    cwd: options.cwd,
-    identity: options.identity,
+  const policy = await Policy.open(environment, options, {
     builtins: BUILTIN_NAMES,
-    integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
-    warn: (message) => log.warn(message),
-    register: (value) => void redactor.register(value),
-    plain: (name) => keys?.plain(name),
+    modules: files,
+    log,
+    redactor,
   });
   const { homePath } = policy.now.loaded.environment;
   if (isNewHome && homePath === environment.home) await restrictHome(policy.now);
@@ -105,11 +101,12 @@ export async function openApp(options: AppOptions): Promise<App> {
     warn: (message) => log.warn(message),
   };
   const { identity } = options;
-  keys = new Keys(
+  const keys = new Keys(
     identity === undefined
       ? own
       : (await import("../policy/identity_keys.ts")).keysFor(policy, own),
   );
+  policy.useKeys(keys);
   const app = new App({ ...options, policy, log, redactor, files, keys });
   keys.useOutside(async () => await (await import("../oauth/looked_up_keys.ts")).lookUpKeys(app));
   // Approved servers of registries are there from the start, unless the client may choose another
@@ -371,9 +368,7 @@ export class App implements AsyncDisposable, DirectoryHost {
 
   /** Returns the pins: servers and tools as they were first seen, or approved. */
   async pins(): Promise<Pins> {
-    this.#pins ??= import("../policy/pins.ts").then(({ pinsOf }) =>
-      pinsOf(this.policy, (message) => this.log.warn(message))
-    );
+    this.#pins ??= import("../policy/pins.ts").then(({ pinsOf }) => pinsOf(this.policy, this.log));
     return await this.#pins;
   }
 
@@ -415,7 +410,7 @@ export class App implements AsyncDisposable, DirectoryHost {
   /** Removes expired approvals, which contain the arguments of calls, from the PML home. */
   sweep(): void {
     const { home, limits } = this.config();
-    sweepApprovals(home, { now: Date.now(), ttl: limits.approvalMs });
+    sweepApprovals(home, Date.now(), limits.approvalMs);
   }
 
   /** Returns the checks of values against schemas, which are loaded when they are first needed. */

@@ -11,7 +11,7 @@ import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { soon } from "../io/waiting.ts";
-import { capabilityJudge } from "../policy/capability_rules.ts";
+import { SavedCapabilityRules } from "../policy/capability_rules.ts";
 import { askPerson } from "../calls/ask_all.ts";
 import { definitionChanges } from "../policy/definition_changes.ts";
 import { definitionHash } from "../policy/integrity.ts";
@@ -43,11 +43,12 @@ export function capabilitiesOf(app: App): OpenCapabilities {
     hashOf: memoized((definition: ToolDefinition) => definitionHash(definition)),
     changes: definitionChanges,
     onChange: () =>
-      policy.takeCapabilities({
-        names: [...capabilities.namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]),
-        judge: (judges) =>
-          capabilityJudge({ ...judges, toolsOf: (id) => capabilities.toolsOf(id) }),
-      }),
+      policy.takeCapabilities(
+        new SavedCapabilityRules(
+          [...capabilities.namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]),
+          capabilities,
+        ),
+      ),
     warn: (message) => log.warn(message),
   });
   const saving = new CapabilitySaving({

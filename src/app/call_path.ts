@@ -38,7 +38,7 @@ import type { AskGateOptions } from "../calls/gate.ts";
 import { approvalRequired } from "../calls/left.ts";
 import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
 import type { Subject } from "../policy/subject.ts";
-import { type Always, alwaysIn } from "../policy/always_rule.ts";
+import { AlwaysRules } from "../policy/always_rule.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { errorForIdentity } from "../gateway/hidden_tools.ts";
@@ -71,7 +71,7 @@ export class CallPath implements AsyncDisposable, ServerOpening {
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
   /** Makes the rules of "Always". */
-  readonly always: Always;
+  readonly always: AlwaysRules;
   /** Runs and reaches servers. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
@@ -88,7 +88,6 @@ export class CallPath implements AsyncDisposable, ServerOpening {
   readonly #deadlines: Deadlines;
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
-  #remark: string | undefined;
   #isRemarkKnown = false;
 
   /** Opens the way; starts nothing before the first call. */
@@ -97,12 +96,9 @@ export class CallPath implements AsyncDisposable, ServerOpening {
     this.#options = options;
     this.#records = openRecords(options);
     this.#deadlines = deadlinesOf(options);
-    this.approvals = new Approvals(policy.now.loaded.environment.home, {
-      warn: (message) => log.warn(message),
-      ttl: policy.now.config.limits.approvalMs,
-      remark: () => this.#remark,
-    });
-    this.always = alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) });
+    const ttl = policy.now.config.limits.approvalMs;
+    this.approvals = new Approvals(policy.now.loaded.environment.home, log, { ttl });
+    this.always = new AlwaysRules(policy, RUNS_CODE);
     this.#opener = new ServerOpener(options);
     this.machine = this.#opener.machine;
     this.logins = this.#opener.logins;
@@ -219,7 +215,8 @@ export class CallPath implements AsyncDisposable, ServerOpening {
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),
-      ...this.always,
+      alwaysOffered: (call) => this.always.offered(call),
+      always: (call) => this.always.add(call),
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
@@ -240,7 +237,8 @@ export class CallPath implements AsyncDisposable, ServerOpening {
     const { server } = call;
     const definition = await call.definition();
     if (!this.#isRemarkKnown) {
-      this.#remark = await this.machine.layerRemark();
+      const remark = await this.machine.layerRemark();
+      if (remark !== undefined && !this.#isRemarkKnown) this.approvals.addRemark(remark);
       this.#isRemarkKnown = true;
     }
     // The answer to a question about all resources covers requests for other addresses, so it must

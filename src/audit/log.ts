@@ -5,6 +5,7 @@
  */
 
 import { visible } from "../core/json.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -27,7 +28,7 @@ export interface LogOptions {
 }
 
 /** Writes lines for a person to stderr. Stdout belongs to the protocol. */
-export class Log {
+export class Log implements WarningLog {
   readonly #redactor: Redactor;
   readonly #least: number;
   readonly #write: (line: string) => void;

@@ -91,7 +91,8 @@ export async function house(
 ) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
-  const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
+  const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
+  const approvals = new Approvals(home, { warn: assert.fail }, lifetime);
   const events: GateEvent["event"][] = [];
   const ran: CallContext[] = [];
   const state = { trusted: false, accepted: 0, passed: 0 };

@@ -57,7 +57,7 @@ export async function decide(
   const { approvals, always } = await app.callPath();
   const call = asLeft(pending, app);
   const { members } = pending.subjects[0] ?? {};
-  const rule = call && always.alwaysOffered({ ...call, ...defined({ members }) });
+  const rule = call && always.offered({ ...call, ...defined({ members }) });
   tell(`${text}\nThe id of this call: ${id}\n`);
   const written = `the rule ${rule} in ${app.policy.rulesFile}`;
   if (rule !== undefined) tell(`"always" writes ${written}\n`);
@@ -84,7 +84,7 @@ export async function decide(
     // First, because no rule is written for a question that waits no more. A client may also call
     // again before its PML has read the rule.
     await approvals.grant(id);
-    await always.always(call);
+    await always.add(call);
     await record(at, "always", { tool: call.id, channel: "terminal" });
     tell(`Approved always, by ${written}`);
     return "approved";

@@ -18,7 +18,7 @@ import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
-import { writePrivate } from "../io/private_files.ts";
+import { type WarningLog, writePrivate } from "../io/private_files.ts";
 import {
   type CommandContext,
   record,
@@ -163,10 +163,14 @@ async function setSource(
 
 /** Reads where keys are. Throws if the file that says so cannot be read: it would be replaced. */
 function placesIn(home: string): ReturnType<typeof keySources> {
-  return keySources(home, (message) => {
-    throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
-  });
+  return keySources(home, THROWS);
 }
+
+const THROWS: WarningLog = {
+  warn(message) {
+    throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
+  },
+};
 
 async function remove(at: CommandContext, { name }: KeyWords): Promise<Shown> {
   let had = await setSource(at, name, undefined);
@@ -206,7 +210,7 @@ async function edit(
 /** Lists the keys that are wanted or kept, and where each comes from; never a value. */
 async function list({ app }: CommandContext): Promise<Shown> {
   const wanted = wantedKeys(app.config(), app.registryKeys());
-  const sources = keySources(app.config().home, (message) => app.log.warn(message));
+  const sources = keySources(app.config().home, app.log);
   await app.keys.looked();
   const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
   for (const { name } of wanted) rest.delete(name);

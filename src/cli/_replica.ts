@@ -27,8 +27,8 @@ export function replicaOf(app: App, said: NonNullable<PersonValues["serve"]>): R
   if (found.length < LEAST) throw invalid(`it has ${found.length} bytes`);
   app.parts.redactor.register(found);
   const secret = new TextEncoder().encode(found);
-  const warn = (message: string) => app.log.warn(message);
-  return new Replica({ home, secret, host, port: Number(port), ttl: () => approvalMs, warn });
+  const place = { home, secret, host, port: Number(port) };
+  return new Replica({ ...place, ttl: approvalMs }, app.log);
 }
 
 function variableOf(app: App, name: string): string {

@@ -67,7 +67,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     if (what === undefined) others.push(path);
     else kept.push({ path, what, bytes: await bytesOf(path) });
   }
-  const keyring = namesInKeyring(home, (message) => app.log.warn(message));
+  const keyring = namesInKeyring(home, app.log);
   const clients = (await clientStates(app)).filter(({ startsPml }) => startsPml)
     .map(({ client }) => client);
   const value = { home, kept, keyring, others, clients };

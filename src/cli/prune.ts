@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { exists } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
-import { namesIn, readPrivate } from "../io/private_files.ts";
+import { namesIn, NO_WARNINGS, readPrivate } from "../io/private_files.ts";
 import { programsOf } from "../servers/kinds.ts";
 import { prunePackages } from "../servers/stdio/install/pruning.ts";
 import type { App } from "../app/app.ts";
@@ -30,7 +30,7 @@ async function approvedCommands(home: string) {
   const folder = join(home, "pins");
   const files = await namesIn(folder);
   return files.filter((name) => name.endsWith(".json")).flatMap((name) => {
-    const pins = readPrivate(join(folder, name), { parse: objectOf, warn: () => {} });
+    const pins = readPrivate(join(folder, name), objectOf, NO_WARNINGS);
     const { path, servers } = pins ?? {};
     if (typeof path !== "string" || !exists(path)) return [];
     return Object.entries(objectOf(servers)).flatMap(([name, said]) => {

@@ -77,23 +77,38 @@ export function readPlainText(path: string): string | undefined {
   return plain && new TextDecoder().decode(plain.bytes);
 }
 
-/** The options of `readPrivate`. */
-export interface Reading<T> {
-  /** Parses the text as JSON; `JSON.parse` by default. */
-  readonly json?: (text: string) => unknown;
-  /** Parses the JSON. Throws if it is not valid. */
-  readonly parse: (json: unknown) => T;
-  readonly warn: (message: string) => void;
+/** Writes warnings for the user. `Log` is one. */
+export interface WarningLog {
+  /** Writes a warning. */
+  warn(message: string): void;
 }
 
-/** Reads a file that `writePrivate` wrote; warns and returns undefined if it cannot be read. */
-export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined {
+/** Drops warnings. */
+export const NO_WARNINGS: WarningLog = { warn() {} };
+
+/**
+ * Reads the JSON of a file that `writePrivate` wrote; warns and returns undefined if it cannot be
+ * read or `parse` throws.
+ */
+export function readPrivate<T>(
+  path: string,
+  parse: (json: unknown) => T,
+  log: WarningLog,
+): T | undefined {
+  return readPrivateText(path, (text) => parse(JSON.parse(text)), log);
+}
+
+/** Does the same with the text of the file. */
+export function readPrivateText<T>(
+  path: string,
+  parse: (text: string) => T,
+  log: WarningLog,
+): T | undefined {
   try {
     const text = readPlainText(path);
-    const { json = JSON.parse } = reading;
-    return text === undefined ? undefined : reading.parse(json(text));
+    return text === undefined ? undefined : parse(text);
   } catch (error) {
-    reading.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
+    log.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
     return undefined;
   }
 }

@@ -4,6 +4,12 @@
  * @module
  */
 
+/** Returns times in milliseconds. `Date` is one, and `performance`. */
+export interface Clock {
+  /** Returns the present time. */
+  now(): number;
+}
+
 /** Calls `act` when a signal aborts, or now if it already has. Disposing cancels this. */
 export function onAbort(signal: AbortSignal, act: () => void): Disposable {
   if (signal.aborted) act();

@@ -14,9 +14,8 @@ export async function lookUpKeys(
   app: KeyContext & { readonly log: Log; readonly keys: Pick<Keys, "home"> },
 ): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {
   const { log } = app;
-  const warn = (message: string) => log.warn(message);
   const found = await Promise.all(
-    Object.entries(keySources(app.keys.home, warn)).map(async ([name, source]) => {
+    Object.entries(keySources(app.keys.home, log)).map(async ([name, source]) => {
       try {
         const value = await keyFrom(app, name, source);
         const from: Key["from"] = "keyring" in source ? "the keyring" : "a command";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { SOURCES_FILE } from "../config/keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
-import { readPrivate } from "../io/private_files.ts";
+import { readPrivate, type WarningLog } from "../io/private_files.ts";
 import { FileTokenStore, type Keyring } from "./token_store.ts";
 import { unfoundProgram } from "../sandbox/search_path.ts";
 import type { LoadedConfig } from "../config/config.ts";
@@ -34,8 +34,8 @@ export interface KeyContext {
 }
 
 /** Reads where keys are. A file that cannot be read names none, which a warning says. */
-export function keySources(home: string, warn: (message: string) => void): KeySources {
-  return readPrivate(join(home, SOURCES_FILE), { parse: parsed, warn }) ?? {};
+export function keySources(home: string, log: WarningLog): KeySources {
+  return readPrivate(join(home, SOURCES_FILE), parsed, log) ?? {};
 }
 
 /** Returns the value of a key. Throws KEY_MISSING with the reason. */
@@ -73,11 +73,11 @@ export async function removeFromKeyring(app: KeyContext, name: string): Promise<
 }
 
 /** Returns the names of what the keyring keeps for this PML home: keys, and secrets of sign-ins. */
-export function namesInKeyring(home: string, warn: (message: string) => void): readonly string[] {
-  const keys = Object.entries(keySources(home, warn)).filter(([, source]) => "keyring" in source);
+export function namesInKeyring(home: string, log: WarningLog): readonly string[] {
+  const keys = Object.entries(keySources(home, log)).filter(([, source]) => "keyring" in source);
   return [
     ...keys.map(([name]) => name),
-    ...new FileTokenStore(join(home, "sign_ins"), { warn }).inKeyring(),
+    ...new FileTokenStore(join(home, "sign_ins"), log).inKeyring(),
   ];
 }
 

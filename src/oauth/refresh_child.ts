@@ -6,6 +6,7 @@
 
 import { asPmlError } from "../core/errors.ts";
 import { type RefreshRequest, refreshSignIn } from "./refreshing.ts";
+import { NO_WARNINGS } from "../io/private_files.ts";
 import { FileTokenStore } from "./token_store.ts";
 import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { keyringOf } from "./keyring.ts";
@@ -25,11 +26,8 @@ async function main(): Promise<object> {
   using network = new GuardedFetch({ proxy: () => way });
   try {
     const signal = AbortSignal.timeout(MOST_MS);
-    const store = new FileTokenStore(folder, {
-      // What came is kept, also where its answer came late.
-      keyring: keyringOf(keyring, NEVER),
-      warn: () => {},
-    });
+    // What came is kept, also where its answer came late.
+    const store = new FileTokenStore(folder, NO_WARNINGS, keyringOf(keyring, NEVER));
     await refreshSignIn(request, { store, send: network.fetch, signal });
     return {};
   } catch (error) {

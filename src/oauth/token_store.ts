@@ -15,6 +15,7 @@ import {
   readPrivate,
   syncName,
   unlessGone,
+  type WarningLog,
   writePrivate,
 } from "../io/private_files.ts";
 import { repeated } from "../io/waiting.ts";
@@ -170,22 +171,20 @@ export async function forgetClient(
   }
 }
 
-/** The options of `FileTokenStore`. */
-interface StoreOptions {
-  /** Where secrets go; into the files if left out. */
-  readonly keyring?: Keyring | undefined;
-  readonly warn: (message: string) => void;
-}
-
 /** Keeps sign-ins in files, and their secrets in the keyring where there is one. */
 export class FileTokenStore implements TokenStore {
   readonly #folder: string;
-  readonly #options: StoreOptions;
+  readonly #log: WarningLog;
+  readonly #keyring: Keyring | undefined;
 
-  /** Takes the folder; it is made when the first sign-in is kept. */
-  constructor(folder: string, options: StoreOptions) {
+  /**
+   * Takes the folder, which is made when the first sign-in is kept. Without a keyring, secrets are
+   * in the files.
+   */
+  constructor(folder: string, log: WarningLog, keyring?: Keyring) {
     this.#folder = folder;
-    this.#options = options;
+    this.#log = log;
+    this.#keyring = keyring;
   }
 
   stamp(key: string): string | undefined {
@@ -193,16 +192,15 @@ export class FileTokenStore implements TokenStore {
   }
 
   look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined {
-    return readPrivate(this.#at(key), { parse: parsed<Filed<T>>, warn: this.#options.warn });
+    return readPrivate(this.#at(key), parsed<Filed<T>>, this.#log);
   }
 
   async read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined> {
     const filed = this.look<T>(key);
     if (filed?.isRenewed === undefined) return filed;
     try {
-      const { keyring } = this.#options;
-      if (keyring === undefined) throw new Error("there is none here");
-      return parsed<T>(JSON.parse(await keyring.get(this.#nameOf(key))));
+      if (this.#keyring === undefined) throw new Error("there is none here");
+      return parsed<T>(JSON.parse(await this.#keyring.get(this.#nameOf(key))));
     } catch (error) {
       const why = visible(`${Object(error).message}`.trim(), 300);
       throw new PmlError("KEY_MISSING", `Cannot get your sign-in from the keyring: ${why}`, {
@@ -224,7 +222,7 @@ export class FileTokenStore implements TokenStore {
     const { client_secret, ...known } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
     const isIn = (isThere || isAttended) && isSecret &&
-      await this.#options.keyring?.set(this.#nameOf(key), JSON.stringify(kept));
+      await this.#keyring?.set(this.#nameOf(key), JSON.stringify(kept));
     const isRenewed = refreshToken !== undefined;
     // guard: sign-in-keyring
     await writePrivate(
@@ -262,8 +260,9 @@ export class FileTokenStore implements TokenStore {
   }
 
   async #forget(key: string, isSilent = false): Promise<void> {
-    const { keyring, warn } = this.#options;
-    await keyring?.remove(this.#nameOf(key)).catch(({ message }) => isSilent || warn(message));
+    await this.#keyring?.remove(this.#nameOf(key)).catch(({ message }) => {
+      if (!isSilent) this.#log.warn(message);
+    });
   }
 
   /** Returns the name of secrets in the keyring, which several PML homes may use. */

@@ -24,13 +24,13 @@ export function subject(
 }
 
 /** Opens approvals with a home and a clock of their own. */
-export async function fixture(remark?: () => string | undefined) {
+export async function fixture() {
   const home = await Deno.makeTempDir();
   const warnings: string[] = [];
   const clock = { now: Date.now() };
-  const warn = (message: string) => warnings.push(message);
-  const now = () => clock.now;
-  const approvals = new Approvals(home, { warn, now, ttl: 10 * MINUTE, ...remark && { remark } });
+  const log = { warn: (message: string) => warnings.push(message) };
+  const lifetime = { ttl: 10 * MINUTE, clock: { now: () => clock.now } };
+  const approvals = new Approvals(home, log, lifetime);
   return {
     home,
     warnings,

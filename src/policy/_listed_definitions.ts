@@ -12,8 +12,13 @@ import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { stampAt } from "../io/place.ts";
-import { locked, readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
-import type { PinFilesOptions } from "./_pin_files.ts";
+import {
+  locked,
+  readPrivateText,
+  unlessGone,
+  type WarningLog,
+  writePrivate,
+} from "../io/private_files.ts";
 
 type Definitions = Readonly<Record<string, ToolDefinition>>;
 
@@ -25,12 +30,16 @@ interface Kept {
 
 /** The first definitions of the servers of one workspace, one file for each server. */
 export class ListedDefinitions {
-  readonly #options: PinFilesOptions;
+  readonly #home: string;
+  readonly #folder: string;
+  readonly #log: WarningLog;
   readonly #read = new Map<string, Kept>();
 
-  /** Takes the options; reads nothing. */
-  constructor(options: PinFilesOptions) {
-    this.#options = options;
+  /** Takes the PML home and the folder of the workspace; reads nothing. */
+  constructor(home: string, folder: string, log: WarningLog) {
+    this.#home = home;
+    this.#folder = folder;
+    this.#log = log;
   }
 
   /** Returns the definition that a server listed first under a name. */
@@ -46,7 +55,6 @@ export class ListedDefinitions {
 
   /** Adds tools that were never listed before. The earlier definition of a name stays. */
   async add({ name, pinned }: ServerIdentity, tools: readonly ToolDefinition[]): Promise<void> {
-    const { folder } = this.#options;
     const file = this.#fileOf(name);
     await locked(`${file}.lock`, async () => {
       const before = this.#of(name);
@@ -55,7 +63,12 @@ export class ListedDefinitions {
       const more = Object.fromEntries(tools.toReversed().map((tool) => [tool.name, tool]));
       const all = { ...more, ...known };
       if (Object.keys(all).length === Object.keys(known).length) return;
-      await writePrivate(file, { path: folder, server: name, source: pinned.source, tools: all });
+      await writePrivate(file, {
+        path: this.#folder,
+        server: name,
+        source: pinned.source,
+        tools: all,
+      });
     });
   }
 
@@ -69,15 +82,15 @@ export class ListedDefinitions {
     const stamp = stampAt(file);
     const known = this.#read.get(server);
     if (known !== undefined && known.stamp === stamp) return known;
-    const { warn } = this.#options;
-    const { source, tools } = readPrivate(file, { json: parseExact, parse: objectOf, warn }) ?? {};
+    const parse = (text: string) => objectOf(parseExact(text));
+    const { source, tools } = readPrivateText(file, parse, this.#log) ?? {};
     const kept = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
     this.#read.set(server, kept);
     return kept;
   }
 
   #fileOf(server: string): string {
-    const { home, folder } = this.#options;
-    return join(home, "pins", "listed", `${sha256(JSON.stringify([folder, server]))}.json`);
+    const name = sha256(JSON.stringify([this.#folder, server]));
+    return join(this.#home, "pins", "listed", `${name}.json`);
   }
 }

@@ -13,10 +13,11 @@ import {
   readPrivate,
   syncName,
   unlessGone,
+  type WarningLog,
   writePrivate,
 } from "../io/private_files.ts";
 import { openRegular } from "../io/regular_file.ts";
-import { repeated } from "../io/waiting.ts";
+import { type Clock, repeated } from "../io/waiting.ts";
 import { withoutKeys } from "./_members.ts";
 import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
@@ -41,11 +42,12 @@ export interface PendingApproval {
   readonly differing?: readonly (readonly string[])[];
 }
 
-/** The options of `PendingFiles`. */
-export interface PendingOptions {
-  readonly warn: (message: string) => void;
-  readonly now: () => number;
+/** How long approvals can be given and used. */
+export interface ApprovalLifetime {
+  /** In milliseconds. */
   readonly ttl: number;
+  /** The time, in milliseconds since 1970; that of the system by default. */
+  readonly clock?: Clock;
 }
 
 /** The state of an approval: it waits for the person, or it was given and waits for its call. */
@@ -60,12 +62,16 @@ const ID_FILE = /^([0-9a-f]{64})\.json$/;
 /** The folders `pending` and `approved` in a PML home. */
 export class PendingFiles {
   readonly #home: string;
-  readonly #options: PendingOptions;
+  readonly #log: WarningLog;
+  readonly #ttl: number;
+  readonly #clock: Clock;
 
-  /** Takes the folder of the home; opens nothing yet. */
-  constructor(home: string, options: PendingOptions) {
+  /** Takes the folder of the home; opens nothing yet. Files that cannot be read approve nothing. */
+  constructor(home: string, log: WarningLog, { ttl, clock = Date }: ApprovalLifetime) {
     this.#home = home;
-    this.#options = options;
+    this.#log = log;
+    this.#ttl = ttl;
+    this.#clock = clock;
   }
 
   /** Writes a question that waits for an answer. Returns it. */
@@ -76,18 +82,17 @@ export class PendingFiles {
       "subjects" | "always" | "differing"
     >,
   ): Promise<PendingApproval> {
-    const { now, ttl } = this.#options;
     const others = (await this.list()).filter((other) => other.id !== id);
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
-    const kept = { subjects, always, differing, asked: now(), expires: now() + ttl };
+    const asked = this.#clock.now();
+    const kept = { subjects, always, differing, asked, expires: asked + this.#ttl };
     await writePrivate(this.#path("pending", id), kept);
     return { ...kept, id, text: fullText(subjects, differing) };
   }
 
   /** Removes expired approvals. */
   sweep(): void {
-    const { now, ttl } = this.#options;
-    sweepApprovals(this.#home, { now: now(), ttl });
+    sweepApprovals(this.#home, this.#clock.now(), this.#ttl);
   }
 
   /** Returns the questions that wait, the oldest first. Removes those that are too old. */
@@ -163,10 +168,10 @@ export class PendingFiles {
     state: ApprovalState,
     { id, parse }: { readonly id: string; readonly parse: (json: unknown) => T },
   ): T | undefined {
-    const { warn, now } = this.#options;
-    const kept = readPrivate(this.#path(state, id), { warn, parse });
+    const kept = readPrivate(this.#path(state, id), parse, this.#log);
+    const now = this.#clock.now();
     // guard: waiting-age
-    return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
+    return kept && kept.asked <= now && now < kept.expires ? kept : undefined;
   }
 
   /** Returns the path of a file. The id is checked because it comes from a command line. */

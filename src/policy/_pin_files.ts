@@ -13,9 +13,11 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
+  NO_WARNINGS,
   readPlain,
-  readPrivate,
+  readPrivateText,
   removeLeftovers,
+  type WarningLog,
   writePrivate,
   writeWhole,
 } from "../io/private_files.ts";
@@ -34,14 +36,6 @@ export interface PinState {
   readonly stamp: string;
 }
 
-/** The options of `PinFiles`. */
-export interface PinFilesOptions {
-  readonly home: string;
-  /** The folder of `pml.lock`. */
-  readonly folder: string;
-  readonly warn: (message: string) => void;
-}
-
 /** The name of the lock in a workspace. */
 export const LOCK_NAME = "pml.lock";
 
@@ -49,17 +43,18 @@ export const LOCK_NAME = "pml.lock";
 export class PinFiles {
   /** The path of `pml.lock`. */
   readonly path: string;
-  readonly #options: PinFilesOptions;
+  readonly #folder: string;
+  readonly #log: WarningLog;
   readonly #home: string;
   readonly #definitions: string;
 
-  /** Takes the options; opens nothing. */
-  constructor(options: PinFilesOptions) {
-    const pins = join(options.home, "pins");
-    this.path = join(options.folder, LOCK_NAME);
-    this.#options = options;
-    this.#home = pinsFile(options.home, options.folder);
-    this.#definitions = join(pins, "definitions");
+  /** Takes the PML home and the folder of `pml.lock`; opens nothing. */
+  constructor(home: string, folder: string, log: WarningLog) {
+    this.path = join(folder, LOCK_NAME);
+    this.#folder = folder;
+    this.#log = log;
+    this.#home = pinsFile(home, folder);
+    this.#definitions = join(home, "pins", "definitions");
   }
 
   /** Returns a text that changes when another process writes the files. */
@@ -78,17 +73,16 @@ export class PinFiles {
    * written.
    */
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
-    const { folder, warn } = this.#options;
     return await locked(`${this.#home}.lock`, async () => {
       const before = this.#read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
-        await writePrivate(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
+        await writePrivate(this.#home, { path: this.#folder, ...JSON.parse(lockText(home)) });
       }
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {
         await this.#writeLock(text).catch((error) =>
-          warn(`Cannot write the pins to ${quoted(this.path, 400)}: ${error}`)
+          this.#log.warn(`Cannot write the pins to ${quoted(this.path, 400)}: ${error}`)
         );
       }
       return { lock, home, stamp: this.stamp() };
@@ -102,27 +96,26 @@ export class PinFiles {
 
   /** Returns the definition of a hash; undefined if it was not kept or its file was changed. */
   definition(hash: string): ToolDefinition | undefined {
-    const parse = (json: unknown) => {
-      const definition = json as ToolDefinition; // its hash is compared, so it is what was kept
+    const parse = (text: string) => {
+      const definition = parseExact(text) as unknown as ToolDefinition; // its hash is compared, so it is what was kept
       // guard: kept-definition
       if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;
     };
     const path = join(this.#definitions, `${hash}.json`);
-    return readPrivate(path, { json: parseExact, parse, warn: () => {} });
+    return readPrivateText(path, parse, NO_WARNINGS);
   }
 
   #read(): PinState {
     // Taken before reading, so that a change meanwhile is seen the next time.
     const stamp = this.stamp();
-    const { folder } = this.#options;
     const lock = textIn(this.path, LOCK_MAX);
     const home = textIn(this.#home);
     // guard: pins-unreadable
     return {
       lock: lock === undefined ? {} : parseLock(lock, this.path),
       // If it cannot be read, what changed must not look like something new.
-      home: home === undefined ? {} : parsePinned(home, { file: this.#home, folder }),
+      home: home === undefined ? {} : parsePinned(home, { file: this.#home, folder: this.#folder }),
       stamp,
     };
   }

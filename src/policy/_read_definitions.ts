@@ -5,18 +5,18 @@
  */
 
 import { join } from "node:path";
-import { exists, writePrivate } from "../io/private_files.ts";
+import { exists, type WarningLog, writePrivate } from "../io/private_files.ts";
 
 /** The folder `read` in a PML home: one file for each hash of a definition. */
 export class ReadDefinitions {
   readonly #folder: string;
-  readonly #warn: (message: string) => void;
+  readonly #log: WarningLog;
   readonly #known = new Set<string>();
 
   /** Takes the folder of the home; reads nothing. */
-  constructor(home: string, { warn }: { readonly warn: (message: string) => void }) {
+  constructor(home: string, log: WarningLog) {
     this.#folder = join(home, "read");
-    this.#warn = warn;
+    this.#log = log;
   }
 
   /** Returns whether the user has read a definition with this hash. */
@@ -29,7 +29,7 @@ export class ReadDefinitions {
     this.#known.add(hash);
     if (exists(this.#path(hash))) return;
     await writePrivate(this.#path(hash), {}).catch((error) =>
-      this.#warn(`Cannot record that a definition was read: ${error.message}`)
+      this.#log.warn(`Cannot record that a definition was read: ${error.message}`)
     );
   }
 

@@ -9,7 +9,7 @@ import type { Call } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { splitToolId } from "../core/tool_id.ts";
 import { alwaysWins } from "./always_wins.ts";
 import { makeJudge } from "./rules.ts";
 import { isListed, type Policy } from "./policy.ts";
@@ -19,69 +19,60 @@ const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
 type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
-/** The options of "Always". */
-export interface AlwaysOptions {
-  readonly policy: Policy;
-  /** Returns whether a tool runs commands, queries or code. "Always" then covers equal arguments. */
-  readonly isExact: (id: ToolId) => boolean;
-}
-
-/** What a question offers with "Always". */
-export interface Always {
-  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
-  readonly alwaysOffered: (call: AskedCall) => string | undefined;
-  /** Adds the "Always" rule of a call to the workspace file. */
-  readonly always: (call: AskedCall) => Promise<void>;
-}
-
 /** Makes the rules of "Always", and adds them to the workspace file. */
-export function alwaysIn(options: AlwaysOptions): Always {
-  const { policy } = options;
-  return {
-    alwaysOffered: (call) => {
-      const { id, arguments: args } = call;
-      const { loaded, config, known, variablesOf } = policy.now;
-      const rule = ruleOf(call, options);
-      if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
-      if (loaded.wide && reads(config, id)) return undefined;
-      if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
-      const { workspace, rules, narrowing } = config;
-      const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
-      // No rule of the person overrides what a company wants asked.
-      const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
-      // guard: company-always
-      if (company?.(id, args).kind === "ask") return undefined;
-      const wanted = { rule, id, args, source: policy.rulesFile };
-      return alwaysWins(rules, { ...wanted, known, workspace, variablesOf }) ? rule : undefined;
-    },
-    always: async (call) => {
-      const rule = ruleOf(call, options);
-      if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-      const { addAllow } = await import("./always.ts");
-      await addAllow(policy.rulesFile, {
-        rule,
-        trusted: policy.store,
-        defaults: DEFAULT_TEXTS,
-        listed: isListed(policy.now.loaded),
-      });
-      await policy.reload();
-    },
-  };
-}
+export class AlwaysRules {
+  readonly #policy: Policy;
+  readonly #exact: ReadonlySet<string>;
 
-function ruleOf(
-  { id, arguments: args, fixed, members }: AskedCall,
-  { policy, isExact }: AlwaysOptions,
-): string | undefined {
-  // No rule can name the listing of a server's tools.
-  if (id.endsWith(":@tools")) return undefined;
-  const { run = [] } = policy.now.config.grants[splitToolId(id).server] ?? {};
-  if (run.length === 0 && !isExact(id)) return id;
-  // A rule for arguments covers no other members.
-  if (members !== undefined) return undefined;
-  // A rule for arguments must not write the value of a variable to the file.
-  const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
-  return hasSecret ? undefined : argumentsRule(id, args);
+  /** `exact` has the tools that run commands, queries or code. "Always" covers equal arguments. */
+  constructor(policy: Policy, exact: ReadonlySet<string>) {
+    this.#policy = policy;
+    this.#exact = exact;
+  }
+
+  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
+  offered(call: AskedCall): string | undefined {
+    const { id, arguments: args } = call;
+    const { loaded, config, known, variablesOf } = this.#policy.now;
+    const rule = this.#ruleOf(call);
+    if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
+    if (loaded.wide && reads(config, id)) return undefined;
+    if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
+    const { workspace, rules, narrowing } = config;
+    const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
+    // No rule of the person overrides what a company wants asked.
+    const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
+    // guard: company-always
+    if (company?.(id, args).kind === "ask") return undefined;
+    const wanted = { rule, id, args, source: this.#policy.rulesFile };
+    return alwaysWins(rules, { ...wanted, known, workspace, variablesOf }) ? rule : undefined;
+  }
+
+  /** Adds the "Always" rule of a call to the workspace file. */
+  async add(call: AskedCall): Promise<void> {
+    const rule = this.#ruleOf(call);
+    if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
+    const { addAllow } = await import("./always.ts");
+    await addAllow(this.#policy.rulesFile, {
+      rule,
+      trusted: this.#policy.store,
+      defaults: DEFAULT_TEXTS,
+      listed: isListed(this.#policy.now.loaded),
+    });
+    await this.#policy.reload();
+  }
+
+  #ruleOf({ id, arguments: args, fixed, members }: AskedCall): string | undefined {
+    // No rule can name the listing of a server's tools.
+    if (id.endsWith(":@tools")) return undefined;
+    const { run = [] } = this.#policy.now.config.grants[splitToolId(id).server] ?? {};
+    if (run.length === 0 && !this.#exact.has(id)) return id;
+    // A rule for arguments covers no other members.
+    if (members !== undefined) return undefined;
+    // A rule for arguments must not write the value of a variable to the file.
+    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
+    return hasSecret ? undefined : argumentsRule(id, args);
+  }
 }
 
 /** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */

@@ -7,7 +7,9 @@
 import { randomBytes } from "node:crypto";
 import type { Answer, Question, Reply } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { type PendingApproval, PendingFiles } from "./_pending.ts";
+import type { WarningLog } from "../io/private_files.ts";
+import type { Clock } from "../io/waiting.ts";
+import { type ApprovalLifetime, type PendingApproval, PendingFiles } from "./_pending.ts";
 import { AskedMembers, metaKeysIn, shownMembers } from "./_members.ts";
 import { alwaysText, fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
 import { ReadDefinitions } from "./_read_definitions.ts";
@@ -20,17 +22,6 @@ export type { PendingApproval } from "./_pending.ts";
  * subjects.
  */
 export type AnswerMeaning = Reply | "no-channel" | undefined;
-
-/** The options of `Approvals`. */
-export interface ApprovalsOptions {
-  /** Is called for files in the PML home that cannot be read. They approve nothing. */
-  readonly warn: (message: string) => void;
-  readonly now?: () => number;
-  /** Returns a text for the end of the first question; undefined if there is none (yet). */
-  readonly remark?: () => string | undefined;
-  /** How long an approval can be given and used, in milliseconds. */
-  readonly ttl: number;
-}
 
 /** The options of one question. */
 export interface QuestionOptions {
@@ -85,17 +76,21 @@ export class Approvals {
   readonly #files: PendingFiles;
   readonly #read: ReadDefinitions;
   readonly #members = new AskedMembers();
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #ttl: number;
-  #remark: (() => string | undefined) | undefined;
+  #remark = "";
 
   /** Starts without questions. Opens nothing in the home yet. */
-  constructor(home: string, { warn, ttl, now = Date.now, remark }: ApprovalsOptions) {
-    this.#files = new PendingFiles(home, { warn, now, ttl });
-    this.#read = new ReadDefinitions(home, { warn });
-    this.#now = now;
-    this.#ttl = ttl;
-    this.#remark = remark;
+  constructor(home: string, log: WarningLog, lifetime: ApprovalLifetime) {
+    this.#files = new PendingFiles(home, log, lifetime);
+    this.#read = new ReadDefinitions(home, log);
+    this.#clock = lifetime.clock ?? Date;
+    this.#ttl = lifetime.ttl;
+  }
+
+  /** Sets a text for the end of the next question. */
+  addRemark(remark: string): void {
+    this.#remark = `\n${remark}\n`;
   }
 
   /** Opens a question about one call or several, with a handle that nobody can guess. */
@@ -129,10 +124,9 @@ export class Approvals {
   }
 
   #takeRemark(): string {
-    const remark = this.#remark?.();
-    if (remark === undefined) return "";
-    this.#remark = undefined;
-    return `\n${remark}\n`;
+    const remark = this.#remark;
+    this.#remark = "";
+    return remark;
   }
 
   /** Returns whether the user has read the texts of a definition with this hash. */
@@ -159,7 +153,7 @@ export class Approvals {
     const asked = this.#take(handle);
     // guard: digest
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
-    const isTooSoon = this.#now() - (asked.shownAt ?? asked.at) < SOONEST_ANSWER;
+    const isTooSoon = this.#clock.now() - (asked.shownAt ?? asked.at) < SOONEST_ANSWER;
     switch (reply) {
       case "Yes":
         return "Yes";
@@ -200,7 +194,7 @@ export class Approvals {
   /** Takes a question back that the client kept, and returns its handle. */
   takeBack({ digest, always, at }: SentQuestion, claim: () => Promise<void>): string {
     // The clock of another machine may be ahead.
-    const kept = { digest, at: Math.min(at, this.#now()), claim };
+    const kept = { digest, at: Math.min(at, this.#clock.now()), claim };
     const question = { always, terminalOnly: false };
     return this.#add({ ...kept, subjects: [], differing: [], question });
   }
@@ -244,7 +238,7 @@ export class Approvals {
       & Partial<Pick<OpenQuestion, "differing" | "shownAt">> = {},
   ): string {
     const digest = digestOf(subjects);
-    const kept = { digest, subjects, question, differing, at: this.#now(), shownAt };
+    const kept = { digest, subjects, question, differing, at: this.#clock.now(), shownAt };
     return this.#add(kept, Math.max(length, LEAST_TEXT));
   }
 
@@ -269,7 +263,7 @@ export class Approvals {
 
   #take(handle: string): OpenQuestion | undefined {
     const asked = this.#drop(handle);
-    const age = this.#now() - (asked?.at ?? Infinity);
+    const age = this.#clock.now() - (asked?.at ?? Infinity);
     // guard: handle-age
     return age >= 0 && age < this.#ttl ? asked : undefined;
   }

@@ -8,6 +8,7 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
 import { denied, type Judge, makeJudge } from "./rules.ts";
+import type { CapabilityPolicy } from "./snapshot.ts";
 
 /** The verdict for a capability that no rule names, and whose calls are all allowed. */
 const ALL_ALLOWED: Verdict = {
@@ -16,26 +17,39 @@ const ALL_ALLOWED: Verdict = {
   source: "defaults",
 };
 
-/** The options of `capabilityJudge`. */
-export interface CapabilityRules {
-  /** Judges by the rules alone. */
-  readonly plain: Judge;
-  /** Judges tools that are no capabilities. */
-  readonly judge: Judge;
+/** Returns the tools that capabilities call. `Capabilities` is one. */
+export interface CapabilityTools {
   /** Returns the tools that a capability calls; undefined for what is no capability. */
-  readonly toolsOf: (id: ToolId) => readonly ToolId[] | undefined;
+  toolsOf(id: ToolId): readonly ToolId[] | undefined;
+}
+
+/** The capabilities that the user saved, as the rules see them. */
+export class SavedCapabilityRules implements CapabilityPolicy {
+  readonly names: readonly string[];
+  readonly #tools: CapabilityTools;
+
+  /** Takes the whole names of the capabilities. */
+  constructor(names: readonly string[], tools: CapabilityTools) {
+    this.names = names;
+    this.#tools = tools;
+  }
+
+  judge(plain: Judge, judge: Judge): Judge {
+    return capabilityJudge(this.#tools, plain, judge);
+  }
 }
 
 /**
  * Returns a judge that knows capabilities. A deny rule for any tool that a capability calls denies
  * the capability. Where no rule matches its name, it runs if all that it calls is allowed, and asks
- * otherwise. That goes by what it called before; each real call is judged again.
+ * otherwise. That goes by what it called before; each real call is judged again. `plain` judges by
+ * the rules alone, and `judge` judges tools that are no capabilities.
  */
-export function capabilityJudge({ plain, judge, toolsOf }: CapabilityRules): Judge {
+export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge): Judge {
   return (asked, args) => {
     const known = new Map<ToolId, Verdict>();
     const whole = (id: ToolId, own: typeof args): Verdict => {
-      const tools = toolsOf(id);
+      const tools = all.toolsOf(id);
       if (tools === undefined) return judge(id, own);
       const before = known.get(id);
       if (before !== undefined) return before;

@@ -24,11 +24,8 @@ function judgeOf(lists: { deny?: string[]; ask?: string[]; allow?: string[] }) {
     ask: rules(lists.ask),
     allow: rules(lists.allow),
   }, { known: () => true });
-  const judge = capabilityJudge({
-    plain,
-    judge: plain,
-    toolsOf: (id) => TOOLS[id] as readonly ToolId[] | undefined,
-  });
+  const tools = { toolsOf: (id: ToolId) => TOOLS[id] as readonly ToolId[] | undefined };
+  const judge = capabilityJudge(tools, plain, plain);
   return (id: string) => judge(id as ToolId, {}).kind;
 }
 

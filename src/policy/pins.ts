@@ -12,6 +12,7 @@ import { shownAddress } from "../core/server_address.ts";
 import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
+import type { Folders } from "../core/folder_variables.ts";
 import { memoized } from "../core/memo.ts";
 import {
   OWN_SOURCE,
@@ -21,12 +22,13 @@ import {
 } from "./server_identity.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import { turn } from "../io/waiting.ts";
 import { unhidden } from "./trust_subject.ts";
 import { definitionHash } from "./integrity.ts";
 import { type LockEntry, variablesOf } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
-import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
+import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
 import { differencesOf, pinsOfTool, type Stale, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
@@ -40,18 +42,20 @@ export interface PinEvent {
   readonly hash?: string;
 }
 
-/** The options of `Pins`. */
-export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
-  /** Returns the present folder of `pml.lock`. */
-  readonly folder: () => string;
+/** The workspace whose servers are pinned. `Policy` is one. */
+export interface PinnedWorkspace {
+  /** The PML home. */
+  readonly home: string;
+  /** The present folder of `pml.lock`. */
+  readonly root: string;
+  /** The values of the folder variables of definitions. */
+  readonly folders: Folders;
   /** Returns whether the workspace file defines a server, and not the person's own file. */
-  readonly isShared?: (own: ServerDefinition) => boolean;
-  /** Is called with values of workspace definitions that look like secrets, when they are shown. */
-  readonly register?: ((value: string) => void) | undefined;
-  /** Returns the names of the variables in the `envFile` of a server; undefined without a file. */
-  readonly fileNames?: (own: ServerDefinition) => readonly string[] | undefined;
+  isShared(own: ServerDefinition): boolean;
+  /** Registers a value of a workspace definition that looks like a secret, when it is shown. */
+  register(value: string): void;
   /** Returns the value of a variable in the host of an address. */
-  readonly plain?: (name: string) => string | undefined;
+  plain(name: string): string | undefined;
 }
 
 /** How long the files are not checked again, in milliseconds. */
@@ -61,7 +65,8 @@ const TURN_MS = 10;
 
 /** The pins of a workspace. */
 export class Pins {
-  readonly #options: PinsOptions;
+  readonly #workspace: PinnedWorkspace;
+  readonly #log: WarningLog;
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #reported = new Set<string>();
   readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
@@ -80,11 +85,13 @@ export class Pins {
   #waiting: Pin[] = [];
   #writing: Promise<void> = Promise.resolve();
 
-  /** Takes the options; reads nothing. */
-  constructor(options: PinsOptions) {
-    this.#options = options;
-    this.#files = new PinFiles({ ...options, folder: options.folder() });
-    this.#listed = new ListedDefinitions({ ...options, folder: options.folder() });
+  /** Takes the workspace; reads nothing. */
+  constructor(workspace: PinnedWorkspace, log: WarningLog) {
+    const { home, root } = workspace;
+    this.#workspace = workspace;
+    this.#log = log;
+    this.#files = new PinFiles(home, root, log);
+    this.#listed = new ListedDefinitions(home, root, log);
   }
 
   /** The path of `pml.lock`. */
@@ -102,18 +109,18 @@ export class Pins {
     this.#state = undefined;
     this.#waiting = [];
     this.#passed = new WeakSet();
-    const options = { ...this.#options, folder: this.#options.folder() };
-    this.#files = new PinFiles(options);
-    this.#listed = new ListedDefinitions(options);
+    const { home, root } = this.#workspace;
+    this.#files = new PinFiles(home, root, this.#log);
+    this.#listed = new ListedDefinitions(home, root, this.#log);
   }
 
   /** Returns the identity of a server of a file: the same object until its code changes. */
   identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
     const known = this.#identities.get(own);
-    const fileNames = this.#options.fileNames?.(own);
-    const { register, plain = () => undefined } = this.#options;
+    const workspace = this.#workspace;
+    const fileNames = envFileNames(own, workspace);
     const url = this.#url(own);
-    const shown = url && shownAddress(url, plain);
+    const shown = url && shownAddress(url, (name) => workspace.plain(name));
     const address = shown === url ? undefined : shown;
     const isSame = known !== undefined && known.pinned.address === address &&
       known.pinned.version === code.version &&
@@ -121,7 +128,9 @@ export class Pins {
       String(known.pinned.envFile) === String(fileNames);
     if (isSame) return known;
     const outside = { envFile: fileNames, address };
-    const isInLock = this.#options.isShared?.(own) === true;
+    const isInLock = workspace.isShared(own);
+    const register = (value: string) => workspace.register(value);
+    const plain = (name: string) => workspace.plain(name);
     const text = serverText(own, { isOfUser: !isInLock, register, fileNames, plain });
     const identity = ownIdentity(own, { ...code, facts: [text], isInLock }, defined(outside));
     this.#identities.set(own, identity);
@@ -223,7 +232,7 @@ export class Pins {
     );
     if (fresh.length > 0) {
       await listed.add(identity, fresh).catch((error) =>
-        this.#options.warn(`Cannot record the tools of ${quoted(identity.name)}: ${error}`)
+        this.#log.warn(`Cannot record the tools of ${quoted(identity.name)}: ${error}`)
       );
     }
     return changed;
@@ -369,7 +378,7 @@ export class Pins {
       if (this.#waiting === pins) this.#waiting = [];
       await this.#write(pins, files);
       for (const pin of pins) this.#emit({ event: "pinned", ...subjectOf(pin) });
-    }).catch((error) => this.#options.warn(`Cannot write new pins: ${error}`));
+    }).catch((error) => this.#log.warn(`Cannot write new pins: ${error}`));
   }
 
   async #write(pins: readonly Pin[], files: PinFiles): Promise<void> {
@@ -399,18 +408,8 @@ function subjectOf({ identity, tool }: Omit<Pin, "isApproved">): Omit<PinEvent, 
 }
 
 /** Returns the pins of the workspace of a policy. */
-export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
-  const loaded = () => policy.now.loaded;
-  const pins = new Pins({
-    home: loaded().environment.home,
-    folder: () => loaded().workspace.root,
-    // A definition that was replaced during its start is not treated as the person's own.
-    isShared: (own) => !loaded().person.servers.includes(own),
-    register: policy.register,
-    fileNames: (own) => envFileNames(own, policy),
-    plain: (name) => policy.plain(name),
-    warn,
-  });
+export function pinsOf(policy: Policy, log: WarningLog): Pins {
+  const pins = new Pins(policy, log);
   policy.onChange((change) => change === "configuration" && pins.forget());
   return pins;
 }

@@ -5,7 +5,26 @@
  * @module
  */
 
-import { Pins } from "./pins.ts";
+import { type Folders, foldersOf } from "../core/folder_variables.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { type PinnedWorkspace, Pins } from "./pins.ts";
+
+/** A workspace in which no file defines a server. */
+export class FakeWorkspace implements PinnedWorkspace {
+  readonly folders: Folders;
+
+  constructor(
+    readonly home: string,
+    readonly root: string,
+    readonly isShared: (own: ServerDefinition) => boolean = () => false,
+  ) {
+    this.folders = foldersOf({ workspace: root, userHome: home });
+  }
+
+  register(): void {}
+
+  plain(): undefined {}
+}
 
 /** Runs this file in several processes at the same time, and returns their output. */
 export async function race(each: readonly (readonly string[])[]): Promise<string[]> {
@@ -36,7 +55,7 @@ export async function race(each: readonly (readonly string[])[]): Promise<string
 
 if (import.meta.main && Deno.args.length > 0) {
   const [home = "", folder = "", name = "", count = "0"] = Deno.args;
-  const pins = new Pins({ home, folder: () => folder, warn: (text) => console.error(text) });
+  const pins = new Pins(new FakeWorkspace(home, folder), { warn: (text) => console.error(text) });
   // Each process waits for the end of stdin, so that all begin together.
   await new Response(Deno.stdin.readable).text();
   for (let at = 0; at < Number(count); at++) {

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import { NO_WARNINGS } from "../io/private_files.ts";
 import { definitionHash } from "./integrity.ts";
 import { type LockEntries, lockText, parseLock } from "./lock.ts";
-import { race } from "./pins_child_test.ts";
+import { FakeWorkspace, race } from "./pins_child_test.ts";
 import { type PinEvent, Pins } from "./pins.ts";
 
 const CODE = `sha256-${"1".repeat(64)}`;
@@ -39,7 +40,7 @@ async function place({ dir }: { readonly dir?: string } = {}) {
   const warnings: string[] = [];
   const events: string[] = [];
   const open = () => {
-    const pins = new Pins({ home, folder: () => ws, warn: (text) => warnings.push(text) });
+    const pins = new Pins(new FakeWorkspace(home, ws), { warn: (text) => warnings.push(text) });
     pins.listen(({ event, tool }: PinEvent) => events.push(tool ? `${event} ${tool}` : event));
     return pins;
   };
@@ -288,8 +289,8 @@ Deno.test("identityOf() returns one object for the same server, and whether it i
   const shared = { kind: "stdio", name: "db", command: "npx", args: ["-y", "db"], env } as const;
   const headers = { Authorization: "Bearer ${DOCS}" };
   const own = { kind: "http", name: "docs", url: "https://docs.example/mcp", headers } as const;
-  const isShared = (each: unknown) => each === shared;
-  const pins = new Pins({ home: at.home, folder: () => at.ws, isShared, warn: assert.fail });
+  const workspace = new FakeWorkspace(at.home, at.ws, (each) => each === shared);
+  const pins = new Pins(workspace, { warn: assert.fail });
   const db = pins.identityOf(shared);
   assert.equal(pins.identityOf(shared), db);
   assert.deepEqual(db.pinned, {
@@ -307,7 +308,7 @@ Deno.test("identityOf() returns one object for the same server, and whether it i
 
 Deno.test("Pins report a changed server also if it was found before there was a listener", async () => {
   await using at = await used("registry");
-  const pins = new Pins({ home: at.home, folder: () => at.ws, warn: () => {} });
+  const pins = new Pins(new FakeWorkspace(at.home, at.ws), NO_WARNINGS);
   const other = identityOf("registry", { command: ["npx", "-y", "other"] });
   assert.equal((await pins.unapproved(other))?.code, "APPROVAL_STALE");
   const events: string[] = [];

@@ -6,35 +6,44 @@
 
 import { type Folders, foldersOf } from "../core/folder_variables.ts";
 import { memoized } from "../core/memo.ts";
+import type { Redactor } from "../audit/redact.ts";
 import type { Unapproved } from "./server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
+import type { Keys } from "../config/keys.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import { staysInside } from "../io/place.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import { TrustStore } from "./trust.ts";
+import type { PinnedWorkspace } from "./pins.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "./workspace_trust.ts";
 import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
-/** The options of `Policy`. */
-export interface PolicyOptions {
+/** A module that a file names. */
+interface NamedPath {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** Hashes the code of modules. `ModuleFiles` is one. */
+export interface ModuleHashes {
+  /** Returns the hash of the code of a module; undefined if it cannot be read. */
+  integrityOf(module: NamedPath, maxBytes: number): string | undefined;
+}
+
+/** The parts that a policy uses. */
+export interface PolicyParts {
   /** The names of the servers that are part of PML. */
   readonly builtins: ReadonlySet<string>;
-  /** Returns the hash of the code of a module; undefined if it cannot be read. */
-  readonly integrityOf: (
-    module: { readonly name: string; readonly path: string },
-    maxBytes: number,
-  ) => string | undefined;
-  /** Is called if a file cannot be read. Then it has no effect. */
-  readonly warn: (message: string) => void;
-  /** Is called with values of the workspace file that look like secrets, when they are shown. */
-  readonly register?: (value: string) => void;
-  /** Returns the value of a variable that is no key, such as a host. */
-  readonly plain?: (name: string) => string | undefined;
+  readonly modules: ModuleHashes;
+  /** Gets warnings of files that cannot be read, which have no effect then. */
+  readonly log: WarningLog;
+  readonly redactor: Redactor;
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
@@ -45,17 +54,18 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
-export class Policy {
+export class Policy implements PinnedWorkspace {
   /** The trust of the person, kept in the PML home. */
   readonly store: TrustStore;
   /** What is approved of the workspace file. */
   readonly trust: WorkspaceTrust;
-  readonly #options: PolicyOptions;
+  readonly #parts: PolicyParts;
   readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
   /** The names of the servers of registries that the person approved here. */
   #approved: readonly string[] = [];
-  #capabilities: CapabilityPolicy = { names: [] };
+  #capabilities: CapabilityPolicy | undefined;
+  #keys: Pick<Keys, "plain"> | undefined;
   #version = 0;
   readonly #foldersOf = memoized(({ config, loaded }: PolicySnapshot) =>
     foldersOf({ workspace: config.workspace, userHome: loaded.environment.userHome })
@@ -69,9 +79,9 @@ export class Policy {
   /** Is called after the files were read again. */
   #look = () => {};
 
-  private constructor(loaded: LoadedConfig, options: PolicyOptions) {
-    this.#options = options;
-    this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
+  private constructor(loaded: LoadedConfig, parts: PolicyParts) {
+    this.#parts = parts;
+    this.store = new TrustStore(loaded.environment.home, parts.log);
     this.trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = this.#snapshotOf(loaded, NO_TRUST);
@@ -80,23 +90,24 @@ export class Policy {
   /** Reads the configuration of a process that was started in `cwd`. */
   static async open(
     environment: Environment,
-    options: PolicyOptions & { readonly cwd: string; readonly identity?: string | undefined },
+    { cwd, identity }: { readonly cwd: string; readonly identity?: string | undefined },
+    parts: PolicyParts,
   ): Promise<Policy> {
-    const { cwd, identity } = options;
-    const policy = new Policy(await loadConfig(environment, cwd, identity), options);
+    const policy = new Policy(await loadConfig(environment, cwd, identity), parts);
     await policy.settle();
     return policy;
   }
 
-  /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
-  get register(): PolicyOptions["register"] {
-    return this.#options.register;
+  /** Takes the keys, which are opened with this policy. */
+  useKeys(keys: Pick<Keys, "plain">): void {
+    this.#keys = keys;
   }
 
+  /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
+  readonly register = (value: string): void => void this.#parts.redactor.register(value);
+
   /** Returns the value of a variable that is no key, such as a host. */
-  get plain(): NonNullable<PolicyOptions["plain"]> {
-    return this.#options.plain ?? (() => undefined);
-  }
+  readonly plain = (name: string): string | undefined => this.#keys?.plain(name);
 
   /** The present snapshot. */
   get now(): PolicySnapshot {
@@ -181,7 +192,7 @@ export class Policy {
       // One that began before the watching could miss a change.
       await this.#refreshing?.catch(() => {});
       await this.refresh().catch((error) =>
-        this.#options.warn(`Cannot apply the change: ${error}`)
+        this.#parts.log.warn(`Cannot apply the change: ${error}`)
       );
     };
     await watchConfig({ paths, reread, signal });
@@ -287,6 +298,24 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
+  /** The PML home. */
+  get home(): string {
+    return this.#now.loaded.environment.home;
+  }
+
+  /** The folder of the workspace. */
+  get root(): string {
+    return this.#now.loaded.workspace.root;
+  }
+
+  /**
+   * Returns whether the workspace file defines a server. A definition that was replaced during its
+   * start is not treated as the person's own.
+   */
+  isShared(own: ServerDefinition): boolean {
+    return !this.#now.loaded.person.servers.includes(own);
+  }
+
   /** The values of the folder variables of definitions. */
   get folders(): Folders {
     return this.#foldersOf(this.#now);
@@ -306,9 +335,9 @@ export class Policy {
     return snapshotOf(loaded, {
       version: ++this.#version,
       trust,
-      known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
-      builtins: this.#options.builtins,
-      capabilities: this.#capabilities.judge,
+      known: [...this.#parts.builtins, ...this.#approved, ...this.#capabilities?.names ?? []],
+      builtins: this.#parts.builtins,
+      capabilities: this.#capabilities,
     });
   }
 
@@ -326,8 +355,8 @@ export class Policy {
     return integrity === undefined || integrity === trust.approved.get(server);
   }
 
-  #integrityOf(module: { readonly name: string; readonly path: string }): string | undefined {
-    return this.#options.integrityOf(module, this.#now.config.limits.moduleBytes);
+  #integrityOf(module: NamedPath): string | undefined {
+    return this.#parts.modules.integrityOf(module, this.#now.config.limits.moduleBytes);
   }
 
   async #shown(): Promise<ShownFile | undefined> {
@@ -349,8 +378,12 @@ export class Policy {
       path: file.path,
       linked: file.path !== file.realPath,
       hash,
-      lines: async () =>
-        (await import("../config/shown.ts")).shownLines(file, { ...environment, ...this.#options }),
+      lines: async () => {
+        const { builtins } = this.#parts;
+        const { register, plain } = this;
+        const { shownLines } = await import("../config/shown.ts");
+        return shownLines(file, { ...environment, builtins, register, plain });
+      },
       servers: file.servers.map(({ name }) => name),
       modules,
       listed,

@@ -3,12 +3,19 @@ import { join } from "node:path";
 import { environmentOf } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import { Redactor } from "../audit/redact.ts";
+import { NO_WARNINGS } from "../io/private_files.ts";
 import { hashOf } from "./trust.ts";
-import { alwaysIn } from "./always_rule.ts";
+import { AlwaysRules } from "./always_rule.ts";
 import { Policy } from "./policy.ts";
 
 const EXEC = toolId("shell", "exec");
 const WRITE = toolId("filesystem", "write_file");
+const PARTS = {
+  modules: { integrityOf: () => undefined },
+  log: NO_WARNINGS,
+  redactor: new Redactor(),
+};
 
 /** A trusted workspace with these rules, in which `shell:exec` runs code. */
 async function open(pml: object) {
@@ -20,13 +27,13 @@ async function open(pml: object) {
   const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
   const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
+  }, {
+    ...PARTS,
     builtins: new Set(["filesystem", "shell"]),
-    integrityOf: () => undefined,
-    warn: () => {},
   });
   return {
     policy,
-    always: alwaysIn({ policy, isExact: (id) => id === EXEC }),
+    always: new AlwaysRules(policy, new Set([EXEC])),
     ws,
     permissions: async () => JSON.parse(await Deno.readTextFile(file)).permissions,
     [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
@@ -39,39 +46,39 @@ Deno.test("always() allows only equal arguments of a tool that runs code, and an
   const { policy } = at;
   const call = { id: EXEC, arguments: { command: "ls", args: [] } };
   const rule = 'shell:exec({"args":[],"command":"ls"})';
-  assert.equal(at.always.alwaysOffered(call), rule);
-  await at.always.always(call);
+  assert.equal(at.always.offered(call), rule);
+  await at.always.add(call);
   assert.deepEqual(await at.permissions(), { allow: [rule], ask: ["shell:exec"] });
   assert.equal(policy.now.judge(EXEC, call.arguments).kind, "allow");
   assert.equal(policy.now.judge(EXEC, { command: "ls", args: ["/"] }).kind, "ask");
   const write = { id: WRITE, arguments: { path: "a" } };
-  assert.equal(at.always.alwaysOffered(write), WRITE);
-  await at.always.always(write);
+  assert.equal(at.always.offered(write), WRITE);
+  await at.always.add(write);
   assert.deepEqual((await at.permissions()).allow, [WRITE, rule]);
 });
 
 Deno.test("always() allows only equal arguments if a server may run commands", async () => {
   await using at = await open({ grants: { build: { run: ["make"] }, other: { run: [] } } });
   const offered = (server: string) =>
-    at.always.alwaysOffered({ id: toolId(server, "go"), arguments: { a: 1 } });
+    at.always.offered({ id: toolId(server, "go"), arguments: { a: 1 } });
   assert.equal(offered("build"), 'build:go({"a":1})');
   assert.equal(offered("other"), "other:go");
 });
 
-Deno.test("alwaysOffered() offers only a rule that can be written, and that wins", async () => {
+Deno.test("AlwaysRules offer only a rule that can be written, and that wins", async () => {
   const ask = ["shell:exec(command=rm)", "filesystem:write_file(path=src/**)"];
   await using at = await open({ permissions: { ask, deny: ["shell:exec(command=no)"] } });
-  const exec = (args: JsonObject) => at.always.alwaysOffered({ id: EXEC, arguments: args });
+  const exec = (args: JsonObject) => at.always.offered({ id: EXEC, arguments: args });
   assert.ok(exec({ command: "ls" }));
   assert.equal(exec({ command: "rm" }), undefined);
   assert.equal(exec({ command: "no" }), undefined);
   assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
   assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
-  const write = (path: string) => at.always.alwaysOffered({ id: WRITE, arguments: { path } });
+  const write = (path: string) => at.always.offered({ id: WRITE, arguments: { path } });
   // Paths are those of this workspace: the rules judge them as in a call.
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
-  await assert.rejects(at.always.always({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
+  await assert.rejects(at.always.add({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
 });
 
 Deno.test("rules judge paths by the workspace", async () => {
@@ -97,9 +104,9 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
   const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
+  }, {
+    ...PARTS,
     builtins: new Set(["filesystem"]),
-    integrityOf: () => undefined,
-    warn: () => {},
   });
   assert.equal(policy.now.trust.trusted, true);
   // Settling a listed file with a module takes this lock, so the first settle waits while the next file is read.
@@ -119,31 +126,29 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   assert.equal(policy.now.judge(toolId("filesystem", "write_file")).kind, "ask");
 });
 
-Deno.test("alwaysOffered() offers nothing that a company wants asked, and no rule overrides it", async () => {
+Deno.test("AlwaysRules offer nothing that a company wants asked, and no rule overrides it", async () => {
   await using at = await open({ permissions: { allow: [WRITE, "filesystem:*", "shell:exec"] } });
   const { policy } = at;
   const path = join(at.ws, "..", "policy.yaml");
   const ask = [`${WRITE}(path=src/**)`, "shell:*"];
   await Deno.writeTextFile(path, JSON.stringify({ permissions: { ask } }), { mode: 0o644 });
   const { environment } = policy.now.loaded;
-  const again = await Policy.open({ ...environment, policy: path }, {
-    cwd: at.ws,
+  const again = await Policy.open({ ...environment, policy: path }, { cwd: at.ws }, {
+    ...PARTS,
     builtins: new Set(["filesystem", "shell"]),
-    integrityOf: () => undefined,
-    warn: () => {},
   });
-  const { alwaysOffered } = alwaysIn({ policy: again, isExact: () => false });
+  const always = new AlwaysRules(again, new Set());
   const cases = [["src/a", "ask"], ["docs/a", "allow"]] as const;
   for (const [path, kind] of cases) {
     const said = again.now.judge(WRITE, { path });
     assert.equal(said.kind, kind);
     assert.equal(policy.now.judge(WRITE, { path }).kind, "allow");
-    const offered = alwaysOffered({ id: WRITE, arguments: { path } });
+    const offered = always.offered({ id: WRITE, arguments: { path } });
     assert.equal(offered, kind === "ask" ? undefined : WRITE);
   }
   const exec = { id: EXEC, arguments: { command: "ls" } };
   assert.equal(again.now.judge(EXEC, exec.arguments).kind, "ask");
-  assert.equal(alwaysOffered(exec), undefined);
+  assert.equal(always.offered(exec), undefined);
   assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
   assert.notEqual(again.now.rules(), policy.now.rules());
 });

@@ -31,10 +31,12 @@ export interface PolicySnapshot {
   readonly rules: () => string;
 }
 
-/** What holds of capabilities: their whole names, and how they are judged. */
+/** The capabilities as the rules see them. */
 export interface CapabilityPolicy {
+  /** The whole names of the capabilities. */
   readonly names: readonly string[];
-  readonly judge?: (judges: { readonly plain: Judge; readonly judge: Judge }) => Judge;
+  /** Returns a judge that knows capabilities, from one by the rules alone and one for other tools. */
+  judge(plain: Judge, judge: Judge): Judge;
 }
 
 /** What has reading ask. */
@@ -46,7 +48,7 @@ export function snapshotOf(
   from: Pick<PolicySnapshot, "trust" | "version"> & {
     readonly known: readonly string[];
     readonly builtins: ReadonlySet<string>;
-    readonly capabilities?: CapabilityPolicy["judge"];
+    readonly capabilities: CapabilityPolicy | undefined;
   },
 ): PolicySnapshot {
   const { trust, version } = from;
@@ -76,7 +78,7 @@ export function snapshotOf(
   const narrowed = (judge: Judge): Judge => config.narrowing?.judge(judge) ?? judge;
   const judge = narrowed(wide);
   // A capability is a tool of a set by its own name, too.
-  const whole = from.capabilities && narrowed(from.capabilities({ plain, judge }));
+  const whole = from.capabilities && narrowed(from.capabilities.judge(plain, judge));
   let hash: string | undefined;
   return {
     version,

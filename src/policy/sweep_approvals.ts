@@ -11,29 +11,22 @@ import { readPlainText, unlessGone } from "../io/private_files.ts";
 /** The folders of approvals in a PML home: those that wait, and those that were given. */
 export const APPROVAL_FOLDERS = ["pending", "approved"] as const;
 
-/** The options of `sweepApprovals`. */
-export interface SweepOptions {
-  readonly now: number;
-  /** How long a file without a readable time is kept, in milliseconds. */
-  readonly ttl: number;
-}
-
 /**
  * Removes expired approvals, and what killed processes left of them. Every start and end of PML and
  * every command calls this, so it loads nothing and waits for nothing. A file that cannot be removed
- * is left to the next sweep.
+ * is left to the next sweep. A file without a readable time is kept for `ttl` milliseconds.
  */
-export function sweepApprovals(home: string, options: SweepOptions): void {
+export function sweepApprovals(home: string, now: number, ttl: number): void {
   for (const folder of APPROVAL_FOLDERS) {
     for (const name of namesIn(join(home, folder))) {
-      sweepFile(join(home, folder, name), options);
+      sweepFile(join(home, folder, name), now, ttl);
     }
   }
 }
 
-function sweepFile(path: string, options: SweepOptions): void {
+function sweepFile(path: string, now: number, ttl: number): void {
   try {
-    if (isExpired(path, options)) Deno.removeSync(path);
+    if (isExpired(path, now, ttl)) Deno.removeSync(path);
   } catch {
     // Another process may have removed it.
   }
@@ -47,7 +40,7 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-function isExpired(path: string, { now, ttl }: SweepOptions): boolean {
+function isExpired(path: string, now: number, ttl: number): boolean {
   const { expires, asked } = timesIn(path);
   // Treats times in the far future (a clock that was ahead) as expired.
   if (expires !== undefined && asked !== undefined) return now >= expires || asked > now + ttl;

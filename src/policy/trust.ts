@@ -15,6 +15,7 @@ import {
   removeLeftovers,
   syncName,
   unlessGone,
+  type WarningLog,
   writePrivate,
 } from "../io/private_files.ts";
 import { repeated } from "../io/waiting.ts";
@@ -47,15 +48,12 @@ export function hashOf(bytes: Uint8Array | string): string {
  */
 export class TrustStore {
   readonly #folder: string;
-  readonly #warn: (message: string) => void;
+  readonly #log: WarningLog;
 
-  /** Takes the PML home; opens nothing yet. */
-  constructor(home: string, options: {
-    /** Is called for records that cannot be read. They trust nothing. */
-    readonly warn: (message: string) => void;
-  }) {
+  /** Takes the PML home; opens nothing yet. Records that cannot be read trust nothing. */
+  constructor(home: string, log: WarningLog) {
     this.#folder = join(home, "trust");
-    this.#warn = options.warn;
+    this.#log = log;
   }
 
   /** Returns whether a file with exactly these bytes is trusted at this path. */
@@ -148,7 +146,7 @@ export class TrustStore {
 
   #recordIn(name: string, isItsPath: (path: string) => boolean): TrustRecord | undefined {
     const parse = (json: unknown) => parseRecord(json, isItsPath);
-    return readPrivate(join(this.#folder, name), { parse, warn: this.#warn });
+    return readPrivate(join(this.#folder, name), parse, this.#log);
   }
 }
 

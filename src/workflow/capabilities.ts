@@ -9,6 +9,7 @@ import type { CallTool, Outcome, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { CheckedCall } from "../servers/server.ts";
+import type { CapabilityTools } from "../policy/capability_rules.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -61,7 +62,7 @@ export interface Changed {
 }
 
 /** The saved capabilities of a person. */
-export class Capabilities implements CapabilityRunner {
+export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** Reads and writes them. */
   readonly store: CapabilityStore;
   readonly #options: CapabilitiesOptions;

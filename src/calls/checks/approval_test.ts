@@ -21,7 +21,8 @@ function subjectOf(call: Parameters<typeof subject>[0]): Promise<Subject> {
 async function fixture(options: { readonly verdict?: Verdict; readonly offered?: boolean } = {}) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
-  const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
+  const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
+  const approvals = new Approvals(home, { warn: assert.fail }, lifetime);
   const order: string[] = [];
   const events: GateEvent[] = [];
   const failing = { always: false, record: false };

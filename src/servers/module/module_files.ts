@@ -10,6 +10,7 @@ import { quoted } from "../../core/json.ts";
 import { stampOf } from "../../io/place.ts";
 import { readRegular, whyUnread } from "../../io/regular_file.ts";
 import type { Grants } from "../../policy/grants.ts";
+import type { ModuleHashes } from "../../policy/policy.ts";
 
 /** The source of a module's code: shipped with PML, or a file that the person named. */
 export type ModuleSource =
@@ -42,7 +43,7 @@ interface FileMemo {
 }
 
 /** Reads modules' bytes and hashes them. An unchanged file is not read again. */
-export class ModuleFiles {
+export class ModuleFiles implements ModuleHashes {
   readonly #memos = new Map<string, FileMemo>();
 
   /** Reads a module. Throws if it has more than `maxBytes` bytes. */

@@ -5,6 +5,7 @@ import { Log } from "../../audit/log.ts";
 import { Redactor } from "../../audit/redact.ts";
 import { environmentOf } from "../../config/env.ts";
 import { Keys } from "../../config/keys.ts";
+import { NO_WARNINGS } from "../../io/private_files.ts";
 import { pinsOf } from "../../policy/pins.ts";
 import { Policy } from "../../policy/policy.ts";
 import type { Entry } from "../../registry/registry_store.ts";
@@ -35,10 +36,11 @@ async function openStage(
   const environment = environmentOf({ ...own, ...variables });
   const warn = () => {};
   const builtins = new Set<string>();
-  const options = { cwd: ws, builtins, integrityOf: () => undefined, warn };
-  const policy = await Policy.open(environment, options);
   const redactor = new Redactor();
-  const pins = pinsOf(policy, warn);
+  const modules = { integrityOf: () => undefined };
+  const parts = { builtins, modules, log: NO_WARNINGS, redactor };
+  const policy = await Policy.open(environment, { cwd: ws }, parts);
+  const pins = pinsOf(policy, NO_WARNINGS);
   const keys = new Keys({
     environment: () => policy.now.loaded.environment,
     trusted: () => undefined,

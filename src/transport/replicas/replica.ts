@@ -13,7 +13,13 @@ import { isObject, objectOf, textOf } from "../../core/json.ts";
 import { otherRequest } from "../../protocol/failures.ts";
 import { EVENTS_TYPE } from "../../io/event_stream.ts";
 import { listen, type Listener } from "../../io/listener.ts";
-import { isShared, readPrivate, unlessGone, writePrivate } from "../../io/private_files.ts";
+import {
+  isShared,
+  readPrivate,
+  unlessGone,
+  type WarningLog,
+  writePrivate,
+} from "../../io/private_files.ts";
 import {
   Answers,
   asResponse,
@@ -55,8 +61,7 @@ export interface ReplicaOptions {
   readonly host: string;
   readonly port: number;
   /** How long a question can be answered, in milliseconds. */
-  readonly ttl: () => number;
-  readonly warn: (message: string) => void;
+  readonly ttl: number;
 }
 
 /** The options of `listen`. */
@@ -80,6 +85,7 @@ export class Replica {
   readonly prefix: string;
   readonly #id = crypto.randomUUID().replaceAll("-", "");
   readonly #options: ReplicaOptions;
+  readonly #log: WarningLog;
   readonly #questions: Sealer;
   readonly #link: Sealer;
   readonly #used: UsedAnswers;
@@ -88,8 +94,9 @@ export class Replica {
   readonly #seen = new Map<string, number>();
 
   /** Takes what all have in common. */
-  constructor(options: ReplicaOptions) {
+  constructor(options: ReplicaOptions, log: WarningLog) {
     this.#options = options;
+    this.#log = log;
     this.prefix = `${this.#id}.`;
     this.#questions = new Sealer(options.secret, "pml questions");
     this.#link = new Sealer(options.secret, "pml replicas");
@@ -113,7 +120,7 @@ export class Replica {
       prefix: this.prefix,
       seal: async (handle: string, request: string) => {
         const sent = (await questions()).send(handle);
-        const expires = (sent?.at ?? 0) + this.#options.ttl();
+        const expires = (sent?.at ?? 0) + this.#options.ttl;
         const question = { ...sent, expires, nonce: crypto.randomUUID() };
         return `q.${await this.#questions.seal(question, boundTo(request))}`;
       },
@@ -124,7 +131,7 @@ export class Replica {
         const left = question.expires - Date.now();
         // Nobody knows this handle, so the person is asked again. A clock may have gone back.
         // guard: sealed-late
-        if (left <= 0 || left > this.#options.ttl() + SKEW_MS) return crypto.randomUUID();
+        if (left <= 0 || left > this.#options.ttl + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
     };
@@ -151,7 +158,7 @@ export class Replica {
     } catch (error) {
       if (signal.aborted) throw error;
       const why = String(Object(error).cause ?? error);
-      this.#options.warn(`Cannot reach the process at ${address}: ${why}`);
+      this.#log.warn(`Cannot reach the process at ${address}: ${why}`);
       // What it had begun is unknown here, and the client is told so.
       return await (why.includes("(Connect)") ? here() : lost(here, body));
     }
@@ -238,10 +245,9 @@ export class Replica {
 
   /** Returns the address of a process that lives, as it wrote it into the PML home. */
   #addressOf(id: string): string | undefined {
-    const { warn } = this.#options;
     const path = this.#path(id);
     if (!isLive(path)) return undefined;
-    return readPrivate(path, { parse: (json) => String(objectOf(json).address), warn });
+    return readPrivate(path, (json) => String(objectOf(json).address), this.#log);
   }
 
   async #sweep(): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Replica, type SentQuestion } from "./replica.ts";
 
-const NOBODY = { host: "127.0.0.1", port: 0, warn: assert.fail, home: "/nonexistent" };
+const NOBODY = { host: "127.0.0.1", port: 0, home: "/nonexistent" };
 const SECRET = new TextEncoder().encode("0123456789abcdef0123456789abcdef");
 
 /** Seals a question that can be answered for so long. Returns how often it was taken back. */
@@ -16,7 +16,7 @@ async function takenBack(ttl: number, request = "call"): Promise<number> {
   };
   const parts = { questions: () => Promise.resolve(questions), look: () => {} };
   const [one, two] = [1, 2].map(() =>
-    new Replica({ ...NOBODY, secret: SECRET, ttl: () => ttl }).for("ci", parts)
+    new Replica({ ...NOBODY, secret: SECRET, ttl }, { warn: assert.fail }).for("ci", parts)
   );
   assert.ok(one !== undefined && two !== undefined);
   const handle = await two.open(await one.seal("h", "call"), request);
