@@ -188,7 +188,7 @@ export class CallPath implements AsyncDisposable, ServerOpening {
 
   readonly #sampler = (): Promise<Sampler> => {
     this.#sampling ??= import("../sampling/sampler.ts").then(({ Sampler }) =>
-      new Sampler({ ...this.#options, path: this, note: (record) => this.#records.note(record) })
+      new Sampler({ ...this.#options, path: this })
     );
     return this.#sampling;
   };

@@ -26,25 +26,16 @@ interface Kept extends Used {
   readonly recent: readonly number[];
 }
 
-/** The options of `Budget`. */
-export interface BudgetOptions {
-  /** The PML home. */
-  readonly home: string;
-  readonly now?: () => number;
-}
-
 const MINUTE = 60_000;
 const FILE = "sampling.json";
 
 /** Counts what is used, and refuses what would be too much. */
 export class Budget {
   readonly #path: string;
-  readonly #now: () => number;
 
-  /** Reads nothing yet. */
-  constructor({ home, now = Date.now }: BudgetOptions) {
+  /** Takes the PML home; reads nothing yet. */
+  constructor(home: string) {
     this.#path = join(home, FILE);
-    this.#now = now;
   }
 
   /** Counts a request. Throws OVERLOADED if the last minute had too many. */
@@ -55,7 +46,7 @@ export class Budget {
         const why = `${most} requests were made in the last minute`;
         throw capped(why, "requests_per_minute", "wait a minute");
       }
-      return { ...kept, recent: [...kept.recent, this.#now()] };
+      return { ...kept, recent: [...kept.recent, Date.now()] };
     });
   }
 
@@ -111,7 +102,7 @@ export class Budget {
   }
 
   #read(): Kept {
-    const now = this.#now();
+    const now = Date.now();
     const day = new Date(now).toISOString().slice(0, 10);
     const plain = readPlain(this.#path);
     const kept = plain === undefined ? undefined : parsed(plain.bytes);

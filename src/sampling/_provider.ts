@@ -7,6 +7,7 @@
 
 import { type ErrorCode, keyHint, messageOf, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
+import type { Redactor } from "../audit/redact.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import { eachEvent, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
@@ -16,18 +17,23 @@ import { ANTHROPIC } from "./_anthropic.ts";
 import { OPENAI } from "./_openai.ts";
 import type { Answer, Turn } from "./_wire.ts";
 
+/** Shows how the answer to one question comes along. */
+export interface AnswerProgress {
+  /** Shows the number of characters that have come. */
+  grown(characters: number): void;
+  /** Shows that a busy provider is asked again. */
+  busy(message: string): void;
+}
+
 /** How a provider is asked. */
 export interface Asking {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly fetch: Fetch;
   readonly signal: AbortSignal;
-  /** Takes keys out of what the provider says of a failure. */
-  readonly withoutSecrets: <T>(said: T) => T;
-  /** Is called with the number of characters that have come. */
-  readonly onGrown: (characters: number) => void;
-  /** Is called before a busy provider is asked again. */
-  readonly onBusy: (message: string) => void;
+  /** Removes keys from error texts of the provider. */
+  readonly redactor: Pick<Redactor, "clean">;
+  readonly progress: AnswerProgress;
 }
 
 /** Why a provider did not answer. */
@@ -61,14 +67,14 @@ export function hostOf({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
 
 /** Asks a question. Throws an error that says what to do if there is no answer. */
 export async function askProvider(turn: Turn, asking: Asking): Promise<Answer> {
-  const { settings, signal, onBusy } = asking;
+  const { settings, signal, progress } = asking;
   for (let attempt = 1;; attempt++) {
     const answer = await attempted(turn, asking);
     if (!("status" in answer)) return answer;
     const { status, waitMs = WAIT_MS * 2 ** (attempt - 1) * (1 + Math.random()) } = answer;
     const isLast = attempt >= ATTEMPTS || waitMs > WAIT_MAX_MS;
     if (isLast || !BUSY.includes(status)) throw refusalError(answer, asking);
-    onBusy(`${hostOf(settings)} is busy (${status}); trying again`);
+    progress.busy(`${hostOf(settings)} is busy (${status}); trying again`);
     await pause(waitMs, signal);
     signal.throwIfAborted();
   }
@@ -104,7 +110,7 @@ async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> 
 async function read(
   { body }: Response,
   turn: Turn,
-  { settings, withoutSecrets, onGrown, ...asking }: Asking,
+  { settings, redactor, progress, ...asking }: Asking,
 ): Promise<Answer | Refusal> {
   const reader = FORMATS[settings.provider].reader();
   const most = turn.maxTokens * BYTES_A_TOKEN + BYTES_BESIDE;
@@ -125,20 +131,20 @@ async function read(
       throw WHOLE;
     }
     const grown = reader.take(said);
-    if (grown > 0) onGrown(characters += grown);
+    if (grown > 0) progress.grown(characters += grown);
     if (said.type === "message_stop") throw WHOLE;
   };
   try {
     await eachEvent(body, { limits, take });
   } catch (error) {
     if (asking.signal.aborted) throw asking.signal.reason;
-    if (error !== WHOLE) throw broken(settings, withoutSecrets(visible(messageOf(error), 300)));
+    if (error !== WHOLE) throw broken(settings, redactor.clean(visible(messageOf(error), 300)));
   }
   // What was begun is not asked for again.
   if (refusal !== undefined && characters === 0) return refusal;
   const answer = refusal === undefined ? reader.end() : undefined;
   if (answer === undefined) {
-    throw broken(settings, withoutSecrets(refusal?.said ?? "it broke off before its end"));
+    throw broken(settings, redactor.clean(refusal?.said ?? "it broke off before its end"));
   }
   return answer;
 }
@@ -171,12 +177,12 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 
 /** Returns the error that says who must do what. */
 function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlError {
-  const { settings: { key, model, baseUrl }, withoutSecrets } = asking;
+  const { settings: { key, model, baseUrl }, redactor } = asking;
   const fault = (code: ErrorCode, why: string, hint: string) =>
     new PmlError(
       code,
       `Cannot sample at ${quoted(hostOf({ baseUrl }))}: ${why} ` +
-        `(${status}: ${withoutSecrets(said)})`,
+        `(${status}: ${redactor.clean(said)})`,
       { hint, detail: { status } },
     );
   switch (status) {

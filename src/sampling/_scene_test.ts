@@ -7,13 +7,19 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { FakeProvider, type Format, type Reply } from "../../tests/kit/fake_provider.ts";
+import { Redactor } from "../audit/redact.ts";
 import { samplingOf, type SamplingSection, type SamplingSettings } from "../config/sampling.ts";
 import type { ToolResult } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
-import { type Answering, type RunnableTool, type SampledEvent, Sampling } from "./sampling.ts";
+import {
+  type RunnableTool,
+  type SampledEvent,
+  Sampling,
+  type SamplingRequest,
+} from "./sampling.ts";
 
 /** What the provider and the person say. */
 export interface SceneOptions {
@@ -31,6 +37,47 @@ export const ASKED: JsonObject = {
   messages: [{ role: "user", content: { type: "text", text: "Say it" } }],
   maxTokens: 100,
 };
+
+/** A request in a scene, which keeps its events and its progress. */
+export class SceneRequest implements SamplingRequest {
+  readonly key = KEY;
+  readonly settings: SamplingSettings;
+  readonly signal: AbortSignal;
+  readonly #scene: Scene;
+  readonly #options: SceneOptions;
+
+  constructor(
+    scene: Scene,
+    options: SceneOptions,
+    { signal = new AbortController().signal, settings = scene.settings }: {
+      readonly signal?: AbortSignal | undefined;
+      readonly settings?: SamplingSettings;
+    } = {},
+  ) {
+    this.settings = settings;
+    this.signal = signal;
+    this.#scene = scene;
+    this.#options = options;
+  }
+
+  assertCurrent(): void {}
+
+  tools(): Promise<readonly RunnableTool[]> {
+    return Promise.resolve(this.#options.tools ?? []);
+  }
+
+  run(id: ToolId, args: JsonObject): Promise<ToolResult> {
+    return this.#options.run?.(id, args) ?? Promise.resolve({ content: [] });
+  }
+
+  report(message: string): void {
+    this.#scene.progress.push(message);
+  }
+
+  record(event: SampledEvent): void {
+    this.#scene.events.push(event);
+  }
+}
 
 /** A provider, and what asks it. */
 export class Scene implements AsyncDisposable {
@@ -55,11 +102,9 @@ export class Scene implements AsyncDisposable {
       base_url: this.provider.url,
       ...settings,
     });
-    this.sampling = new Sampling({
-      home: this.home,
-      fetch: this.#network.fetch,
-      withoutSecrets: <T>(said: T) => String(said).replaceAll(KEY, "(a key)") as T,
-    });
+    const redactor = new Redactor();
+    redactor.register(KEY);
+    this.sampling = new Sampling(this.home, this.#network.fetch, redactor);
   }
 
   /** Where what was used is kept. */
@@ -68,26 +113,15 @@ export class Scene implements AsyncDisposable {
   }
 
   /** Asks for an answer. */
-  async ask(params: JsonObject = {}, more: Partial<Answering> = {}): Promise<JsonObject> {
+  async ask(params: JsonObject = {}, signal?: AbortSignal): Promise<JsonObject> {
     const prompt = this.sampling.prompt({ ...ASKED, ...params });
-    const { tools = [], run = () => Promise.resolve({ content: [] }) } = this.#options;
-    return await this.sampling.answer(prompt, {
-      assertCurrent: () => {},
-      settings: this.settings,
-      key: KEY,
-      signal: new AbortController().signal,
-      tools: () => Promise.resolve(tools),
-      run,
-      onProgress: (message) => void this.progress.push(message),
-      onAsked: (event) => void this.events.push(event),
-      ...more,
-    });
+    return await this.sampling.answer(prompt, new SceneRequest(this, this.#options, { signal }));
   }
 
   /** Asks, and returns the error. */
-  async error(params: JsonObject = {}, more: Partial<Answering> = {}): Promise<PmlError> {
+  async error(params: JsonObject = {}): Promise<PmlError> {
     try {
-      await this.ask(params, more);
+      await this.ask(params);
     } catch (error) {
       if (error instanceof PmlError) return error;
       throw error;

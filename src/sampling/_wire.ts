@@ -44,9 +44,10 @@ export interface AnswerReader {
 /** The format of a provider. */
 export interface WireFormat {
   readonly path: string;
-  readonly headers: (key: string) => Readonly<Record<string, string>>;
-  readonly body: (turn: Turn, isCompatible: boolean) => JsonObject;
-  readonly reader: () => AnswerReader;
+  headers(key: string): Readonly<Record<string, string>>;
+  body(turn: Turn, isCompatible: boolean): JsonObject;
+  /** Returns a new reader for one answer. */
+  reader(): AnswerReader;
 }
 
 /** Stands for arguments of a tool that are no JSON object. */

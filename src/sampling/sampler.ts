@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { JournalRecord } from "../audit/journal.ts";
+import type { EventRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import {
   type Call,
@@ -14,15 +14,24 @@ import {
   changedClient,
   type Question,
   type ServerRequest,
+  type ToolResult,
 } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type Check, check } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
-import { showsWork } from "../protocol/progress.ts";
+import { ownProgress, showsWork } from "../protocol/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../protocol/toolset.ts";
-import { fits, patternsOf, type RunnableTool, Sampling } from "./sampling.ts";
+import {
+  fits,
+  patternsOf,
+  type RunnableTool,
+  type SampledEvent,
+  Sampling,
+  type SamplingRequest,
+} from "./sampling.ts";
+import type { Prompt } from "./_request.ts";
 import { keepsChanging } from "../calls/restart.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { Log } from "../audit/log.ts";
@@ -32,32 +41,31 @@ import type { Fetch } from "../core/fetch.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
-/** The pipeline of calls, and the way to the network. */
-interface SamplingPath {
+/** The pipeline of calls, the journal, and the way to the network. */
+export interface SamplingPath {
   readonly callTool: CallTool;
   /** Leaves a question that no user can be asked now, and returns the error that says so. */
   leave(question: Question): Promise<PmlError>;
+  /** Writes an event to the journal. */
+  record(event: string, of: Pick<EventRecord, "about">): void;
   readonly machine: { readonly fetch: Fetch };
 }
 
 /** The collaborators of `Sampler`. */
-export interface SamplerOptions {
+export interface SamplerParts {
   readonly policy: Policy;
   readonly servers: Servers;
   readonly keys: Keys;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly path: SamplingPath;
-  /** Writes to the journal. */
-  readonly note: (record: JournalRecord) => void;
 }
 
-/** The call during which a server asks, and the way to tell its client how that comes along. */
+/** The call during which a server asks, and its client. */
 interface During {
   readonly call: Call;
   /** The client of the call, without this sampler. */
   readonly client: CallClient;
-  readonly onSampled: (message: string) => void;
 }
 
 /** How many tools a model is offered. */
@@ -65,22 +73,19 @@ const TOOLS_MAX = 64;
 
 /** Answers servers by the model of a provider. */
 export class Sampler {
-  readonly #options: SamplerOptions;
+  readonly #parts: SamplerParts;
   readonly #sampling: Sampling;
 
-  /** Takes the options; sends nothing. */
-  constructor(options: SamplerOptions) {
-    this.#options = options;
-    this.#sampling = new Sampling({
-      home: options.policy.now.config.home,
-      fetch: (...asked) => options.path.machine.fetch(...asked),
-      withoutSecrets: (said) => options.redactor.clean(said),
-    });
+  /** Takes the collaborators; sends nothing. */
+  constructor(parts: SamplerParts) {
+    const { policy, path, redactor } = parts;
+    this.#parts = parts;
+    this.#sampling = new Sampling(policy.now.config.home, path.machine.fetch, redactor);
   }
 
   /** Tells whether the client's model answers a request, and not the provider. */
   isForClient(params: JsonObject, able: JsonObject | undefined): boolean {
-    const { prefer, tools: allowed } = this.#settings();
+    const { prefer, tools: allowed } = settingsOf(this.#parts);
     const wantsTools = Array.isArray(params.tools) && params.tools.length > 0;
     if (prefer === "provider" || wantsTools && objectOf(able).tools === undefined) return false;
     // A client cannot run the tools of PML for a server.
@@ -92,12 +97,12 @@ export class Sampler {
   async answer(asked: ServerRequest, during: During): Promise<JsonObject> {
     const { call, client } = during;
     const { server, method, params, signal } = asked;
-    const settings = this.#settings();
+    const settings = settingsOf(this.#parts);
     const prompt = this.#sampling.prompt(params);
-    const { limits } = this.#options.policy.now.config;
+    const { limits } = this.#parts.policy.now.config;
     // guard: sampling-depth
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
-    this.#key(server, settings); // nobody is asked where it is missing
+    keyOf(this.#parts, server, settings); // nobody is asked where it is missing
     const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
     using cancellation = Cancellation.of(signal);
@@ -116,37 +121,26 @@ export class Sampler {
         request: client.request,
         onQuestion: client.onQuestion,
         onProgress: (progress) => {
-          if (showsWork(progress)) during.onSampled(progress.message ?? "");
+          if (showsWork(progress)) show(client, progress.message ?? "");
         },
         onAsk: ({ signal }) => {
-          const settings = this.#settings();
-          return this.#sampling.answer(prompt, {
-            assertCurrent: () => {
-              // The person may have chosen another model, or none, since this was shown.
-              const now = this.#sampling.lines(prompt, this.#settings());
-              // guard: late-provider
-              if (`${now}` !== `${facts}`) throw keepsChanging(own);
-            },
-            ...{ settings, key: this.#key(server, settings), signal },
-            tools: (patterns) => this.#tools(patterns, { ...settings, toolset: client.toolset }),
-            run: (id, args) => run.call({ id, arguments: args, signal }),
-            onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
-            onAsked: (event) => this.#record({ server, run: run.options.id, ...event }),
-          });
+          const shown = { own, server, prompt, facts, run, client };
+          const request = new ApprovedRequest(this.#parts, this.#sampling, { ...shown, signal });
+          return this.#sampling.answer(prompt, request);
         },
       },
     };
-    const result = await answeredResult(own, this.#options.path);
+    const result = await answeredResult(own, this.#parts.path);
     // What the model said, as plain JSON.
     return result as unknown as JsonObject;
   }
 
   /** Says whether there is a model to ask, and what was used. */
   async check(): Promise<Check> {
-    const { provider, model, key, tokensPerDay } = this.#settings();
+    const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
     const said = `${model} of ${provider}`;
     return await check("sampling", said, () => {
-      if (this.#keyOf(key) === undefined) {
+      if (keyNamed(key, this.#parts) === undefined) {
         const why = `${said} needs ${key}, which is not set`;
         throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
       }
@@ -156,8 +150,8 @@ export class Sampler {
   }
 
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
-  #run(signal: AbortSignal, { call, client, onSampled }: During): Run {
-    const { path: { callTool }, policy } = this.#options;
+  #run(signal: AbortSignal, { call, client }: During): Run {
+    const { path: { callTool }, policy } = this.#parts;
     const { depth = 0, actor } = call;
     return new Run({
       id: crypto.randomUUID(),
@@ -170,18 +164,73 @@ export class Sampler {
       client: changedClient(client, {
         onProgress: (progress) => {
           const { message } = progress;
-          if (message !== undefined && showsWork(progress)) onSampled(message);
+          if (message !== undefined && showsWork(progress)) show(client, message);
         },
       }),
     });
   }
+}
 
-  /** Returns the tools that the server wants, the person allows, and no rule denies. */
-  async #tools(
-    patterns: readonly string[],
-    { tools: allowed, toolset }: Pick<SamplingSettings, "tools"> & Pick<CallClient, "toolset">,
-  ): Promise<readonly RunnableTool[]> {
-    const { servers, policy, log } = this.#options;
+/** A request of a server as the user was shown it. */
+interface ShownRequest {
+  /** The call that the user was asked about. */
+  readonly own: Call;
+  readonly server: string;
+  readonly prompt: Prompt;
+  readonly facts: readonly string[];
+  /** The run that the tools of the model are called in. */
+  readonly run: Run;
+  readonly client: CallClient;
+  readonly signal: AbortSignal;
+}
+
+/** A request that the user or a rule approved. */
+class ApprovedRequest implements SamplingRequest {
+  readonly settings: SamplingSettings;
+  readonly key: string;
+  readonly signal: AbortSignal;
+  readonly #parts: SamplerParts;
+  readonly #sampling: Sampling;
+  readonly #shown: ShownRequest;
+
+  /** Takes the present settings. Throws KEY_MISSING without the key of the provider. */
+  constructor(parts: SamplerParts, sampling: Sampling, shown: ShownRequest) {
+    this.settings = settingsOf(parts);
+    this.key = keyOf(parts, shown.server, this.settings);
+    this.signal = shown.signal;
+    this.#parts = parts;
+    this.#sampling = sampling;
+    this.#shown = shown;
+  }
+
+  assertCurrent(): void {
+    const { own, prompt, facts } = this.#shown;
+    // The user may have chosen another model, or none, since this was shown.
+    const now = this.#sampling.lines(prompt, settingsOf(this.#parts));
+    // guard: late-provider
+    if (`${now}` !== `${facts}`) throw keepsChanging(own);
+  }
+
+  run(id: ToolId, args: JsonObject): Promise<ToolResult> {
+    return this.#shown.run.call({ id, arguments: args, signal: this.signal });
+  }
+
+  report(message: string): void {
+    const { client, server } = this.#shown;
+    show(client, `${server} samples at ${message}`);
+  }
+
+  record(event: SampledEvent): void {
+    const { server, run } = this.#shown;
+    const about = defined({ server, run: run.options.id, ...event }) as JsonObject; // names, numbers
+    this.#parts.path.record("sampled", { about });
+  }
+
+  /** Returns the tools that the server wants, the user allows, and no rule denies. */
+  async tools(patterns: readonly string[]): Promise<readonly RunnableTool[]> {
+    const { servers, policy, log } = this.#parts;
+    const { tools: allowed } = this.settings;
+    const { toolset } = this.#shown.client;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
     await Promise.all(names.map((only) => servers.lists.prepare("tools", { only })));
     const isFit = fits(patterns, allowed);
@@ -199,7 +248,7 @@ export class Sampler {
 
   async #offered(id: ToolId): Promise<RunnableTool | undefined> {
     try {
-      const tool = await this.#options.servers.shown(id);
+      const tool = await this.#parts.servers.shown(id);
       const { description, inputSchema } = tool;
       const [server = ""] = id.split(":", 1);
       const name = wireName(shownId({ server: { name: server }, tool }));
@@ -208,33 +257,38 @@ export class Sampler {
       return undefined; // it was removed or switched off
     }
   }
+}
 
-  #record(event: object): void {
-    const about = defined(event) as JsonObject; // names and numbers
-    this.#options.note({ kind: "event", event: "sampled", about });
-  }
+/** Shows the client of a call how sampling comes along. */
+function show({ onProgress }: CallClient, message: string): void {
+  onProgress?.(ownProgress("working", message));
+}
 
-  #key(server: string, { key: name, provider }: SamplingSettings): string {
-    const key = this.#keyOf(name);
-    if (key !== undefined) return key;
-    const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
-    throw new PmlError("KEY_MISSING", why, { hint: keyHint(name) });
-  }
+/** Returns the key of the provider. Throws KEY_MISSING without one. */
+function keyOf(
+  parts: Pick<SamplerParts, "keys">,
+  server: string,
+  { key: name, provider }: SamplingSettings,
+): string {
+  const key = keyNamed(name, parts);
+  if (key !== undefined) return key;
+  const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
+  throw new PmlError("KEY_MISSING", why, { hint: keyHint(name) });
+}
 
-  // A file of the workspace must not choose whose account gets the person's texts.
-  #keyOf(name: string): string | undefined {
-    const key = this.#options.keys.find(name);
-    // guard: sampling-key
-    return key?.from === ".env" ? undefined : key?.value;
-  }
+// A file of the workspace must not choose whose account gets the user's texts.
+function keyNamed(name: string, { keys }: Pick<SamplerParts, "keys">): string | undefined {
+  const key = keys.find(name);
+  // guard: sampling-key
+  return key?.from === ".env" ? undefined : key?.value;
+}
 
-  #settings(): SamplingSettings {
-    const { sampling } = this.#options.policy.now.config;
-    if (sampling !== undefined) return sampling;
-    throw new PmlError("CONFIG_INVALID", "Cannot sample: no provider is configured any more", {
-      hint: "Set `sampling` in config.yaml, or use a client that can sample",
-    });
-  }
+function settingsOf({ policy }: Pick<SamplerParts, "policy">): SamplingSettings {
+  const { sampling } = policy.now.config;
+  if (sampling !== undefined) return sampling;
+  throw new PmlError("CONFIG_INVALID", "Cannot sample: no provider is configured any more", {
+    hint: "Set `sampling` in config.yaml, or use a client that can sample",
+  });
 }
 
 function tooDeep(server: string, most: number): PmlError {

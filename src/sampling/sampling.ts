@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Redactor } from "../audit/redact.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import type { ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -13,7 +14,7 @@ import { defined, type JsonObject, textOf, visible } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Budget, moneyOf, shownMoney, type Used } from "./_budget.ts";
-import { askProvider, hostOf } from "./_provider.ts";
+import { type AnswerProgress, askProvider, hostOf } from "./_provider.ts";
 import { type Block, type Message, type OfferedTool, type Prompt, promptOf } from "./_request.ts";
 import { type Answer, BAD_INPUT, resultBlocks, type Turn, type Usage } from "./_wire.ts";
 
@@ -37,27 +38,21 @@ export interface SampledEvent {
   readonly code?: string;
 }
 
-/** The options of `Sampling`. */
-export interface SamplingOptions {
-  readonly home: string;
-  readonly fetch: Fetch;
-  /** Takes keys out of what a provider says of a failure. */
-  readonly withoutSecrets: <T>(said: T) => T;
-}
-
-/** How one request is answered. */
-export interface Answering {
+/** An approved request of a server, and what the model may do to answer it. */
+export interface SamplingRequest {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Throws if the person chose another provider meanwhile, or none. It is asked at each turn. */
-  readonly assertCurrent: () => void;
+  /** Throws if the user chose another provider since, or none. Each turn calls it. */
+  assertCurrent(): void;
   /** Returns the tools that fit these patterns and that the model may use. */
-  readonly tools: (patterns: readonly string[]) => Promise<readonly RunnableTool[]>;
-  /** Runs a tool through all gates. */
-  readonly run: (id: ToolId, args: JsonObject) => Promise<ToolResult>;
-  readonly onProgress: (message: string) => void;
-  readonly onAsked: (event: SampledEvent) => void;
+  tools(patterns: readonly string[]): Promise<readonly RunnableTool[]>;
+  /** Calls a tool, with all checks. */
+  run(id: ToolId, args: JsonObject): Promise<ToolResult>;
+  /** Shows the client of the call how the answer comes along. */
+  report(message: string): void;
+  /** Writes one question to the provider to the journal. */
+  record(event: SampledEvent): void;
 }
 
 /** How much of what a tool returns a model gets. */
@@ -74,13 +69,15 @@ const TOLD_MS = 500;
 
 /** Answers requests for completions. */
 export class Sampling {
-  readonly #options: SamplingOptions;
   readonly #budget: Budget;
+  readonly #fetch: Fetch;
+  readonly #redactor: Pick<Redactor, "clean">;
 
-  /** Sends nothing yet. */
-  constructor(options: SamplingOptions) {
-    this.#options = options;
-    this.#budget = new Budget(options);
+  /** Takes the PML home and the network; sends nothing yet. */
+  constructor(home: string, fetch: Fetch, redactor: Pick<Redactor, "clean">) {
+    this.#budget = new Budget(home);
+    this.#fetch = fetch;
+    this.#redactor = redactor;
   }
 
   /** Reads a request. Throws BAD_REQUEST if it is none. */
@@ -114,17 +111,17 @@ export class Sampling {
   }
 
   /** Answers a request that the person allowed. */
-  async answer(prompt: Prompt, answering: Answering): Promise<JsonObject> {
-    const { settings, onProgress } = answering;
+  async answer(prompt: Prompt, request: SamplingRequest): Promise<JsonObject> {
+    const { settings } = request;
     const { maxTurns } = settings;
     await this.#budget.begin(settings);
-    const tools = loops(prompt) ? await answering.tools(prompt.patterns) : [];
+    const tools = loops(prompt) ? await request.tools(prompt.patterns) : [];
     const messages = [...prompt.messages];
     let left = settings.maxTokens;
     const room = { pictures: PICTURES_MAX };
     for (let count = 1;; count++) {
       const turn = turnOf({ ...prompt, messages }, settings, { tools, left, count });
-      const asked = this.#ask(turn, { ...answering, count });
+      const asked = this.#ask(turn, request, count);
       const said = await asked.catch((error) => {
         if (count > 1 && isCap(error)) return asPmlError(error);
         throw error;
@@ -143,41 +140,35 @@ export class Sampling {
       }
       const results: Block[] = [];
       for (const [at, use] of uses.entries()) {
-        onProgress(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
+        request.report(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
         const isOne = at < USES_MAX;
         results.push(
-          isOne ? await used(use, tools, { ...answering, room }) : failed(use, "Too many at once"),
+          isOne ? await used(use, tools, { request, room }) : failed(use, "Too many at once"),
         );
       }
       messages.push({ role: "user", content: results });
     }
   }
 
-  async #ask(turn: Turn, asking: Answering & { readonly count: number }): Promise<Answer> {
-    const { settings, key, signal, onProgress, onAsked, count } = asking;
-    const { fetch, withoutSecrets } = this.#options;
+  async #ask(turn: Turn, request: SamplingRequest, count: number): Promise<Answer> {
+    const { settings, key, signal } = request;
     // guard: late-turn
-    asking.assertCurrent();
+    request.assertCurrent();
     const host = hostOf(settings);
     const most = { input: estimateOf(turn), output: turn.maxTokens };
     // guard: sampling-reserved
     await this.#budget.reserve(most, settings);
     const since = performance.now();
-    let told = -Infinity;
-    const onGrown = (characters: number) => {
-      if (performance.now() - told < TOLD_MS) return;
-      told = performance.now();
-      onProgress(`${host}: ${characters} characters, turn ${count} of ${settings.maxTurns}`);
-    };
     const event = (used: Usage, code?: string) =>
-      onAsked({
+      request.record({
         ...{ host, model: turn.model, turn: count, ...used },
         ms: Math.round(performance.now() - since),
         ...defined({ code, money: settings.prices && moneyOf(used, settings) }),
       });
-    const sent = { settings, key, fetch, signal, withoutSecrets, onGrown, onBusy: onProgress };
+    const [fetch, redactor] = [this.#fetch, this.#redactor];
+    const progress = new TurnProgress(request, count);
     try {
-      const answer = await askProvider(turn, sent);
+      const answer = await askProvider(turn, { settings, key, fetch, signal, redactor, progress });
       const output = estimateOf(answer.content);
       const used = answer.usage ?? { input: most.input, output };
       event(used);
@@ -192,6 +183,30 @@ export class Sampling {
       if (!isUsed) await this.#budget.settle(used, { most, settings });
       throw error;
     }
+  }
+}
+
+/** Reports the progress of one turn, not too often. */
+class TurnProgress implements AnswerProgress {
+  readonly #request: SamplingRequest;
+  readonly #count: number;
+  #shownAt = -Infinity;
+
+  constructor(request: SamplingRequest, count: number) {
+    this.#request = request;
+    this.#count = count;
+  }
+
+  grown(characters: number): void {
+    if (performance.now() - this.#shownAt < TOLD_MS) return;
+    this.#shownAt = performance.now();
+    const { settings } = this.#request;
+    const turn = `turn ${this.#count} of ${settings.maxTurns}`;
+    this.#request.report(`${hostOf(settings)}: ${characters} characters, ${turn}`);
+  }
+
+  busy(message: string): void {
+    this.#request.report(message);
   }
 }
 
@@ -249,7 +264,7 @@ function estimateOf(said: Turn | readonly Block[]): number {
 async function used(
   use: Block,
   tools: readonly RunnableTool[],
-  { run, signal, room }: Answering & { readonly room: Room },
+  { request, room }: { readonly request: SamplingRequest; readonly room: Room },
 ): Promise<Block> {
   const tool = tools.find(({ name }) => name === use.name);
   if (tool === undefined) return failed(use, "You have no tool of this name");
@@ -257,10 +272,10 @@ async function used(
   if (use[BAD_INPUT] !== undefined) return failed(use, "The arguments are no JSON object");
   try {
     // Each member was checked, or parsed from JSON.
-    const result = await run(tool.id, use.input as JsonObject);
+    const result = await request.run(tool.id, use.input as JsonObject);
     return toolResult(use, result as unknown as JsonObject, room);
   } catch (error) {
-    signal.throwIfAborted();
+    request.signal.throwIfAborted();
     const { code, message, hint } = asPmlError(error);
     // guard: sampling-person
     if (code === "APPROVAL_REQUIRED") throw error;

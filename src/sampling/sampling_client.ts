@@ -8,7 +8,6 @@ import { SAMPLING } from "../calls/server_requests.ts";
 import { type Call, type CallClient, changedClient } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import { ownProgress } from "../protocol/progress.ts";
 import type { Sampler } from "./sampler.ts";
 
 /**
@@ -20,8 +19,7 @@ export function samplingClient(
   client: CallClient,
   open: () => Promise<Sampler>,
 ): CallClient {
-  const { onAsk, onProgress, sampling } = client;
-  const onSampled = (message: string) => onProgress?.(ownProgress("working", message));
+  const { onAsk, sampling } = client;
   return changedClient(client, {
     onAsk: async (asked) => {
       if (asked.method !== SAMPLING) {
@@ -34,7 +32,7 @@ export function samplingClient(
       if (ownModel !== undefined && sampler.isForClient(asked.params, sampling)) {
         return await ownModel(asked);
       }
-      return await sampler.answer(asked, { call, client, onSampled });
+      return await sampler.answer(asked, { call, client });
     },
   });
 }

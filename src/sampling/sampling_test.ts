@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { events, eventsOf } from "../../tests/kit/fake_provider.ts";
 import { waitUntil } from "../../tests/kit/wait.ts";
+import { Redactor } from "../audit/redact.ts";
 import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -14,11 +15,7 @@ Deno.test("Requests of a minute and tokens of a day hold across processes and re
   await using scene = new Scene({ settings: { requests_per_minute: 2 } });
   await scene.ask();
   await scene.ask();
-  const again = new Sampling({
-    home: scene.home,
-    fetch: () => assert.fail(),
-    withoutSecrets: (x) => x,
-  });
+  const again = new Sampling(scene.home, () => assert.fail(), new Redactor());
   assert.equal(again.today().tokens, 30);
   const { code, message, hint } = await scene.error();
   assert.equal(code, "OVERLOADED");

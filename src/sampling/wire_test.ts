@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { events, type Format } from "../../tests/kit/fake_provider.ts";
 import type { JsonObject } from "../core/json.ts";
+import { Redactor } from "../audit/redact.ts";
 import { VERSION } from "../core/version.ts";
-import { KEY, Scene } from "./_scene_test.ts";
+import { KEY, Scene, SceneRequest } from "./_scene_test.ts";
 import { Sampling } from "./sampling.ts";
 
 const PICTURE = { type: "image", data: "AAEC", mimeType: "image/png" };
@@ -157,23 +158,15 @@ Deno.test("Every field and header of a request to OpenAI is as its API has it", 
 
 Deno.test("At its own address OpenAI gets the newer name of a bound", async () => {
   await using scene = new Scene({ format: "openai" });
-  const own = { ...scene.settings, isCompatible: false };
   const sent: string[] = [];
   const fetch = (url: string, options: { readonly body?: string }) => {
     sent.push(url, options.body ?? "");
     return Promise.resolve(events([{ choices: [{ delta: {}, finish_reason: "stop" }] }, "[DONE]"]));
   };
-  const sampling = new Sampling({ home: scene.home, fetch, withoutSecrets: (said) => said });
-  await sampling.answer(sampling.prompt(FULL), {
-    assertCurrent: () => {},
-    settings: { ...own, baseUrl: "https://api.openai.com/v1" },
-    key: KEY,
-    signal: new AbortController().signal,
-    tools: () => Promise.resolve([]),
-    run: () => assert.fail(),
-    onProgress: () => {},
-    onAsked: () => {},
-  });
+  const sampling = new Sampling(scene.home, fetch, new Redactor());
+  const own = { isCompatible: false, baseUrl: "https://api.openai.com/v1" };
+  const request = new SceneRequest(scene, {}, { settings: { ...scene.settings, ...own } });
+  await sampling.answer(sampling.prompt(FULL), request);
   assert.equal(sent[0], "https://api.openai.com/v1/chat/completions");
   const { max_completion_tokens: most, max_tokens: older } = JSON.parse(sent[1] ?? "");
   assert.deepEqual([most, older], [77, undefined]);
