@@ -47,11 +47,9 @@ async function served(ws: Workspace): Promise<ServedFolder> {
     host: "127.0.0.1",
     port: 0,
     maxBytes: 100_000,
-    warn: () => {},
-    describe,
-    capability: exportedIn,
+    log: { warn: () => {} },
   };
-  return await serveFolder(ws.file("served"), options);
+  return await serveFolder(ws.file("served"), { describe, capability: exportedIn }, options);
 }
 
 const calling = (tool: string, args = {}) => ({

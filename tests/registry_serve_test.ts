@@ -3,9 +3,11 @@ import { generateKeyPairSync } from "node:crypto";
 import type { Fetch } from "../src/core/fetch.ts";
 import { parseModuleMeta } from "../src/protocol/tool.ts";
 import { exportedIn } from "../src/workflow/saved_capability.ts";
-import { contractSource } from "../src/registry/_contract.ts";
+import { ContractSource } from "../src/registry/_contract.ts";
 import { Official } from "../src/registry/_official.ts";
+import { FakeUser } from "../src/registry/_scene_test.ts";
 import { Cache } from "../src/registry/cache.ts";
+import type { FolderReader } from "../src/registry/folder.ts";
 import { Registries } from "../src/registry/registries.ts";
 import { serveFolder } from "../src/registry/serving.ts";
 import { verifyManifest } from "../src/registry/signature.ts";
@@ -59,15 +61,18 @@ Deno.test("Registries finds in a served folder, and in an official registry, wha
   const files = { "served/greeter.ts": GREETER, "served/serena.json": FILES["serena.json"] };
   await using workspace = await makeWorkspace({ files });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  await using served = await serveFolder(workspace.file("served"), {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {}, capability: exportedIn },
-    privateKey: String(privateKey.export({ type: "pkcs8", format: "pem" })),
+  const reader: FolderReader = {
+    capability: exportedIn,
     describe: async (file, code) => {
       const url = `data:application/typescript,${
         encodeURIComponent(new TextDecoder().decode(code))
       }`;
       return parseModuleMeta((await import(url)).__meta__, file);
     },
+  };
+  await using served = await serveFolder(workspace.file("served"), reader, {
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, log: { warn: () => {} } },
+    privateKey: String(privateKey.export({ type: "pkcs8", format: "pem" })),
   });
   const packages = [{ registryType: "npm", identifier: "maps-mcp", version: "2.0.0" }];
   const maps = { name: "com.example/Maps", version: "2.0.1", description: "Maps", packages };
@@ -75,17 +80,15 @@ Deno.test("Registries finds in a served folder, and in an official registry, wha
   const closing = new AbortController();
   const { signal } = closing;
   const pem = String(publicKey.export({ type: "spki", format: "pem" }));
-  const registries = new Registries({
-    places: [
-      { source: contractSource(served.url, { fetch: plainFetch }), publicKey: pem },
+  const user = new FakeUser(signal);
+  const registries = new Registries(
+    [
+      { source: new ContractSource(served.url, { fetch: plainFetch }), publicKey: pem },
       { source: new Official(`mcp+${official.origin}`, { fetch: plainFetch }) },
     ],
-    cache: new Cache(workspace.home, { warn: () => {} }),
-    isPrivate: () => false,
-    pinned: () => undefined,
-    warn: () => {},
-    closing: signal,
-  });
+    user,
+    { cache: new Cache(workspace.home, user.log) },
+  );
   const found = await registries.find("greeter", { signal });
   assert.equal(found?.vouched, "signed by the key of this registry");
   const code = found && await registries.code(found, { signal });
@@ -107,13 +110,16 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const options = {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {}, capability: exportedIn },
-    describe: () => Promise.reject(new Error("there is no module")),
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, log: { warn: () => {} } },
     publicUrl: "https://mcp.example.com/mcp",
+  };
+  const reader: FolderReader = {
+    capability: exportedIn,
+    describe: () => Promise.reject(new Error("there is no module")),
   };
   const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
   const path = workspace.file("served");
-  await using served = await serveFolder(path, { ...options, privateKey: pem });
+  await using served = await serveFolder(path, reader, { ...options, privateKey: pem });
   assert.equal(
     served.publicKey,
     publicKey.export({ type: "spki", format: "der" }).toString("base64"),
@@ -126,7 +132,7 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   assert.throws(() => verifyManifest({ ...entry, url: "https://evil.example/mcp" }, pinned));
   const rsa = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey;
   for (const wrong of ["no key", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
-    await assert.rejects(serveFolder(path, { ...options, privateKey: wrong }), {
+    await assert.rejects(serveFolder(path, reader, { ...options, privateKey: wrong }), {
       code: "CONFIG_INVALID",
       message: "Cannot sign entries: the key is no Ed25519 key as PEM",
     });

@@ -19,7 +19,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../policy/integrity.ts";
-import { parseManifest } from "../registry/manifest.ts";
+import { type LeftOut, parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
 export { parseExact } from "../core/exact_json.ts";
 export { parseJson } from "../core/parse_json.ts";
@@ -39,15 +39,15 @@ export function whyRefused(
   manifest: JsonObject,
   { asked, named }: { readonly asked: Fqdn; readonly named: ReadonlySet<string> },
 ): string | undefined {
-  const left: string[] = [];
-  const onLeftOut = (tool: string, why: string) => left.push(`the tool ${quoted(tool)}: ${why}`);
+  const leftOut: LeftOut[] = [];
   try {
-    parseManifest(manifest, { url: "", asked, named, onLeftOut });
+    parseManifest(manifest, { url: "", asked, named, leftOut });
+    const [left] = leftOut;
+    return left && `the tool ${quoted(left.name)}: ${left.reason}`;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
     return error.message.replace(/^Cannot use (?:the entry )?".*?"(?: of ".*?")?: /, "");
   }
-  return left[0];
 }
 
 /** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
@@ -109,23 +109,18 @@ export interface FolderReading {
  */
 export async function readFolder(
   path: string,
-  { warn, signal }: FolderReading,
+  reading: FolderReading,
 ): Promise<readonly Versions[]> {
   const { Folder } = await import("../registry/folder.ts");
-  const { describeModule } = await import("../servers/module/describing.ts");
   const { limitsOf } = await import("../config/limits.ts");
-  const { exportedIn: capability } = await import("../workflow/saved_capability.ts");
+  const { FolderContents } = await import("../workflow/folder_contents.ts");
   const limits = limitsOf({});
   const home = await Deno.makeTempDir({ prefix: "pml-folder-" });
   try {
-    const folder = new Folder({
-      path: await Deno.realPath(path),
-      maxBytes: limits.moduleBytes,
-      describe: (file, code) =>
-        describeModule(file, code, { home, limits, signal, workspace: path }),
-      capability,
-      warn,
-    });
+    const { signal } = reading;
+    const contents = new FolderContents({ home, limits, signal, workspace: path });
+    const options = { maxBytes: limits.moduleBytes, log: reading };
+    const folder = new Folder(await Deno.realPath(path), contents, options);
     return await folder.all();
   } finally {
     await Deno.remove(home, { recursive: true });

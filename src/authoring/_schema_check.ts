@@ -21,12 +21,6 @@ export interface SchemaChecker {
   matches(text: string, pattern: string): Promise<boolean>;
 }
 
-/** How schemas are checked, and where findings go. */
-interface CheckOptions {
-  readonly checker: SchemaChecker;
-  readonly say: Say;
-}
-
 /** The schema of a tool's arguments. */
 export interface ArgumentsSchema {
   readonly name: string;
@@ -36,17 +30,19 @@ export interface ArgumentsSchema {
 /** Looks at every schema, and returns those of arguments that can be used. */
 export async function usableSchemas(
   tools: readonly ModuleTool[],
-  options: CheckOptions,
+  checker: SchemaChecker,
+  say: Say,
 ): Promise<readonly ArgumentsSchema[]> {
-  const { checker, say } = options;
+  const isUsable = (what: string, schema: JsonObject) =>
+    isUsableSchema({ what, schema }, checker, say);
   const all: ArgumentsSchema[] = [];
   for (const { definition: { name, inputSchema: schema, outputSchema } } of tools) {
-    if (await isUsable(`inputSchema of ${quoted(name)}`, schema, options)) {
+    if (await isUsable(`inputSchema of ${quoted(name)}`, schema)) {
       all.push({ name, schema });
     }
     if (outputSchema === undefined) continue;
     const what = `outputSchema of ${quoted(name)}`;
-    if (!await isUsable(what, outputSchema, options)) continue;
+    if (!await isUsable(what, outputSchema)) continue;
     const wrong = await checker.wrong(outputSchema, await exampleOf(outputSchema, checker));
     if (wrong !== undefined) {
       say("warning", `no result was found that ${what} accepts: ${wrong}`, {
@@ -57,10 +53,10 @@ export async function usableSchemas(
   return all;
 }
 
-async function isUsable(
-  what: string,
-  schema: JsonObject,
-  { checker, say }: CheckOptions,
+async function isUsableSchema(
+  { what, schema }: { readonly what: string; readonly schema: JsonObject },
+  checker: SchemaChecker,
+  say: Say,
 ): Promise<boolean> {
   try {
     await checker.assertUsable(schema);
@@ -115,7 +111,8 @@ function sayRequired(what: string, { required, properties }: JsonObject, say: Sa
  */
 export async function sayArguments(
   all: readonly ArgumentsSchema[],
-  { checker, say }: CheckOptions,
+  checker: SchemaChecker,
+  say: Say,
 ): Promise<ReadonlyMap<string, Json>> {
   const examples = new Map<string, Json>();
   let refused = 0;

@@ -11,25 +11,20 @@ import { findImports } from "../servers/module/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
 import type { SchemaChecker } from "./_schema_check.ts";
 import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
-import { describeModule } from "../servers/module/describing.ts";
-
-/** The options of the authors' tools. */
-export interface AuthorsOptions {
-  readonly config: () => Config;
-  /** Reads the JSON of an exported capability. */
-  readonly capability: FolderServing["capability"];
-  /** Names that no module can have. */
-  readonly taken: ReadonlySet<string>;
-  readonly checker: SchemaChecker;
-}
+import type { Policy } from "../policy/policy.ts";
+import { FolderContents } from "../workflow/folder_contents.ts";
 
 /** The tools of authors. */
 export class Authors {
-  readonly #options: AuthorsOptions;
+  readonly #policy: Pick<Policy, "now">;
+  readonly #taken: ReadonlySet<string>;
+  readonly #checker: SchemaChecker;
 
-  /** Starts nothing yet. */
-  constructor(options: AuthorsOptions) {
-    this.#options = options;
+  /** Takes the names that no module can have; starts nothing yet. */
+  constructor(policy: Pick<Policy, "now">, taken: ReadonlySet<string>, checker: SchemaChecker) {
+    this.#policy = policy;
+    this.#taken = taken;
+    this.#checker = checker;
   }
 
   /** Checks a module for its author. */
@@ -37,12 +32,11 @@ export class Authors {
     path: string,
     options: Pick<CheckOptions, "types" | "signal">,
   ): Promise<CheckedModule> {
-    const { config, taken, checker } = this.#options;
     return await checkModule(path, {
       ...options,
-      ...config(),
-      taken,
-      checker,
+      ...this.#policy.now.config,
+      taken: this.#taken,
+      checker: this.#checker,
     });
   }
 
@@ -61,18 +55,11 @@ export class Authors {
   /** Serves a folder as a read-only registry, until the result is disposed. */
   async serveRegistry(
     path: string,
-    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe" | "capability"> & {
-      signal: AbortSignal;
-    },
+    { signal, ...options }: Omit<FolderServing, "maxBytes"> & { readonly signal: AbortSignal },
   ): Promise<ServedFolder> {
-    const { home, limits } = this.#options.config();
-    return await serveFolder(path, {
-      ...options,
-      capability: this.#options.capability,
-      maxBytes: limits.moduleBytes,
-      describe: (file, code) =>
-        describeModule(file, code, { home, limits, signal, workspace: path }),
-    });
+    const { home, limits } = this.#policy.now.config;
+    const contents = new FolderContents({ home, limits, signal, workspace: path });
+    return await serveFolder(path, contents, { ...options, maxBytes: limits.moduleBytes });
   }
 }
 

@@ -185,10 +185,10 @@ class ModuleCheck {
     const { name, tools } = this.meta = read.meta;
     await this.#step("functions", (say) => sayFunctions(read, { exports, text, say }));
     const { checker } = this.#options;
-    const usable = await this.#step("schemas", (say) => usableSchemas(tools, { checker, say }));
+    const usable = await this.#step("schemas", (say) => usableSchemas(tools, checker, say));
     const examples = await this.#step(
       "arguments",
-      (say) => sayArguments(usable ?? [], { checker, say }),
+      (say) => sayArguments(usable ?? [], checker, say),
     );
     this.tools = tools.map(({ definition: { name }, permissions }) =>
       defined({ name, permissions, example: examples?.get(name) })

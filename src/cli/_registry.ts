@@ -21,6 +21,13 @@ import { print, tell } from "./out.ts";
 
 const PORT = "3004";
 
+/** Writes warnings about a served folder. */
+const WARNINGS = {
+  warn(message: string): void {
+    tell(`warning: ${message}`);
+  },
+};
+
 /** Serves a folder until a signal comes, and returns the exit code. */
 export async function registry(typed: Typed): Promise<number> {
   const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
@@ -36,11 +43,12 @@ export async function registry(typed: Typed): Promise<number> {
   const { cwd, variables } = commandProcess();
   const environment = readEnvironment(variables, cwd);
   await using app = await openApp({ cwd, environment, write: logWriter() });
-  const warn = (message: string) => tell(`warning: ${message}`);
-  const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };
+  const options = { host, port, log: WARNINGS, signal, privateKey, publicUrl: typed.url };
   await using served = await (await authorsOf(app)).serveRegistry(path, options);
   const { url, size: servers, isLocal, publicKey } = served;
-  if (!isLocal) warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
+  if (!isLocal) {
+    WARNINGS.warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
+  }
   const place = typed.url ?? url;
   const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
   const said = `Serving ${counted(servers, "server")} of ${visible(path, 300)}`;

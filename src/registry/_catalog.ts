@@ -13,7 +13,7 @@ import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import { kindNamed } from "../servers/kinds.ts";
-import type { Place } from "./_place.ts";
+import type { Place, RegistryUser } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
@@ -72,11 +72,8 @@ export function keptCatalog(place: Place, cache: Cache): KeptCatalog | undefined
 /** Downloads the catalog of a registry and caches it. */
 export async function freshCatalog(
   place: Place,
-  { cache, signal, warn }: {
-    readonly cache: Cache;
-    readonly signal: AbortSignal;
-    readonly warn: (message: string) => void;
-  },
+  cache: Cache,
+  { log, closing: signal }: Pick<RegistryUser, "log" | "closing">,
 ): Promise<KeptCatalog> {
   const rows = new Map<string, CatalogRow>();
   const cursors = new Set<string | undefined>();
@@ -103,7 +100,9 @@ export async function freshCatalog(
     !cursors.has(cursor) && cursors.size < MOST_PAGES && !isFull() && performance.now() < until
   );
   if (cursor !== undefined) {
-    warn(`The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`);
+    log.warn(
+      `The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`,
+    );
   }
   const kept = { at: Date.now(), rows: [...rows.values()], dropped };
   cache.keep("catalog", [place.source.url], kept);
@@ -144,10 +143,8 @@ function rowOf(said: unknown): CatalogRow | undefined {
   const asked = fqdnOf(textOf(fqdn));
   const kind = kindNamed(textOf(type));
   if (asked === undefined || kind?.manifest === undefined) return undefined;
-  const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], {
-    asked,
-    onLeftOut: () => {},
-  }).tools.filter(({ definition }) => definition?.visibility !== "internal");
+  const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], asked)
+    .tools.filter(({ definition }) => definition?.visibility !== "internal");
   const isDefined = listed.some(({ definition }) => definition !== undefined);
   const definitions = isDefined
     ? JSON.stringify(listed.map(({ definition }) => definition && shortened(definition)))

@@ -13,7 +13,8 @@ import {
   keptCatalog,
 } from "./_catalog.ts";
 import type { Fqdn } from "./fqdn.ts";
-import type { Place } from "./_place.ts";
+import type { BackgroundRefresh } from "./_background.ts";
+import type { Place, RegistryUser } from "./_place.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 
@@ -26,14 +27,11 @@ export interface CatalogOutcome {
   readonly error: PmlError | undefined;
 }
 
-/** The options of `Catalogs`. */
-interface CatalogsOptions {
+/** The collaborators of `Catalogs`. */
+interface CatalogsParts {
   readonly cache: Cache;
-  readonly warn: (message: string) => void;
-  /** Aborts all work that is under way. */
-  readonly closing: AbortSignal;
-  /** Is told when a catalog that was looked at was downloaded; 0 if it never was. */
-  readonly onSeen: (place: Place, at: number) => void;
+  readonly user: RegistryUser;
+  readonly background: BackgroundRefresh;
 }
 
 /** How one catalog is looked at. */
@@ -45,12 +43,14 @@ export interface CatalogLook {
 type Known = Pick<KeptCatalog, "at" | "rows">;
 
 /** How old a catalog must be to be loaded anew for a capability that it lacks, in milliseconds. */
-const AGAIN_MS = 10_000;
+const LACKING_MS = 10_000;
+/** How old a catalog is when it is downloaded again. */
+const CATALOG_MS = 3_600_000;
 
 /** The catalogs of all registries, in their order. */
 export class Catalogs {
   readonly #places: readonly Place[];
-  readonly #options: CatalogsOptions;
+  readonly #parts: CatalogsParts;
   readonly #kept = new Map<Place, KeptCatalog>();
   readonly #loading = new Map<Place, Promise<KeptCatalog>>();
   /** The registries that gave no catalog when a caller waited for it. */
@@ -58,17 +58,17 @@ export class Catalogs {
   #merged: readonly CatalogItem[] | undefined;
 
   /** Takes the registries; asks and reads nothing yet. */
-  constructor(places: readonly Place[], options: CatalogsOptions) {
+  constructor(places: readonly Place[], parts: CatalogsParts) {
     this.#places = places;
-    this.#options = options;
+    this.#parts = parts;
   }
 
   /** Returns all known entries. */
   items(): readonly CatalogItem[] {
     for (const place of this.#places) {
-      const kept = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
+      const kept = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
       if (kept !== undefined) this.#keep(place, kept);
-      this.#options.onSeen(place, kept?.at ?? 0);
+      this.#refreshIfOld(place, kept?.at ?? 0);
     }
     this.#merged ??= this.#all();
     return this.#merged;
@@ -110,7 +110,7 @@ export class Catalogs {
   }
 
   async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {
-    if (ageOf(known.at) < AGAIN_MS) return known;
+    if (ageOf(known.at) < LACKING_MS) return known;
     try {
       return await this.#soon({ place, signal });
     } catch {
@@ -119,8 +119,8 @@ export class Catalogs {
   }
 
   async #known({ place, signal }: CatalogLook): Promise<Known> {
-    const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
-    if (known !== undefined) this.#options.onSeen(place, known.at);
+    const known = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
+    if (known !== undefined) this.#refreshIfOld(place, known.at);
     return known ?? await this.#first(place, signal);
   }
 
@@ -152,13 +152,20 @@ export class Catalogs {
     }));
   }
 
+  /** Downloads an old catalog again; no caller waits for it. */
+  #refreshIfOld(place: Place, at: number): void {
+    if (ageOf(at) < CATALOG_MS) return;
+    const work = () => this.load(place);
+    this.#parts.background.run(place, { key: "", isForced: false, work });
+  }
+
   /** Loads a catalog, unless its registry is away or nobody waits any more. */
   #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
     return inTime(place.briefly(() => this.load(place)), signal);
   }
 
   async #fresh(place: Place): Promise<KeptCatalog> {
-    const kept = await freshCatalog(place, { ...this.#options, signal: this.#options.closing });
+    const kept = await freshCatalog(place, this.#parts.cache, this.#parts.user);
     this.#keep(place, kept);
     return kept;
   }

@@ -8,19 +8,11 @@ import type { Progress } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
+import type { BackgroundRefresh } from "./_background.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { integrityOf } from "../policy/integrity.ts";
-
-/** What downloads need. */
-export interface DownloadsOptions {
-  readonly cache: Cache;
-  /** Ends what is under way. */
-  readonly closing: AbortSignal;
-  /** Is told of an entry whose registry sends other code: one of the two is old. */
-  readonly onMismatch: (place: Place, name: string) => void;
-}
 
 /** Somebody who wants code, and the registry that has it. */
 export interface Wanting {
@@ -36,17 +28,21 @@ interface Download {
 
 /** Downloads code. */
 export class Downloads {
-  readonly #options: DownloadsOptions;
+  readonly #cache: Cache;
+  readonly #background: BackgroundRefresh;
+  readonly #closing: AbortSignal;
   readonly #all = new Map<string, Download>();
 
-  /** Downloads nothing yet. */
-  constructor(options: DownloadsOptions) {
-    this.#options = options;
+  /** Downloads nothing yet; `closing` ends all downloads. */
+  constructor(cache: Cache, background: BackgroundRefresh, closing: AbortSignal) {
+    this.#cache = cache;
+    this.#background = background;
+    this.#closing = closing;
   }
 
   /** Returns the bytes whose hash an entry says, or throws. */
   async code(manifest: CodeManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
-    const cached = this.#options.cache.code(manifest.integrity);
+    const cached = this.#cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
     const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
     if (onProgress !== undefined) download.told.add(onProgress);
@@ -67,9 +63,12 @@ export class Downloads {
     const bytes = this.#fetched(manifest, { place, onProgress }).finally(() =>
       this.#all.delete(integrity)
     );
-    // Who asked may be gone when it fails.
+    // The callers may be gone when it fails.
     bytes.catch((error) => {
-      if (asPmlError(error).code === "INTEGRITY_MISMATCH") this.#options.onMismatch(place, fqdn);
+      // The registry sends other code than its entry says, so one of the two is old.
+      if (asPmlError(error).code === "INTEGRITY_MISMATCH") {
+        this.#background.entry(place, fqdn, true);
+      }
     });
     const download = { bytes, told };
     this.#all.set(integrity, download);
@@ -83,7 +82,7 @@ export class Downloads {
       readonly onProgress: (progress: Progress) => void;
     },
   ): Promise<Uint8Array> {
-    const { closing: signal, cache } = this.#options;
+    const signal = this.#closing;
     return await place.briefly(async () => {
       const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
       const integrity = integrityOf(bytes);
@@ -96,7 +95,7 @@ export class Downloads {
           hint: "Nothing of it ran; call again later, or tell the registry's owner",
         });
       }
-      cache.keepCode(bytes);
+      this.#cache.keepCode(bytes);
       return bytes;
     });
   }

@@ -24,16 +24,18 @@ const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
 export interface ToolsRead {
   readonly tools: readonly ManifestTool[];
   readonly permissions: readonly Permissions[];
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** A tool of an entry that was left out, and the reason. */
+export interface LeftOut {
+  readonly name: string;
+  readonly reason: string;
 }
 
 /** Reads the tools of an entry. Tools that cannot belong to it are left out. */
-export function toolsOf(
-  list: readonly unknown[],
-  { asked, onLeftOut }: {
-    readonly asked: Fqdn;
-    readonly onLeftOut: (tool: string, reason: string) => void;
-  },
-): ToolsRead {
+export function toolsOf(list: readonly unknown[], asked: Fqdn): ToolsRead {
+  const leftOut: LeftOut[] = [];
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
   const names = new Set<string>();
@@ -50,10 +52,10 @@ export function toolsOf(
       if (tool !== undefined) permissions.push(tool.permissions);
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
-      onLeftOut(name, error.message.replace(BEFORE, ""));
+      leftOut.push({ name, reason: error.message.replace(BEFORE, "") });
     }
   }
-  return { tools, permissions };
+  return { tools, permissions, leftOut };
 }
 
 /**

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Log } from "../audit/log.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import type { Manifest } from "../servers/manifest.ts";
@@ -12,7 +13,7 @@ import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { isOlder } from "../policy/lock.ts";
-import { manifestHash, parseManifest } from "./manifest.ts";
+import { type LeftOut, manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
 import type { Lookup, RegistrySource } from "./source.ts";
 
@@ -21,19 +22,8 @@ export interface RegistryPlace {
   readonly source: RegistrySource;
   /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
-  /**
-   * Returns other hosts, beside the registry's own, that a server may use without TLS because the
-   * person allowed it.
-   */
-  readonly named?: (server: string) => readonly string[];
   /** Whether nobody is warned when it cannot be reached. */
   readonly isQuiet?: boolean;
-}
-
-/** A tool of an entry that was left out, and the reason. */
-export interface LeftOut {
-  readonly name: string;
-  readonly reason: string;
 }
 
 /** The registry's last answer about a name. */
@@ -61,17 +51,30 @@ export interface ParsedEntry {
 
 type FoundEntry = Extract<Lookup, { readonly kind: "found" }>;
 
-/** Returns the registry and the version that a name is pinned to. */
-export type Pinned = (name: string) => {
+/** The registry and the version that a name is pinned to. */
+export interface PinnedEntry {
   readonly source: string;
   readonly version?: string | undefined;
-} | undefined;
+}
 
-/** The options of `Place`. */
-export interface PlaceOptions {
-  readonly pinned: Pinned;
+/** The user of registries: what is the user's own, pinned and allowed. */
+export interface RegistryUser {
+  readonly log: Pick<Log, "warn">;
+  /** Aborts when nothing more is asked. */
+  readonly closing: AbortSignal;
+  /** Returns whether a server is the user's own definition: no registry is told its name. */
+  isPrivate(server: string): boolean;
+  /** Returns the pin of a name: no other registry is asked for it, and no older version is used. */
+  pinned(name: string): PinnedEntry | undefined;
+  /** Returns hosts beside the registry's own that a server may use without TLS, as the user allowed. */
+  allowedHosts(server: string): readonly string[];
+  /** Is called when the entry of a name changed. */
+  entryChanged(name: string): void;
+}
+
+/** What all places share. */
+export interface SharedState {
   readonly cache: Cache;
-  readonly warn: (message: string) => void;
   /** The registries that could not be reached, by their addresses. */
   readonly outages: Outages;
 }
@@ -87,12 +90,13 @@ export class Place {
   readonly isSecure: boolean;
   readonly isSigned: boolean;
   readonly #place: RegistryPlace;
-  readonly #options: PlaceOptions;
+  readonly #user: RegistryUser;
+  readonly #shared: SharedState;
   readonly #kept = new Map<string, CachedAnswer>();
   readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
 
   /** Takes the registry; asks and reads nothing yet. */
-  constructor(place: RegistryPlace, options: PlaceOptions) {
+  constructor(place: RegistryPlace, user: RegistryUser, shared: SharedState) {
     const { source, publicKey } = place;
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
@@ -100,22 +104,23 @@ export class Place {
     this.isSecure = protocol === "https:";
     this.isSigned = publicKey !== undefined;
     this.#place = place;
-    this.#options = options;
+    this.#user = user;
+    this.#shared = shared;
   }
 
   /** Whether the last request could not reach the registry. */
   get isDown(): boolean {
-    return this.#options.outages.of(this.source.url) !== undefined;
+    return this.#shared.outages.of(this.source.url) !== undefined;
   }
 
   /** Whether a request would be sent now, instead of failing with the last error. */
   get canAsk(): boolean {
-    return this.#options.outages.isDue(this.source.url);
+    return this.#shared.outages.isDue(this.source.url);
   }
 
   /** Asks it something; while it is away one question at a time finds out whether it still is. */
   async ask<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
-    const { outages } = this.#options;
+    const { outages } = this.#shared;
     const { url } = this.source;
     const down = outages.of(url);
     if (down !== undefined && !this.canAsk) throw down;
@@ -126,11 +131,11 @@ export class Place {
 
   /** Does what somebody waits for; while it is away, only for a moment. */
   async briefly<T>(work: () => Promise<T>): Promise<T> {
-    return await this.#options.outages.briefly(this.source.url, work);
+    return await this.#shared.outages.briefly(this.source.url, work);
   }
 
   async #asked<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
-    const { outages, warn } = this.#options;
+    const { outages } = this.#shared;
     const { url } = this.source;
     try {
       const answer = await question(this.source);
@@ -140,7 +145,7 @@ export class Place {
       if (!(error instanceof PmlError)) throw error;
       const isAway = error.code === "REGISTRY_OFFLINE";
       if (isAway && !this.isDown && !this.#place.isQuiet) {
-        warn(`${error.message}; PML uses what it has cached`);
+        this.#user.log.warn(`${error.message}; PML uses what it has cached`);
       }
       if (isAway) outages.note(url, error);
       // It answered, whatever it said.
@@ -211,7 +216,7 @@ export class Place {
    * used on by who has it.
    */
   async #notOlder(fqdn: Fqdn, found: FoundEntry, signal: AbortSignal): Promise<FoundEntry> {
-    const { version } = this.#options.pinned(entryName(fqdn)) ?? {};
+    const { version } = this.#user.pinned(entryName(fqdn)) ?? {};
     const isPast = fqdn.version === undefined && isOlder(textOf(found.json.version), version);
     if (!isPast) return found;
     const exact = await this.ask((source) => source.manifest({ ...fqdn, version }, { signal }));
@@ -221,26 +226,26 @@ export class Place {
   /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */
   keep(fqdn: Fqdn, kept: CachedAnswer, { stored = kept.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
-    if (stored) this.#options.cache.keep("entry", [this.source.url, key], kept);
+    if (stored) this.#shared.cache.keep("entry", [this.source.url, key], kept);
     if (this.#kept.size >= MOST_NAMES) this.#kept.clear();
     this.#kept.set(key, kept);
     return kept;
   }
 
   #stored(key: string): CachedAnswer | undefined {
-    const kept = this.#options.cache.read("entry", [this.source.url, key]);
+    const kept = this.#shared.cache.read("entry", [this.source.url, key]);
     // The cache returns what PML stored, or nothing.
     return kept as CachedAnswer | undefined;
   }
 
   #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {
-    const { named, publicKey } = this.#place;
+    const { publicKey } = this.#place;
     const leftOut: LeftOut[] = [];
     const manifest = parseManifest(json, {
       url: this.source.url,
       asked: fqdn,
-      named: new Set([this.host, ...named?.(fqdn.name) ?? []]),
-      onLeftOut: (name, reason) => leftOut.push({ name, reason }),
+      named: new Set([this.host, ...this.#user.allowedHosts(fqdn.name)]),
+      leftOut,
     });
     const issued = publicKey === undefined
       ? 0

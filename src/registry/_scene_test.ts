@@ -2,36 +2,83 @@
 
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
-import { contractSource } from "./_contract.ts";
+import { ContractSource } from "./_contract.ts";
+import type { PinnedEntry, RegistryUser } from "./_place.ts";
 import { type Folder, plainFetch, type ScriptedRegistry } from "./_scripted_test.ts";
 import { Cache } from "./cache.ts";
-import { Registries, type RegistriesOptions } from "./registries.ts";
+import { Registries, type RegistryTimes } from "./registries.ts";
 
 /** A signal that never aborts. */
 export const never = { signal: new AbortController().signal };
 
-/** Registries with a home, and the warnings and changes they reported. */
-export class Scene {
+/** A user with pins, and the warnings and changes that were reported. */
+export class FakeUser implements RegistryUser {
   readonly warned: string[] = [];
   readonly changed: string[] = [];
-  catalogs = 0;
+  readonly closing: AbortSignal;
+  readonly #pins: Readonly<Record<string, PinnedEntry>>;
+  readonly #own: readonly string[];
+
+  constructor(
+    closing: AbortSignal,
+    pins: Readonly<Record<string, PinnedEntry>> = {},
+    own: readonly string[] = [],
+  ) {
+    this.closing = closing;
+    this.#pins = pins;
+    this.#own = own;
+  }
+
+  get log(): this {
+    return this;
+  }
+
+  warn(message: string): void {
+    this.warned.push(message);
+  }
+
+  isPrivate(server: string): boolean {
+    return this.#own.includes(server);
+  }
+
+  pinned(name: string): PinnedEntry | undefined {
+    return this.#pins[name];
+  }
+
+  allowedHosts(): readonly string[] {
+    return [];
+  }
+
+  entryChanged(name: string): void {
+    this.changed.push(name);
+  }
+}
+
+/** Registries with a home, and the warnings and changes they reported. */
+export class Scene {
+  readonly warned: readonly string[];
+  readonly changed: readonly string[];
   fetched = 0;
   readonly registries: Registries;
 
   constructor(
     home: Folder,
     places: readonly (ScriptedRegistry | { url: string })[],
-    more: Partial<RegistriesOptions> & {
+    more: RegistryTimes & {
       readonly publicKey?: string;
       readonly lookMs?: number;
       readonly isQuiet?: boolean;
+      readonly pins?: Readonly<Record<string, PinnedEntry>>;
+      readonly own?: readonly string[];
     } = {},
   ) {
-    const { publicKey, lookMs = 20_000, isQuiet = false, ...options } = more;
-    const warn = (message: string) => this.warned.push(message);
-    this.registries = new Registries({
-      places: places.map(({ url }) => ({
-        source: contractSource(url, {
+    const { publicKey, lookMs = 20_000, isQuiet = false, pins, own, ...times } = more;
+    const user = new FakeUser(never.signal, pins, own);
+    this.warned = user.warned;
+    this.changed = user.changed;
+    this.registries = new Registries(
+      places.map(({ url }) => ({
+        source: new ContractSource(url, {
           fetch: (...asked) => {
             this.fetched++;
             return plainFetch(...asked);
@@ -42,15 +89,9 @@ export class Scene {
         publicKey,
         isQuiet,
       })),
-      cache: new Cache(home.path, { warn }),
-      isPrivate: () => false,
-      pinned: () => undefined,
-      onChange: (name) => this.changed.push(name),
-      onCatalog: () => this.catalogs++,
-      warn,
-      closing: never.signal,
-      ...options,
-    });
+      user,
+      { cache: new Cache(home.path, user.log), ...times },
+    );
   }
 
   async version(name: string): Promise<string | undefined> {

@@ -7,6 +7,7 @@
 
 import { parseExact } from "../core/exact_json.ts";
 import { join } from "node:path";
+import type { Log } from "../audit/log.ts";
 import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
@@ -16,14 +17,6 @@ import { infoAt, stampAt } from "../io/place.ts";
 import { isShared, privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "../policy/integrity.ts";
-
-/** The options of `Cache`. */
-export interface CacheOptions {
-  /** Is called once if nothing can be stored. */
-  readonly warn: (message: string) => void;
-  /** The most bytes to keep. The files unused for the longest time are removed first. */
-  readonly bytes?: number;
-}
 
 /** Kinds of values that are stored by a name and not by their own hash. */
 export type CacheKind = "entry" | "catalog";
@@ -44,15 +37,20 @@ const FORM = 1;
 /** The files of the cache. Only this person can read them. */
 export class Cache {
   readonly #folder: string;
-  readonly #options: CacheOptions;
+  readonly #log: Pick<Log, "warn">;
+  readonly #most: number;
   readonly #seen = new Map<string, string | undefined>();
   #written = Infinity;
   #warned = false;
 
-  /** Takes the home; opens nothing yet. */
-  constructor(home: string, options: CacheOptions) {
+  /**
+   * Takes the PML home; opens nothing yet. It logs once if nothing can be stored. Above the most
+   * bytes, the files unused for the longest time are removed first.
+   */
+  constructor(home: string, log: Pick<Log, "warn">, most = KEPT_BYTES) {
     this.#folder = join(home, "cache");
-    this.#options = options;
+    this.#log = log;
+    this.#most = most;
   }
 
   /** Returns the code with a hash; undefined if it is missing or damaged. */
@@ -118,7 +116,7 @@ export class Cache {
       if (this.#written >= LOOK_BYTES) this.#prune();
     } catch (error) {
       if (!this.#warned) {
-        this.#options.warn(
+        this.#log.warn(
           `Cannot cache what registries send in ${quoted(this.#folder)}: ${messageOf(error)}`,
         );
       }
@@ -138,7 +136,6 @@ export class Cache {
 
   /** Removes the files unused for the longest time, until the rest fits. */
   #prune(): void {
-    const { bytes: most = KEPT_BYTES } = this.#options;
     const files = [...Deno.readDirSync(this.#folder)].flatMap(({ name }) => {
       const path = join(this.#folder, name);
       const info = infoAt(path);
@@ -149,7 +146,7 @@ export class Cache {
     let kept = 0;
     for (const { path, size, used } of files) {
       const isLeft = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
-      if (isLeft || kept + size > most) drop(path);
+      if (isLeft || kept + size > this.#most) drop(path);
       else kept += size;
     }
     this.#written = 0;

@@ -9,7 +9,7 @@ const HASH = hash("export const x = 1;");
 function open(home: string, bytes?: number): { cache: Cache; warned: string[] } {
   const warned: string[] = [];
   const warn = (message: string) => warned.push(message);
-  return { cache: new Cache(home, { warn, ...(bytes === undefined ? {} : { bytes }) }), warned };
+  return { cache: new Cache(home, { warn }, bytes), warned };
 }
 
 function files(home: string): string[] {

@@ -14,15 +14,22 @@ import { parseJsonBytes } from "../core/utf8.ts";
 import { joined } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
 
-/** The options of a registry client. */
+/** The access of the user to one registry. */
+export interface RegistryAccess {
+  /** Whether the registry is the hub of `cloud.url`, whose token is PML_API_KEY. */
+  readonly isHub: boolean;
+  /** Returns the present token for this registry. It is sent to the registry's origin only. */
+  token(): string | undefined;
+}
+
+/** The network and the limits of a registry client. */
 export interface ClientOptions {
   readonly fetch: Fetch;
-  /** Returns the token for this registry. It is sent to the registry's origin only. */
-  readonly token?: (() => string | undefined) | undefined;
-  /** Returns whether the registry is the hub of `cloud.url`, whose token is PML_API_KEY. */
-  readonly isHub?: (() => boolean) | undefined;
+  readonly access?: RegistryAccess | undefined;
   /** How long the client waits before its first retry, in milliseconds. */
   readonly retryMs?: number | undefined;
+  /** The time limit for an entry or a page of PML's own API, in milliseconds. */
+  readonly lookMs?: number | undefined;
 }
 
 /** The options of one request. */
@@ -137,7 +144,7 @@ export class RegistryClient {
   }
 
   #headers({ type, etag }: GetAttempt): Record<string, string> {
-    const token = this.#options.token?.();
+    const token = this.#options.access?.token();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
         hint: "Its variable (token_env) has characters that no token has",
@@ -164,8 +171,9 @@ export class RegistryClient {
 
   /** Returns the error of a request that lacks a valid token. */
   #denied(status: 401 | 403): PmlError {
-    const hasToken = this.#options.token?.() !== undefined;
-    if (status === 401 && this.#options.isHub?.() === true) {
+    const { access } = this.#options;
+    const hasToken = access?.token() !== undefined;
+    if (status === 401 && access?.isHub === true) {
       return hasToken
         ? this.bad("it rejects PML_API_KEY", { hint: "Ask its operator for a key that is valid" })
         : this.bad("it requires PML_API_KEY", { hint: keyHint("PML_API_KEY") });

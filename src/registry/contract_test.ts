@@ -4,7 +4,7 @@ import type { Progress } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
 import { codeManifest } from "../servers/kinds.ts";
-import { contractSource } from "./_contract.ts";
+import { ContractSource } from "./_contract.ts";
 import {
   type Asked,
   code,
@@ -17,6 +17,7 @@ import {
   ScriptedRegistry,
   tag,
 } from "./_scripted_test.ts";
+import type { RegistryAccess } from "./client.ts";
 import { parseFqdn } from "./fqdn.ts";
 import { parseManifest } from "./manifest.ts";
 
@@ -32,6 +33,10 @@ function manifest(): CodeManifest {
   return manifest;
 }
 
+function tokenOf(token: string | undefined): RegistryAccess {
+  return { isHub: false, token: () => token };
+}
+
 async function fails(work: Promise<unknown>, expected: string, says?: RegExp): Promise<void> {
   await assert.rejects(work, (error) => {
     assert.ok(error instanceof PmlError, `${error}`);
@@ -42,11 +47,11 @@ async function fails(work: Promise<unknown>, expected: string, says?: RegExp): P
   });
 }
 
-Deno.test("contractSource() asks for entries and code as the contract says", async () => {
+Deno.test("ContractSource asks for entries and code as the contract says", async () => {
   await using registry = new ScriptedRegistry(entries({
     "hello": { json: denoEntry("hello", CODE), text: CODE },
   }));
-  const source = contractSource(`${registry.url}/`, FAST);
+  const source = new ContractSource(`${registry.url}/`, FAST);
   const found = await source.manifest(NAME, { signal: never });
   assert.ok(found.kind === "found");
   assert.deepEqual(found.json, denoEntry("hello", CODE));
@@ -72,7 +77,7 @@ Deno.test("contractSource() asks for entries and code as the contract says", asy
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === null));
 });
 
-Deno.test("contractSource() takes the exact content types, and nothing that is like them", async () => {
+Deno.test("ContractSource takes the exact content types, and nothing that is like them", async () => {
   const types = [
     ...["text/html", "text/plain", "application/javascript", "application/json+x", ""],
     ...["application/typescript; charset=utf-16", "application/typescript; charset=latin1"],
@@ -80,7 +85,7 @@ Deno.test("contractSource() takes the exact content types, and nothing that is l
     "application/json;charset=utf-7",
   ];
   await using registry = new ScriptedRegistry();
-  const source = contractSource(registry.url, FAST);
+  const source = new ContractSource(registry.url, FAST);
   for (const type of types) {
     registry.answer = () => code(CODE, { "content-type": type });
     await fails(
@@ -109,10 +114,10 @@ Deno.test("contractSource() takes the exact content types, and nothing that is l
   assert.equal(registry.asked.length, before + 6, "what is no answer of a registry is not retried");
 });
 
-Deno.test("contractSource() follows redirects within the registry alone", async () => {
+Deno.test("ContractSource follows redirects within the registry alone", async () => {
   await using other = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   await using registry = new ScriptedRegistry();
-  const source = contractSource(registry.url, { ...FAST, token: () => "t0ken" });
+  const source = new ContractSource(registry.url, { ...FAST, access: tokenOf("t0ken") });
   const redirect = (location: string, status = 302): Scripted => ({
     status,
     headers: { location },
@@ -155,9 +160,9 @@ Deno.test("contractSource() follows redirects within the registry alone", async 
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === "Bearer t0ken"));
 });
 
-Deno.test("contractSource() bounds what comes, whatever the registry says of its length", async () => {
+Deno.test("ContractSource bounds what comes, whatever the registry says of its length", async () => {
   await using registry = new ScriptedRegistry();
-  const source = contractSource(registry.url, FAST);
+  const source = new ContractSource(registry.url, FAST);
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
   const endless = (most: number) => async (send: (piece: string) => Promise<void>) => {
     await send(`${head}transfer-encoding: chunked\r\n\r\n`);
@@ -179,10 +184,10 @@ Deno.test("contractSource() bounds what comes, whatever the registry says of its
   assert.ok(Deno.memoryUsage().rss - memory < 150 << 20, "memory stays flat");
 });
 
-Deno.test("contractSource() gives up slow, silent and broken answers within its time", async () => {
+Deno.test("ContractSource gives up slow, silent and broken answers within its time", async () => {
   await using registry = new ScriptedRegistry();
-  const hasty = contractSource(registry.url, { ...FAST, lookMs: 150 });
-  const source = contractSource(registry.url, FAST);
+  const hasty = new ContractSource(registry.url, { ...FAST, lookMs: 150 });
+  const source = new ContractSource(registry.url, FAST);
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
   const dripping = async (send: (piece: string) => Promise<void>, first: string) => {
     await send(first);
@@ -229,18 +234,18 @@ Deno.test("contractSource() gives up slow, silent and broken answers within its 
   );
 });
 
-Deno.test("contractSource() stops at once when the caller does", async () => {
+Deno.test("ContractSource stops at once when the caller does", async () => {
   await using registry = new ScriptedRegistry(() => "silence");
-  const source = contractSource(registry.url, FAST);
+  const source = new ContractSource(registry.url, FAST);
   const abort = new AbortController();
   const looking = source.manifest(NAME, { signal: abort.signal });
   abort.abort(new PmlError("CANCELLED", "it was cancelled", { hint: "nothing to do here" }));
   await fails(looking, "CANCELLED");
 });
 
-Deno.test("contractSource() says what else a registry answers, and what to do about it", async () => {
+Deno.test("ContractSource says what else a registry answers, and what to do about it", async () => {
   await using registry = new ScriptedRegistry();
-  const source = contractSource(registry.url, FAST);
+  const source = new ContractSource(registry.url, FAST);
   for (const status of [201, 204, 400, 410, 418]) {
     registry.answer = () => ({ status });
     await fails(
@@ -262,10 +267,10 @@ Deno.test("contractSource() says what else a registry answers, and what to do ab
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
 });
 
-Deno.test("contractSource() tells a registry that is away from one that may not be reached", async () => {
+Deno.test("ContractSource tells a registry that is away from one that may not be reached", async () => {
   let tries = 0;
   const failing = (error: Error) =>
-    contractSource("https://registry.example/mcp", {
+    new ContractSource("https://registry.example/mcp", {
       retryMs: 1,
       fetch: () => {
         tries++;
@@ -283,10 +288,10 @@ Deno.test("contractSource() tells a registry that is away from one that may not 
   await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
 });
 
-Deno.test("contractSource() sends a token in one header, or not at all", async () => {
+Deno.test("ContractSource sends a token in one header, or not at all", async () => {
   await using registry = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   for (const token of ["a\r\nx: y", "ключ", "", "x".repeat(1 << 20), "a b"]) {
-    const source = contractSource(registry.url, { ...FAST, token: () => token });
+    const source = new ContractSource(registry.url, { ...FAST, access: tokenOf(token) });
     await assert.rejects(source.manifest(NAME, { signal: never }), (error) => {
       assert.ok(error instanceof PmlError && error.code === "KEY_MISSING", `${error}`);
       if (token !== "") assert.ok(!`${error.message}${error.hint}`.includes(token));
@@ -296,7 +301,7 @@ Deno.test("contractSource() sends a token in one header, or not at all", async (
   assert.deepEqual(registry.asked, []);
 });
 
-Deno.test("contractSource() asks for the catalog page by page", async () => {
+Deno.test("ContractSource asks for the catalog page by page", async () => {
   const pages: Record<string, unknown> = {
     "": { items: [1, 2], next_cursor: "a b&c" },
     "a b&c": { items: [3], next_cursor: null },
@@ -305,7 +310,7 @@ Deno.test("contractSource() asks for the catalog page by page", async () => {
     const cursor = new URL(target, "http://x").searchParams.get("cursor") ?? "";
     return json(pages[cursor] ?? {});
   });
-  const source = contractSource(registry.url, FAST);
+  const source = new ContractSource(registry.url, FAST);
   const first = await source.catalog({ signal: never });
   assert.deepEqual(first, { items: [1, 2], next: "a b&c" });
   assert.deepEqual(await source.catalog({ signal: never, cursor: first.next }), {

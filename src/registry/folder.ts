@@ -6,6 +6,7 @@
  */
 
 import { basename, join } from "node:path";
+import type { Log } from "../audit/log.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../protocol/tool.ts";
@@ -14,10 +15,11 @@ import { parseExact } from "../core/exact_json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import { kindNamed, KINDS } from "../servers/kinds.ts";
-import { entryName, parseFqdn } from "./fqdn.ts";
+import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "../policy/integrity.ts";
-import { parseManifest } from "./manifest.ts";
+import { type LeftOut, parseManifest } from "./manifest.ts";
 import {
   capabilityManifest,
   type CatalogQuery,
@@ -31,20 +33,27 @@ import {
   versionsOf,
 } from "./registry_store.ts";
 
+/** Reads the content of files. */
+export interface FolderReader {
+  /** Reads the metadata of a module without running any of it in this process. */
+  describe(path: string, code: Uint8Array): Promise<ModuleMeta>;
+  /** Reads the JSON of an exported capability. */
+  capability(said: JsonObject): SavedCapability;
+}
+
+/** Signs the manifests of a folder. */
+export interface FolderSigner {
+  /** Signs a manifest with this time. */
+  sign(manifest: JsonObject, issued: Date): Promise<JsonObject>;
+}
+
 /** The options of a folder. */
 export interface FolderOptions {
-  /** The real path of the folder. */
-  readonly path: string;
   /** The largest size of a file, in bytes. */
   readonly maxBytes: number;
-  /** Reads the metadata of a module without running any of it in this process. */
-  readonly describe: (path: string, code: Uint8Array) => Promise<ModuleMeta>;
-  /** Reads the JSON of an exported capability. */
-  readonly capability: (said: JsonObject) => SavedCapability;
-  /** Signs a manifest, if there is a key. */
-  readonly sign?: ((manifest: JsonObject, issued: Date) => Promise<JsonObject>) | undefined;
-  /** Is called for each file that is left out, with the reason. */
-  readonly warn: (message: string) => void;
+  readonly signer?: FolderSigner | undefined;
+  /** Gets a warning for each file that is left out, with the reason. */
+  readonly log: Pick<Log, "warn">;
 }
 
 /** A file at the time when it was last checked. */
@@ -80,43 +89,45 @@ const MEMBERS = [
 
 /** Reads and caches the entries of a folder. */
 export class Folder implements RegistryStore {
+  readonly #path: string;
+  readonly #reader: FolderReader;
   readonly #options: FolderOptions;
   readonly #reported = new Map<string, string>();
   readonly #lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());
   #items = new Map<string, FolderItem>();
 
-  /** Takes a folder; reads nothing yet. */
-  constructor(options: FolderOptions) {
+  /** Takes the real path of a folder; reads nothing yet. */
+  constructor(path: string, reader: FolderReader, options: FolderOptions) {
+    this.#path = path;
+    this.#reader = reader;
     this.#options = options;
   }
 
   /** Returns the entry of a version or a tag of a name. */
-  readonly entry = async (
-    fqdn: string,
-    version: string | undefined,
-  ): Promise<Entry | undefined> => {
+  async entry(fqdn: string, version: string | undefined): Promise<Entry | undefined> {
     const found = await this.find(fqdn);
     return found && chosen(found, version);
-  };
+  }
 
   /** Returns a page of the newest entries. */
-  readonly page = async (query: CatalogQuery): Promise<readonly Entry[]> =>
-    pageOf(await this.all(), query);
+  async page(query: CatalogQuery): Promise<readonly Entry[]> {
+    return pageOf(await this.all(), query);
+  }
 
   /** Returns the versions of a name. Does not wait for other modules, which may be slow. */
-  readonly find = async (fqdn: string): Promise<Versions | undefined> => {
+  async find(fqdn: string): Promise<Versions | undefined> {
     this.#look();
     const items = [...this.#items].filter(([file, item]) =>
       item.name === fqdn || file.endsWith(".json")
     );
     return (await this.#together(items)).find((one) => one.fqdn === fqdn);
-  };
+  }
 
   /** Returns all entries. */
-  readonly all = (): Promise<readonly Versions[]> => {
+  all(): Promise<readonly Versions[]> {
     this.#look();
     return this.#together([...this.#items]);
-  };
+  }
 
   async #together(items: readonly (readonly [string, FolderItem])[]): Promise<readonly Versions[]> {
     const found = new Map<string, Entry>();
@@ -132,17 +143,18 @@ export class Folder implements RegistryStore {
 
   /** Finds files that are new, changed or removed. */
   #look(): void {
-    const { path } = this.#options;
-    const items = namesOf(path).toSorted().flatMap((file): readonly [string, FolderItem][] => {
-      const [, stem, kind] = FILE.exec(file) ?? [];
-      if (stem === undefined || file === TAGS) return [];
-      try {
-        return [[file, this.#item(file, { stem, kind })]];
-      } catch (error) {
-        this.#leaveOut(file, error);
-        return [];
-      }
-    });
+    const items = namesOf(this.#path).toSorted().flatMap(
+      (file): readonly [string, FolderItem][] => {
+        const [, stem, kind] = FILE.exec(file) ?? [];
+        if (stem === undefined || file === TAGS) return [];
+        try {
+          return [[file, this.#item(file, { stem, kind })]];
+        } catch (error) {
+          this.#leaveOut(file, error);
+          return [];
+        }
+      },
+    );
     this.#items = new Map(items);
   }
 
@@ -155,13 +167,13 @@ export class Folder implements RegistryStore {
     const named = parseFqdn(stem.replace("__", ":"));
     const { version } = named;
     const fqdn = entryName(named);
-    const path = join(this.#options.path, file);
+    const path = join(this.#path, file);
     const info = regular(path, Deno.lstatSync(path));
     const stamp = stampOf(info);
     const known = this.#items.get(file);
     if (known?.stamp === stamp) return known;
     if (known !== undefined && version !== undefined) {
-      this.#options.warn(
+      this.#options.log.warn(
         `${quoted(file)} changed, but a version must not change: give it a new version`,
       );
     }
@@ -184,7 +196,7 @@ export class Folder implements RegistryStore {
 
   async #moduleEntry(read: FileRead): Promise<Entry> {
     const { path, bytes, fqdn } = read;
-    const meta = await this.#inTurn(() => this.#options.describe(path, bytes));
+    const meta = await this.#inTurn(() => this.#reader.describe(path, bytes));
     const version = versionOf(read.version, meta.version);
     const integrity = integrityOf(bytes);
     const manifest = moduleManifest({ fqdn, version, meta, integrity });
@@ -220,7 +232,7 @@ export class Folder implements RegistryStore {
   }
 
   async #capabilityEntry(said: JsonObject, read: FileRead): Promise<Entry> {
-    const saved = this.#options.capability(said);
+    const saved = this.#reader.capability(said);
     const version = versionOf(read.version, undefined);
     const fqdn = textOf(said.name ?? read.fqdn);
     const manifest = capabilityManifest({ fqdn, version, saved });
@@ -235,24 +247,36 @@ export class Folder implements RegistryStore {
   ): Promise<Entry> {
     const file = basename(path);
     // Reports tools that clients would refuse.
-    const read = parseManifest(manifest, {
-      url: file,
-      asked: parseFqdn(textOf(manifest.fqdn)),
-      onLeftOut: (tool, why) =>
-        this.#options.warn(`Clients leave out the tool ${quoted(tool)} of ${quoted(file)}: ${why}`),
-    });
+    const asked = parseFqdn(textOf(manifest.fqdn));
+    const read = this.#checked(manifest, { url: file, asked });
     return {
       fqdn: read.fqdn,
       version: read.version,
       // The time of the file is signed, so that clients recognize an older file.
-      manifest: await this.#options.sign?.(manifest, changed) ?? manifest,
+      manifest: await this.#options.signer?.sign(manifest, changed) ?? manifest,
       immutable: version !== undefined,
       ...(code && { code }),
     };
   }
 
+  /** Parses a manifest as clients do, and logs the tools that they would leave out. */
+  #checked(
+    manifest: JsonObject,
+    options: { readonly url: string; readonly asked: Fqdn },
+  ): Manifest {
+    const leftOut: LeftOut[] = [];
+    try {
+      return parseManifest(manifest, { ...options, leftOut });
+    } finally {
+      for (const { name, reason } of leftOut) {
+        const tool = `the tool ${quoted(name)} of ${quoted(options.url)}`;
+        this.#options.log.warn(`Clients leave out ${tool}: ${reason}`);
+      }
+    }
+  }
+
   #tags(): Tags {
-    const path = join(this.#options.path, TAGS);
+    const path = join(this.#path, TAGS);
     try {
       const { bytes } = this.#read(path, stampOf(regular(path, Deno.lstatSync(path))));
       const said = parseJson(new TextDecoder().decode(bytes));
@@ -277,7 +301,7 @@ export class Folder implements RegistryStore {
     const told = `Cannot serve ${quoted(file + place)}: ${said}`;
     if (this.#reported.get(file) === told) return;
     this.#reported.set(file, told);
-    this.#options.warn(told);
+    this.#options.log.warn(told);
   }
 
   /** Runs work with limited concurrency, because reading each module takes a child process. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../protocol/tool.ts";
 import { exportedIn } from "../workflow/saved_capability.ts";
-import { Folder } from "./folder.ts";
+import { Folder, type FolderReader } from "./folder.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
 const module = (version: string, more = "") =>
@@ -20,17 +20,16 @@ async function make(files: Readonly<Record<string, string>>) {
   for (const [name, text] of Object.entries(files)) write(name, text);
   const warnings: string[] = [];
   let described = 0;
-  const folder = new Folder({
-    path,
-    maxBytes: 10_000,
+  const reader: FolderReader = {
     capability: exportedIn,
     describe: (file, code) => {
       described++;
       const [first = ""] = new TextDecoder().decode(code).split("\n");
       return Promise.resolve().then(() => parseModuleMeta(JSON.parse(first), file));
     },
-    warn: (message) => warnings.push(message),
-  });
+  };
+  const log = { warn: (message: string) => void warnings.push(message) };
+  const folder = new Folder(path, reader, { maxBytes: 10_000, log });
   return {
     ...{ path, folder, warnings, write },
     described: () => described,
@@ -214,16 +213,14 @@ Deno.test("Folder reads no file of another that was renamed to its name meanwhil
 Deno.test("Folder waits for no other module than the one that is asked for", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "slow.ts": module("1.0.0") });
   const slow = Promise.withResolvers<never>();
-  const folder = new Folder({
-    path: made.path,
-    maxBytes: 10_000,
+  const reader: FolderReader = {
     capability: exportedIn,
     describe: (file, code) =>
       file.endsWith("slow.ts")
         ? slow.promise
         : Promise.resolve(parseModuleMeta(JSON.parse(new TextDecoder().decode(code)), file)),
-    warn: () => {},
-  });
+  };
+  const folder = new Folder(made.path, reader, { maxBytes: 10_000, log: { warn: () => {} } });
   assert.equal((await folder.find("a"))?.entries.length, 1);
   slow.reject(new Error("it does not load"));
   assert.equal((await folder.all()).length, 1);

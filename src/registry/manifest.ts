@@ -10,7 +10,7 @@ import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
-import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
+import { type LeftOut, permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
   badEntry,
   isPlain,
@@ -27,6 +27,8 @@ import {
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
 import { canonicalHash, isIntegrity } from "../policy/integrity.ts";
 
+export type { LeftOut };
+
 /** The options of `parseManifest`. */
 export interface ManifestOptions {
   /** The URL of the registry that sent it. */
@@ -35,8 +37,8 @@ export interface ManifestOptions {
   readonly asked: Fqdn;
   /** Hosts of this machine, with their ports, that a server may use without TLS. */
   readonly named?: ReadonlySet<string>;
-  /** Is called for each tool that is left out, with the reason. */
-  readonly onLeftOut?: (tool: string, reason: string) => void;
+  /** Receives the tools that are left out, also those of an entry that is then refused. */
+  readonly leftOut?: LeftOut[];
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -73,7 +75,7 @@ const TOOLS: MemberKind<readonly unknown[] | undefined> = {
 };
 /** Parses a registry entry. Throws REGISTRY_BAD_RESPONSE if it is not valid. */
 export function parseManifest(json: unknown, options: ManifestOptions): Manifest {
-  const { asked, onLeftOut = () => {} } = options;
+  const { asked, leftOut = [] } = options;
   const reader = new EntryReader(options);
   if (!isSound(json, DEEPEST)) throw reader.wrong("it is nested too deep, or is no valid JSON");
   const entry = reader.read("it", json, ENTRY);
@@ -84,7 +86,8 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   if (/^\d+\.\d/.test(exact)) {
     reader.read("version", version, { wanted: quoted(exact), is: (value) => value === exact });
   }
-  const listed = toolsOf(reader.read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
+  const listed = toolsOf(reader.read("tools", entry.tools, TOOLS) ?? [], asked);
+  leftOut.push(...listed.leftOut);
   const base = {
     fqdn: entryName(asked),
     name: asked.name,

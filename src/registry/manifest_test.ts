@@ -7,7 +7,7 @@ import type { CloudManifest } from "../servers/cloud/kind.ts";
 import type { HttpManifest } from "../servers/http/kind.ts";
 import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
-import { manifestHash, parseManifest, requiredOf, variablesOf } from "./manifest.ts";
+import { type LeftOut, manifestHash, parseManifest, requiredOf, variablesOf } from "./manifest.ts";
 
 const URL_HERE = "https://registry.example/mcp";
 const HASH = `sha256-${"a".repeat(64)}`;
@@ -238,17 +238,18 @@ Deno.test("parseManifest() takes https addresses only, and this machine's own wh
 });
 
 Deno.test("parseManifest() leaves out tools that are not the server's, and keeps the others", () => {
-  const left: Record<string, string> = {};
   const tools = [
     ...["filesystem:read_file", "serena:ok", "ok", "OK", "also", "b@d", "", 7, null, {}],
     { name: "broken", inputSchema: { type: "array" } },
     { name: "good", inputSchema: {} },
   ];
+  const leftOut: LeftOut[] = [];
   const { tools: kept } = parseManifest({ ...STDIO, tools }, {
     url: URL_HERE,
     asked: parseFqdn("serena"),
-    onLeftOut: (name, reason) => left[name] = reason,
+    leftOut,
   });
+  const left = Object.fromEntries(leftOut.map(({ name, reason }) => [name, reason]));
   assert.deepEqual(kept.map(({ name }) => name), ["ok", "also", "good"]);
   assert.match(left["filesystem:read_file"] ?? "", /another server/);
   assert.match(left.OK ?? "", /another tool of this name/);

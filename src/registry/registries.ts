@@ -4,39 +4,27 @@
  * @module
  */
 
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { PmlError } from "../core/errors.ts";
 import type { CodeManifest, Manifest } from "../servers/manifest.ts";
 import { codeManifest } from "../servers/kinds.ts";
 import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { Downloads, type Wanting } from "./_downloads.ts";
-import { type KeptEntry, type LeftOut, type Pinned, Place, type RegistryPlace } from "./_place.ts";
+import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
+import { type KeptEntry, Place, type RegistryPlace, type RegistryUser } from "./_place.ts";
+import type { LeftOut } from "./manifest.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
-export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace };
+export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace, RegistryUser };
 
-/** What the registries need. */
-export interface RegistriesOptions {
-  /** In the order that they are asked. */
-  readonly places: readonly RegistryPlace[];
-  readonly cache: Cache;
-  /** Whether a server is a definition of the person's own: its name is told to no registry. */
-  readonly isPrivate: (server: string) => boolean;
-  /** Returns what a name is pinned to: no other registry is asked for it, and no older version used. */
-  readonly pinned: Pinned;
-  /** Is told of a name whose entry is another now. */
-  readonly onChange?: (name: string) => void;
-  /** Is told that a catalog is another now. */
-  readonly onCatalog?: () => void;
-  readonly warn: (message: string) => void;
-  /** Ends what is under way. */
-  readonly closing: AbortSignal;
-  /** How long an entry is used before it is looked at again, behind the calls. */
+/** How long registries are left alone, in milliseconds. */
+export interface RegistryTimes {
+  /** The age of an entry at which it is looked at again, behind the calls. */
   readonly entryMs?: number;
-  /** How long a registry is left in peace that could not be reached. */
+  /** How long a registry is not asked again that could not be reached. */
   readonly restMs?: number;
 }
 
@@ -63,37 +51,31 @@ export interface Found {
 
 type Waiting = Pick<Wanting, "signal">;
 
-const MINUTE_MS = 60_000;
-const ENTRY_MS = 15 * MINUTE_MS;
-const CATALOG_MS = 60 * MINUTE_MS;
-/** How long it is remembered that nobody has a name, or that a look behind the callers was made. */
-const AGAIN_MS = MINUTE_MS;
 const REST_MS = 5_000;
-/** A version that stands for one entry for ever. */
-const EXACT = /^\d+\.\d/;
 
 /** Looks servers up. Making one asks nothing and reads nothing. */
 export class Registries {
-  readonly #options: RegistriesOptions;
+  readonly #user: RegistryUser;
+  readonly #cache: Cache;
   readonly #places: readonly Place[];
   readonly #finding = new Map<string, Promise<Found | undefined>>();
-  readonly #behind = new Map<string, { readonly at: number; isOver: boolean }>();
+  readonly #background: BackgroundRefresh;
   readonly #downloads: Downloads;
   readonly #catalogs: Catalogs;
 
-  /** Takes the registries in their order. */
-  constructor(options: RegistriesOptions) {
-    const { cache, warn, restMs = REST_MS } = options;
-    const outages = new Outages(restMs);
-    this.#options = options;
-    const { pinned } = options;
-    this.#places = options.places.map((place) =>
-      new Place(place, { cache, warn, outages, pinned })
-    );
-    const onSeen = (place: Place, at: number) => this.#seen(place, at);
-    this.#catalogs = new Catalogs(this.#places, { ...options, onSeen });
-    const onMismatch = (place: Place, name: string) => this.#refreshBehind(place, name, true);
-    this.#downloads = new Downloads({ ...options, onMismatch });
+  /** Takes the registries in the order that they are asked. */
+  constructor(
+    places: readonly RegistryPlace[],
+    user: RegistryUser,
+    { cache, entryMs, restMs = REST_MS }: { readonly cache: Cache } & RegistryTimes,
+  ) {
+    const shared = { cache, outages: new Outages(restMs) };
+    this.#user = user;
+    this.#cache = cache;
+    this.#places = places.map((place) => new Place(place, user, shared));
+    const background = this.#background = new BackgroundRefresh(user, entryMs);
+    this.#catalogs = new Catalogs(this.#places, { cache, user, background });
+    this.#downloads = new Downloads(cache, background, user.closing);
   }
 
   /**
@@ -101,7 +83,7 @@ export class Registries {
    * first was never asked. What is old is looked at again, behind the caller.
    */
   known(name: string): Found | undefined {
-    return this.#known(name, (place) => this.#refreshBehind(place, name));
+    return this.#known(name, (place) => this.#background.entry(place, name));
   }
 
   /** The same, however old it is: nothing is asked behind the caller either. */
@@ -114,7 +96,7 @@ export class Registries {
     for (const place of this.#order(fqdn)) {
       const kept = place.kept(fqdn);
       if (kept === undefined) return undefined;
-      if (this.#isOld(kept.at, fqdn)) onOld(place);
+      if (this.#background.isOld(kept.at, fqdn)) onOld(place);
       if (kept.kind === "found") return this.#found(place, { fqdn, kept });
     }
     return undefined;
@@ -143,12 +125,12 @@ export class Registries {
   /** Tells whether the code of an entry is here. */
   hasCode({ manifest }: Found): boolean {
     const code = codeManifest(manifest);
-    return code !== undefined && this.#options.cache.hasCode(code.integrity);
+    return code !== undefined && this.#cache.hasCode(code.integrity);
   }
 
   /** The file that the code of a module is kept in, once it was loaded. */
   codePath({ integrity }: CodeManifest): string {
-    return this.#options.cache.codePath(integrity);
+    return this.#cache.codePath(integrity);
   }
 
   /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
@@ -187,15 +169,6 @@ export class Registries {
     return undefined;
   }
 
-  #seen(place: Place, at: number): void {
-    if (ageOf(at) < CATALOG_MS) return;
-    const work = async () => {
-      await this.#catalogs.load(place);
-      this.#options.onCatalog?.();
-    };
-    this.#workBehind(place, { key: "", isForced: false, work });
-  }
-
   /** Asks every registry for its catalog now. */
   async refreshCatalog({ signal }: Waiting): Promise<readonly CatalogOutcome[]> {
     return await this.#catalogs.refresh(signal);
@@ -203,8 +176,8 @@ export class Registries {
 
   /** Gives the registries that may be asked for a name, in order. */
   #order(fqdn: Fqdn): readonly Place[] {
-    if (this.#options.isPrivate(fqdn.name)) return [];
-    const url = this.#options.pinned(entryName(fqdn))?.source;
+    if (this.#user.isPrivate(fqdn.name)) return [];
+    const url = this.#user.pinned(entryName(fqdn))?.source;
     const pinned = this.#places.find(({ source }) => source.url === url);
     return pinned === undefined ? this.#places : [pinned];
   }
@@ -222,7 +195,7 @@ export class Registries {
         (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
       const kept = isUsed
         ? before
-        : await place.briefly(() => place.look(fqdn, this.#options.closing));
+        : await place.briefly(() => place.look(fqdn, this.#user.closing));
       if (kept.kind === "found") {
         // So that it is known next time, that these have not got it is kept too.
         const missing = { kind: "missing", at: Date.now() } as const;
@@ -232,10 +205,6 @@ export class Registries {
       without.push(place);
     }
     return undefined;
-  }
-
-  #isOld(at: number, { version }: Fqdn): boolean {
-    return ageOf(at) >= (this.#options.entryMs ?? ENTRY_MS) && !EXACT.test(version ?? "");
   }
 
   #found(
@@ -253,51 +222,6 @@ export class Registries {
       older: issued < newest,
       vouched: vouchedBy(place),
     };
-  }
-
-  /** Looks at an entry again; nobody waits for it. */
-  #refreshBehind(place: Place, name: string, isForced = false): void {
-    this.#workBehind(place, {
-      key: name,
-      isForced,
-      work: async () => {
-        const fqdn = parseFqdn(name);
-        const before = place.kept(fqdn);
-        // Another process may have done it.
-        const stored = isForced ? undefined : place.newest(fqdn);
-        const after = stored !== undefined && !this.#isOld(stored.at, fqdn)
-          ? stored
-          : await place.look(fqdn, this.#options.closing);
-        const is = (kept = before) =>
-          kept?.kind === "found" ? `${place.read(fqdn, kept).hash} ${kept.gone}` : "missing";
-        if (is(before) !== is(after)) this.#options.onChange?.(name);
-      },
-    });
-  }
-
-  /** Does what nobody waits for: once at a time, not too often, and not while the registry is away. */
-  #workBehind(
-    place: Place,
-    { key, isForced, work }: {
-      readonly key: string;
-      readonly isForced: boolean;
-      readonly work: () => Promise<void>;
-    },
-  ): void {
-    const { warn, closing, entryMs = ENTRY_MS } = this.#options;
-    const id = `${place.source.url} ${key}`;
-    const last = this.#behind.get(id);
-    const isSoon = last !== undefined && ageOf(last.at) < Math.min(AGAIN_MS, entryMs);
-    if (last?.isOver === false || isSoon && !isForced || !place.canAsk || closing.aborted) return;
-    const now = { at: Date.now(), isOver: false };
-    this.#behind.set(id, now);
-    work().catch((error) => {
-      const { code, message } = asPmlError(error);
-      // That a registry is away is told where that is found.
-      if (code !== "REGISTRY_OFFLINE" && !closing.aborted) warn(message);
-    }).finally(() => {
-      now.isOver = true;
-    });
   }
 }
 

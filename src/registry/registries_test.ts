@@ -287,10 +287,7 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
     mine: { json: denoEntry("mine", TWO) },
   }));
   const pins: Record<string, { source: string }> = {};
-  const scene = new Scene(home, [company, open], {
-    isPrivate: (name) => name === "mine",
-    pinned: (name) => pins[name],
-  });
+  const scene = new Scene(home, [company, open], { own: ["mine"], pins });
   const { registries } = scene;
   assert.equal(await scene.version("hello"), "1.0.0");
   assert.deepEqual(open.asked, []);
@@ -313,7 +310,7 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
   assert.equal(later.known("tool")?.source, open.url);
   company.start();
   pins.hello = { source: open.url };
-  const pinned = new Scene(home, [company, open], { pinned: (name) => pins[name] });
+  const pinned = new Scene(home, [company, open], { pins });
   assert.equal(await pinned.version("hello"), "9.9.9");
   const before = company.asked.length + open.asked.length;
   const ill = ["../x", "a/b", "a%2fb", "a?b", "A", "", "a".repeat(300), "a\0", "con", "nul.txt"];
@@ -342,7 +339,7 @@ Deno.test("Registries uses what is pinned where a registry names an older one, a
       : json(found, { etag: `"${found.version}"` });
   });
   const pin = { source: registry.url, version: "1.1.0" };
-  const { registries } = new Scene(home, [registry], { pinned: () => pin });
+  const { registries } = new Scene(home, [registry], { pins: { hello: pin } });
   const version = async (name = "hello") =>
     (await registries.refresh(name, never))?.manifest.version;
   assert.equal(await version(), "1.1.0");

@@ -49,12 +49,12 @@ export interface RegistryStore {
    * Returns the entry of a version or a tag of a name; without one, the newest that is no
    * pre-release.
    */
-  readonly entry: (fqdn: string, version: string | undefined) => Promise<Entry | undefined>;
+  entry(fqdn: string, version: string | undefined): Promise<Entry | undefined>;
   /**
    * Returns the newest entry of each name that fits, ordered by name. It has one entry more than
    * the limit if there are more.
    */
-  readonly page: (query: CatalogQuery) => Promise<readonly Entry[]>;
+  page(query: CatalogQuery): Promise<readonly Entry[]>;
 }
 
 /** Returns a page of the newest entries of names that are ordered. */

@@ -4,14 +4,15 @@
  * @module
  */
 
+import type { JsonObject } from "../core/json.ts";
 import { answer } from "./answers.ts";
-import { Folder, type FolderOptions } from "./folder.ts";
+import { Folder, type FolderOptions, type FolderReader, type FolderSigner } from "./folder.ts";
 import { openReference, type ReferenceOptions, type ReferenceRegistry } from "./reference.ts";
-import { signerOf } from "./signer.ts";
+import { type Signer, signerOf } from "./signer.ts";
 
 /** The options of `serveFolder`. */
 export interface FolderServing
-  extends Omit<FolderOptions, "path" | "sign">, Omit<ReferenceOptions, "onError"> {
+  extends Omit<FolderOptions, "signer">, Omit<ReferenceOptions, "onError"> {
   /** The Ed25519 key for signing entries, as PEM. */
   readonly privateKey?: string | undefined;
   /** The URL that clients configure, if it differs from the one that is listened at. */
@@ -26,20 +27,36 @@ export interface ServedFolder extends ReferenceRegistry {
   readonly publicKey: string | undefined;
 }
 
+/** Signs for the address of a registry, which is known only after listening has begun. */
+class AddressSigner implements FolderSigner {
+  readonly publicKey: string;
+  readonly #signer: Signer;
+  readonly #address: Promise<string>;
+
+  constructor(privateKey: string, address: Promise<string>) {
+    this.#signer = signerOf(privateKey);
+    this.publicKey = this.#signer.publicKey;
+    this.#address = address;
+  }
+
+  async sign(manifest: JsonObject, issued: Date): Promise<JsonObject> {
+    return this.#signer.sign(manifest, { registry: await this.#address, issued });
+  }
+}
+
 /** Serves a folder, given by its real path, until it is disposed. */
-export async function serveFolder(path: string, options: FolderServing): Promise<ServedFolder> {
-  const { privateKey, publicUrl, warn } = options;
-  const signer = privateKey === undefined ? undefined : signerOf(privateKey);
-  // The signature covers the URL, which is known only after listening has begun.
+export async function serveFolder(
+  path: string,
+  reader: FolderReader,
+  options: FolderServing,
+): Promise<ServedFolder> {
+  const { privateKey, publicUrl, log } = options;
   const address = Promise.withResolvers<string>();
-  const folder = new Folder({
-    ...options,
-    path,
-    sign: signer &&
-      (async (manifest, issued) =>
-        signer.sign(manifest, { registry: await address.promise, issued })),
-  });
-  const onError = (error: Error) => warn(error.message);
+  const signer = privateKey === undefined
+    ? undefined
+    : new AddressSigner(privateKey, address.promise);
+  const folder = new Folder(path, reader, { ...options, signer });
+  const onError = (error: Error) => log.warn(error.message);
   await using opened = new AsyncDisposableStack();
   const reference = opened.use(
     await openReference((asked) => answer(asked, folder), { ...options, onError }),

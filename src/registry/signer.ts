@@ -15,7 +15,7 @@ export interface Signer {
   /** The key that clients configure as `public_key`. */
   readonly publicKey: string;
   /** Signs an entry for the registry at this URL, with this time. */
-  readonly sign: (manifest: JsonObject, of: { registry: string; issued: Date }) => JsonObject;
+  sign(manifest: JsonObject, of: { registry: string; issued: Date }): JsonObject;
 }
 
 /**
@@ -29,11 +29,23 @@ export function signerOf(privateKey: string): Signer {
       hint: "Make one with `openssl genpkey -algorithm ed25519 -out key.pem`",
     });
   }
-  return {
-    publicKey: key.export({ type: "spki", format: "der" }).toString("base64"),
-    sign: (manifest, { registry, issued }) =>
-      signManifest(manifest, { registry, privateKey, issued: issued.toISOString() }),
-  };
+  return new KeySigner(privateKey, key);
+}
+
+/** Signs with a private key in memory. */
+class KeySigner implements Signer {
+  readonly publicKey: string;
+  readonly #privateKey: string;
+
+  constructor(privateKey: string, publicKey: KeyObject) {
+    this.publicKey = publicKey.export({ type: "spki", format: "der" }).toString("base64");
+    this.#privateKey = privateKey;
+  }
+
+  sign(manifest: JsonObject, { registry, issued }: { registry: string; issued: Date }): JsonObject {
+    const privateKey = this.#privateKey;
+    return signManifest(manifest, { registry, privateKey, issued: issued.toISOString() });
+  }
 }
 
 function publicHalf(privateKey: string): KeyObject | undefined {

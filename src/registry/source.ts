@@ -41,13 +41,11 @@ export interface LookOptions {
 export interface RegistrySource {
   /** The URL as it was configured. */
   readonly url: string;
-  readonly manifest: (name: Fqdn, options: LookOptions) => Promise<Lookup>;
+  manifest(name: Fqdn, options: LookOptions): Promise<Lookup>;
   /** Returns the code of a module as it was sent. The caller compares its hash. */
-  readonly code: (
+  code(
     manifest: CodeManifest,
     options: LookOptions & { readonly onProgress?: ((progress: Progress) => void) | undefined },
-  ) => Promise<Uint8Array>;
-  readonly catalog: (
-    options: LookOptions & { readonly cursor?: string | undefined },
-  ) => Promise<CatalogPage>;
+  ): Promise<Uint8Array>;
+  catalog(options: LookOptions & { readonly cursor?: string | undefined }): Promise<CatalogPage>;
 }

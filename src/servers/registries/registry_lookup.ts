@@ -5,8 +5,10 @@
  */
 
 import type { Log } from "../../audit/log.ts";
+import type { Redactor } from "../../audit/redact.ts";
 import type { ServerLike } from "../../config/company.ts";
 import { hubAddress } from "../../config/config.ts";
+import type { Environment } from "../../config/env.ts";
 import type { Keys } from "../../config/keys.ts";
 import type { RegistryEntry } from "../../config/registries.ts";
 import { asPmlError, ending, PmlError } from "../../core/errors.ts";
@@ -14,8 +16,8 @@ import { defined, quoted } from "../../core/json.ts";
 import type { Pins } from "../../policy/pins.ts";
 import { isOwnPin } from "../../policy/server_identity.ts";
 import { Cache } from "../../registry/cache.ts";
-import { offline } from "../../registry/client.ts";
-import { type Found, Registries } from "../../registry/registries.ts";
+import { offline, type RegistryAccess } from "../../registry/client.ts";
+import { type Found, Registries, type RegistryUser } from "../../registry/registries.ts";
 import { sourceOf } from "../../registry/sources.ts";
 import { callsOf } from "../kinds.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
@@ -43,7 +45,7 @@ interface TriedRegistry {
 }
 
 /** Looks servers up, in other registries as soon as the configuration names others. */
-export class RegistryLookup implements Disposable {
+export class RegistryLookup implements RegistryUser, Disposable {
   readonly #options: RegistryLookupOptions;
   readonly #closing = new AbortController();
   readonly #network = new GuardedFetch({ proxy: () => proxyOf(this.#options) });
@@ -57,7 +59,7 @@ export class RegistryLookup implements Disposable {
   constructor(options: RegistryLookupOptions) {
     const { policy, log } = options;
     this.#options = options;
-    this.#cache = new Cache(policy.now.config.home, { warn: (message) => log.warn(message) });
+    this.#cache = new Cache(policy.now.config.home, log);
     this.#registries = this.#opened();
     policy.onChange(() => {
       if (policy.now.config.registries === this.#places) return;
@@ -74,6 +76,36 @@ export class RegistryLookup implements Disposable {
   /** Aborts when PML ends. */
   get closing(): AbortSignal {
     return this.#closing.signal;
+  }
+
+  /** The log of this PML. */
+  get log(): Log {
+    return this.#options.log;
+  }
+
+  /**
+   * Returns whether no registry learns a name: names that a lock pins as somebody's own are private
+   * also where they are not defined.
+   */
+  isPrivate(name: string): boolean {
+    return this.#options.isOther(name) || isOwnPin(this.pinned(name) ?? {});
+  }
+
+  /** Returns the pin of a name. */
+  pinned(name: string): ReturnType<Pins["pinned"]> {
+    return this.#options.pins.pinned(name);
+  }
+
+  /** Returns the hosts that the user named for a server, which may be on this machine. */
+  allowedHosts(name: string): readonly string[] {
+    const { cloud, grants } = this.#options.policy.now.config;
+    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
+    return [...hub, ...grants[name]?.net ?? []];
+  }
+
+  /** Logs that a registry has another entry now. */
+  entryChanged(name: string): void {
+    this.log.info(`${quoted(name)} is another one at its registry now`);
   }
 
   /** Returns why a server may not be used: it would get a registry's token, or is forbidden. */
@@ -177,45 +209,59 @@ export class RegistryLookup implements Disposable {
   }
 
   #opened(): Registries {
-    const { policy, keys, pins, log, redactor, isOther } = this.#options;
+    const { policy, keys, redactor } = this.#options;
     const { environment } = policy.now.loaded;
     this.#places = policy.now.config.registries;
-    const token = (name: string) => {
-      const value = environment.get(name);
-      if (value !== undefined) redactor.register(value);
-      return value;
-    };
-    // The key of the account goes to the hub that the user named, and to no other registry.
-    const ofHub = (url: string) => {
-      const isHub = () => isHubRegistry(url, policy.now.config.cloud?.url);
-      return { isHub, token: () => isHub() ? keys.cloud()?.value : undefined };
-    };
-    return new Registries({
-      places: this.#places.map(({ url, tokenEnv, publicKey, isDefault }) => ({
-        source: sourceOf(url, {
-          fetch: this.#network.fetch,
-          ...tokenEnv !== undefined ? { token: () => token(tokenEnv) } : ofHub(url),
-        }),
-        publicKey,
-        named: (name) => this.#named(name),
-        // Who never chose it need not hear at each command that it is away; `pml doctor` tells.
-        ...defined({ isQuiet: isDefault }),
-      })),
-      cache: this.#cache,
-      // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
-      isPrivate: (name) => isOther(name) || isOwnPin(pins.pinned(name) ?? {}),
-      pinned: (name) => pins.pinned(name),
-      onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
-      warn: (message) => log.warn(message),
-      closing: this.closing,
+    const places = this.#places.map(({ url, tokenEnv, publicKey, isDefault }) => {
+      const access = tokenEnv === undefined
+        ? new HubAccess(url, policy, keys)
+        : new VariableAccess(tokenEnv, environment, redactor);
+      const source = sourceOf(url, { fetch: this.#network.fetch, access });
+      // A default registry that is away is reported by `pml doctor`, not by each command.
+      return { source, publicKey, ...defined({ isQuiet: isDefault }) };
     });
+    return new Registries(places, this, { cache: this.#cache });
+  }
+}
+
+/** The token of a registry in a variable of the environment. */
+class VariableAccess implements RegistryAccess {
+  readonly isHub = false;
+  readonly #variable: string;
+  readonly #environment: Environment;
+  readonly #redactor: Redactor;
+
+  constructor(variable: string, environment: Environment, redactor: Redactor) {
+    this.#variable = variable;
+    this.#environment = environment;
+    this.#redactor = redactor;
   }
 
-  /** Gives the hosts that the person named for a server, which may lie on this machine. */
-  #named(name: string): readonly string[] {
-    const { cloud, grants } = this.#options.policy.now.config;
-    const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
-    return [...hub, ...grants[name]?.net ?? []];
+  token(): string | undefined {
+    const value = this.#environment.get(this.#variable);
+    if (value !== undefined) this.#redactor.register(value);
+    return value;
+  }
+}
+
+/** The key of the account: it goes to the hub that the user named, and to no other registry. */
+class HubAccess implements RegistryAccess {
+  readonly #url: string;
+  readonly #policy: NetworkOptions["policy"];
+  readonly #keys: RegistryLookupOptions["keys"];
+
+  constructor(url: string, policy: NetworkOptions["policy"], keys: RegistryLookupOptions["keys"]) {
+    this.#url = url;
+    this.#policy = policy;
+    this.#keys = keys;
+  }
+
+  get isHub(): boolean {
+    return isHubRegistry(this.#url, this.#policy.now.config.cloud?.url);
+  }
+
+  token(): string | undefined {
+    return this.isHub ? this.#keys.cloud()?.value : undefined;
   }
 }
 

@@ -1,0 +1,80 @@
+/**
+ * Work that no caller waits for: entries and catalogs that became old are asked for again.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../core/errors.ts";
+import type { Place, RegistryUser } from "./_place.ts";
+import { ageOf } from "./cache.ts";
+import { type Fqdn, parseFqdn } from "./fqdn.ts";
+
+const MINUTE_MS = 60_000;
+const ENTRY_MS = 15 * MINUTE_MS;
+/** How long a missing name is cached, and the least time between two refreshes of the same thing. */
+export const AGAIN_MS = MINUTE_MS;
+/** A version that stands for one entry for ever. */
+const EXACT = /^\d+\.\d/;
+
+/** Refreshes what registries sent, after the caller got the cached value. */
+export class BackgroundRefresh {
+  readonly #user: RegistryUser;
+  readonly #entryMs: number;
+  readonly #runs = new Map<string, { readonly at: number; isOver: boolean }>();
+
+  /** Takes the age in milliseconds at which an entry is old. */
+  constructor(user: RegistryUser, entryMs = ENTRY_MS) {
+    this.#user = user;
+    this.#entryMs = entryMs;
+  }
+
+  /** Returns whether an entry of this time must be looked at again. */
+  isOld(at: number, { version }: Fqdn): boolean {
+    return ageOf(at) >= this.#entryMs && !EXACT.test(version ?? "");
+  }
+
+  /** Looks at an entry again. */
+  entry(place: Place, name: string, isForced = false): void {
+    this.run(place, {
+      key: name,
+      isForced,
+      work: async () => {
+        const fqdn = parseFqdn(name);
+        const before = place.kept(fqdn);
+        // Another process may have done it.
+        const stored = isForced ? undefined : place.newest(fqdn);
+        const after = stored !== undefined && !this.isOld(stored.at, fqdn)
+          ? stored
+          : await place.look(fqdn, this.#user.closing);
+        const is = (kept = before) =>
+          kept?.kind === "found" ? `${place.read(fqdn, kept).hash} ${kept.gone}` : "missing";
+        if (is(before) !== is(after)) this.#user.entryChanged(name);
+      },
+    });
+  }
+
+  /** Runs work once at a time, not too often, and not while the registry is away. */
+  run(
+    place: Place,
+    { key, isForced, work }: {
+      readonly key: string;
+      readonly isForced: boolean;
+      readonly work: () => Promise<unknown>;
+    },
+  ): void {
+    const { log, closing } = this.#user;
+    const id = `${place.source.url} ${key}`;
+    const last = this.#runs.get(id);
+    const isSoon = last !== undefined && ageOf(last.at) < Math.min(AGAIN_MS, this.#entryMs);
+    if (last?.isOver === false || isSoon && !isForced || !place.canAsk || closing.aborted) return;
+    const now = { at: Date.now(), isOver: false };
+    this.#runs.set(id, now);
+    work().catch((error) => {
+      const { code, message } = asPmlError(error);
+      // The place itself warns when its registry cannot be reached.
+      if (code !== "REGISTRY_OFFLINE" && !closing.aborted) log.warn(message);
+    }).finally(() => {
+      now.isOver = true;
+    });
+  }
+}
