@@ -41,15 +41,13 @@ class Bench {
 
   /** Returns the hits of a query. */
   async hits(query: string, memory?: UseMemory, limit = 10): Promise<readonly ToolId[]> {
-    const fit = memory && ((text: string) => memory.fit(text));
-    return (await this.#search.search(query, { limit, fit })).hits.map(({ id }) => id);
+    return (await this.#search.search(query, { limit, memory })).hits.map(({ id }) => id);
   }
 
   /** Returns the tools of a plan, and those with the alternatives. */
   async plan(intent: string, memory?: UseMemory) {
-    const fit = memory && ((text: string) => memory.fit(text));
     const { plan, alternatives } = await planOf(intent, {
-      search: (query) => this.#search.search(query, { fit }),
+      search: (query) => this.#search.search(query, { memory }),
       output: (_, { outputSchema }) => outputSchema,
       next: (id) => memory?.next(id) ?? new Map(),
     });

@@ -114,12 +114,12 @@ function heldBytes(): number {
 /** Opens a model with a separate PML home, which is kept, so that tools are indexed once. */
 async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promise<Meaning> {
   const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
-  const meaning = new Meaning({
-    folder,
-    environment,
-    limits: () => limitsOf({}),
+  const meaning = new Meaning(folder, {
+    ...{ environment, limits: limitsOf({}), stays: false },
     log: new Log({ redactor: new Redactor(), level: "warn" }),
     groups: () => Promise.resolve({ mark: "bench", add: async () => {}, remove: async () => {} }),
+    proxyVariables: () => ({}),
+    allIndexed: () => {},
   });
   await meaning.install((said) => console.error(said));
   const tell = (done: number, total: number) => console.error(`Indexed ${done} of ${total} tools`);

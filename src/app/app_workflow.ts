@@ -120,7 +120,7 @@ function intentsOf(app: App, check: CheckCall): IntentsOptions {
         search: (query) =>
           finder.search(query, {
             allowed,
-            fit: (text) => memory.fit(text),
+            memory,
           }),
         output: (id, { outputSchema }) => {
           const own = catalog.get(id)?.own;

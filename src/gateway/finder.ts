@@ -6,20 +6,32 @@
  */
 
 import type { Config } from "../config/current_config.ts";
+import type { Log } from "../audit/log.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/env.ts";
+import type { Limits } from "../config/limits.ts";
 import type { Check } from "../core/check.ts";
 import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
-import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
+import {
+  Search,
+  type SearchAnswer,
+  type SearchOptions,
+  type SearchSources,
+} from "../search/search.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Machine } from "../servers/machine.ts";
-import type { Meaning, MeaningOptions } from "../search/meaning.ts";
+import type { Meaning, MeaningOwner } from "../search/meaning.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 
 /** What finding needs from outside. */
-export interface FinderOptions
-  extends Pick<MeaningOptions, "environment" | "log" | "stays" | "proxyVariables"> {
+export interface FinderOptions extends Pick<MeaningOwner, "environment" | "log"> {
+  /** Whether the process stays. Then a search may have the library of a model installed. */
+  readonly stays?: boolean;
+  /** Returns the variables that make an installer use the user's proxy. */
+  readonly proxyVariables: () => Readonly<Record<string, string>>;
   readonly catalog: Catalog;
   readonly servers: Pick<Servers, "has">;
   readonly policy: Pick<Policy, "now">;
@@ -36,7 +48,7 @@ export interface FinderOptions
 }
 
 /** Finds tools. */
-export class Finder implements AsyncDisposable {
+export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   readonly #options: FinderOptions;
   readonly #search: Search;
   #registries: RegistryServers | undefined;
@@ -45,12 +57,60 @@ export class Finder implements AsyncDisposable {
   /** Reads nothing before the first search. */
   constructor(options: FinderOptions) {
     this.#options = options;
-    this.#search = new Search(options.catalog, {
-      catalogs: () =>
-        [this.#registries?.offers.catalog, options.cloudTools()].filter((one) => one !== undefined),
-      isTaken: (server) => options.servers.has(server),
-      semantics: () => this.#meaning,
-    });
+    this.#search = new Search(options.catalog, this);
+  }
+
+  /** The log of this PML. */
+  get log(): Log {
+    return this.#options.log;
+  }
+
+  /** The variables of the process. */
+  get environment(): Environment {
+    return this.#options.environment;
+  }
+
+  /** Whether the process stays. */
+  get stays(): boolean {
+    return this.#options.stays === true;
+  }
+
+  /** The limits of the configuration. */
+  get limits(): Limits {
+    return this.#config().limits;
+  }
+
+  /** Returns the tools that registries and the cloud offer. */
+  catalogs(): readonly Catalog[] {
+    const { cloudTools } = this.#options;
+    return [this.#registries?.offers.catalog, cloudTools()].filter((one) => one !== undefined);
+  }
+
+  /** Returns whether a server of this name exists. */
+  isTaken(server: string): boolean {
+    return this.#options.servers.has(server);
+  }
+
+  /** Returns the model that is configured, once it was opened. */
+  semantics(): Meaning | undefined {
+    return this.#meaning;
+  }
+
+  /** Returns the process groups of this PML. */
+  async groups(): Promise<Machine["groups"]> {
+    return (await this.#options.machine()).groups;
+  }
+
+  /** Returns the variables that make an installer use the user's proxy. */
+  proxyVariables(): Readonly<Record<string, string>> {
+    return this.#options.proxyVariables();
+  }
+
+  /** Reports that lists by the intent may differ, because all tools have vectors now. */
+  allIndexed(): void {
+    const { gateway: { exposure }, intent } = this.#config();
+    const isByIntent = exposure === "semantic" || exposure === "hybrid";
+    if (isByIntent && intent !== undefined) this.#options.onRanked();
   }
 
   /** Finds the tools that fit. */
@@ -60,12 +120,11 @@ export class Finder implements AsyncDisposable {
   ): Promise<SearchAnswer> {
     await Promise.all([options.offers === false || this.#offers(), this.#follow()]);
     const { actor } = options;
-    if (actor === undefined || options.fit !== undefined || !this.#config().memory) {
+    if (actor === undefined || options.memory !== undefined || !this.#config().memory) {
       return await this.#search.search(query, options);
     }
     const memory = await this.#options.memory();
-    const fit = (text: string) => memory.fit(text);
-    const answer = await this.#search.search(query, { ...options, fit });
+    const answer = await this.#search.search(query, { ...options, memory });
     memory.searched(actor, {
       query: [query].flat().join(" "),
       found: answer.hits.map(({ id }) => id),
@@ -108,15 +167,8 @@ export class Finder implements AsyncDisposable {
 
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
-    const { onRanked, machine, ...rest } = this.#options;
     const { Meaning } = await import("../search/meaning.ts");
-    const onReady = () => {
-      const { gateway: { exposure }, intent } = this.#config();
-      const isByIntent = exposure === "semantic" || exposure === "hybrid";
-      if (isByIntent && intent !== undefined) onRanked();
-    };
-    const groups = async () => (await machine()).groups;
-    return new Meaning({ ...rest, folder, groups, limits: () => this.#config().limits, onReady });
+    return new Meaning(folder, this);
   }
 
   /** Opens the way to a hub of models. */

@@ -53,6 +53,12 @@ done
 rm -rf -- "$2$1"*
 kill -s KILL 0`;
 
+/** Owner of the process groups, which are opened when the first process starts. */
+export interface GroupsOpener {
+  /** Returns the process groups, so that what is in them ends with PML, however PML ends. */
+  groups(): Promise<Pick<Reaper, "mark" | "add" | "remove">>;
+}
+
 /** The process groups of this PML, and the process that ends them if PML cannot. */
 export class Reaper implements Groups, AsyncDisposable {
   readonly mark: string = randomBytes(12).toString("hex");

@@ -26,7 +26,7 @@ export interface RankedTool {
 }
 
 /** The limits of picking. */
-export interface PickingOptions {
+export interface PickingLimits {
   /** The tools that can have a score. */
   readonly among: Uint32Array;
   /** The most tools in all, and of one server. */
@@ -41,7 +41,7 @@ export interface PickingOptions {
 export function picked(
   entries: readonly CatalogEntry[],
   scores: Float64Array,
-  { among, most, mostOfServer, allowed }: PickingOptions,
+  { among, most, mostOfServer, allowed }: PickingLimits,
 ): readonly RankedTool[] {
   const taken: RankedTool[] = [];
   const counts = new Map<string, number>();
@@ -86,7 +86,7 @@ export function shared<T extends RankedTool>(ranked: readonly T[], limit: number
  */
 function* ordered(
   scores: Float64Array,
-  { among, most }: Pick<PickingOptions, "among" | "most">,
+  { among, most }: Pick<PickingLimits, "among" | "most">,
 ): Generator<number> {
   const scoreOf = (slot: number) => scores[slot] ?? 0;
   const least = leastOf(scores, { among, most: AHEAD * most });
@@ -100,7 +100,7 @@ function* ordered(
 /** Returns a score that about so many tools reach; 0 if fewer have one. */
 function leastOf(
   scores: Float64Array,
-  { among, most }: Pick<PickingOptions, "among" | "most">,
+  { among, most }: Pick<PickingLimits, "among" | "most">,
 ): number {
   let best = 0;
   for (const slot of among) best = Math.max(best, scores[slot] ?? 0);

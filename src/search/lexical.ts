@@ -30,8 +30,8 @@ export interface LexicalScores {
   readonly scores: Float64Array;
   /** The tools with a score, in any order. */
   readonly met: Uint32Array;
-  /** Returns how much of the query a tool matches. */
-  readonly evidence: (slot: number) => Evidence;
+  /** The words of the query, for `evidence()`. */
+  readonly terms: readonly QueryTerm[];
 }
 
 /** How much of a query a tool matches. */
@@ -46,7 +46,7 @@ export interface Evidence {
 }
 
 /** A word of the query and its weight. */
-interface QueryTerm {
+export interface QueryTerm {
   readonly id: number | undefined;
   readonly rarity: number;
   /** The numbers of its synonyms. */
@@ -102,7 +102,7 @@ export class LexicalIndex {
     for (const { id } of wanted) if (id !== undefined) asked[id] = 1;
     const met = all.subarray(0, count);
     this.#raise(scores, { asked, met });
-    return { scores, met, evidence: (slot) => this.#evidence(slot, wanted) };
+    return { scores, met, terms: wanted };
   }
 
   #wanted(term: string): QueryTerm {
@@ -151,14 +151,15 @@ export class LexicalIndex {
     return met / Math.max(named - from, 1);
   }
 
-  #evidence(slot: number, wanted: readonly QueryTerm[]): Evidence {
+  /** Returns how much of a query a tool matches. */
+  evidence(slot: number, terms: readonly QueryTerm[]): Evidence {
     const document = this.#read[slot] ?? NO_WORDS;
     const has = (id: number | undefined) =>
       id === undefined ? -1 : this.#documents.find(document, id);
     let total = 0;
     let met = 0;
     let inName = 0;
-    for (const { id, rarity, others } of wanted) {
+    for (const { id, rarity, others } of terms) {
       total += rarity;
       const at = has(id);
       if (at >= 0) met += rarity;

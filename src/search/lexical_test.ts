@@ -70,7 +70,7 @@ Deno.test("evidence() tells how much of a query a tool has, by what its words sa
   const index = new LexicalIndex();
   const common = Array.from({ length: 50 }, (_, n) => entry(`c${n}`, "common word"));
   index.set([...common, entry("kite", "rare word")]);
-  const of = (query: string, slot: number) => index.rank(query).evidence(slot);
+  const of = (query: string, slot: number) => index.evidence(slot, index.rank(query).terms);
   assert.equal(of("rare", 50).covered, 1);
   assert.equal(of("kite", 50).said, 2 * of("rare", 50).said);
   assert.ok(of("common unheard", 0).covered < 0.1);

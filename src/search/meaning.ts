@@ -14,8 +14,8 @@ import type { Check } from "../core/check.ts";
 import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
-import { Embedder } from "./embedding/embedder.ts";
-import { EMBEDDER, EmbedderPackage } from "./embedding/embedder_package.ts";
+import { Embedder, type EmbedderOwner, type HashedModel } from "./embedding/embedder.ts";
+import { EMBEDDER, EmbedderPackage, type PackageOwner } from "./embedding/embedder_package.ts";
 import {
   type EmbeddingModel,
   ModelPins,
@@ -23,26 +23,22 @@ import {
   type SeenModel,
 } from "./embedding/embedding_model.ts";
 import { onAbort } from "../io/waiting.ts";
-import type { Reaper } from "../sandbox/reaper.ts";
+import type { GroupsOpener } from "../sandbox/reaper.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import type { Semantics } from "./semantics.ts";
-import { Vectors } from "./vectors.ts";
+import { Vectors, type VectorsOwner } from "./vectors.ts";
 
-/** What meanings need from outside. */
-export interface MeaningOptions {
-  /** The folder of the model. */
-  readonly folder: string;
+/** The owner of a model. `Finder` implements it. */
+export interface MeaningOwner extends GroupsOpener {
   readonly environment: Environment;
-  /** Returns the variables that make an installer use the person's proxy. */
-  readonly proxyVariables?: () => Readonly<Record<string, string>>;
-  readonly limits: () => Limits;
+  readonly limits: Limits;
   readonly log: Log;
   /** Whether the process stays. Then a search may have the library installed. */
-  readonly stays?: boolean;
-  /** Told when all tools are understood that were not before. */
-  readonly onReady?: () => void;
-  /** Keeps process groups, so that they end with PML however it ends. */
-  readonly groups: () => Promise<Pick<Reaper, "mark" | "add" | "remove">>;
+  readonly stays: boolean;
+  /** Returns the variables that make an installer use the user's proxy. */
+  proxyVariables(): Readonly<Record<string, string>>;
+  /** Is called when all tools have vectors, of which some had none before. */
+  allIndexed(): void;
 }
 
 /** What is open of a model that was looked at. */
@@ -63,10 +59,15 @@ const RETRY_MAX_MS = 300_000;
 const SENTENCE = "Read the text of a file";
 
 /** The meanings of tools, by one model. */
-export class Meaning implements Semantics, AsyncDisposable {
+export class Meaning
+  implements Semantics, EmbedderOwner, PackageOwner, VectorsOwner, AsyncDisposable {
   /** The folder of the model, as it was given. */
   readonly folder: string;
-  readonly #options: MeaningOptions;
+  /** The PML home. */
+  readonly home: string;
+  /** The log of this PML. */
+  readonly log: Log;
+  readonly #owner: MeaningOwner;
   readonly #package: EmbedderPackage;
   readonly #pins: ModelPins;
   readonly #closing = new AbortController();
@@ -77,22 +78,56 @@ export class Meaning implements Semantics, AsyncDisposable {
   #why: PmlError | undefined;
 
   /** Looks at nothing before it is asked. */
-  constructor(options: MeaningOptions) {
-    const { folder, environment, log, groups } = options;
-    this.#options = options;
+  constructor(folder: string, owner: MeaningOwner) {
+    this.#owner = owner;
     this.folder = folder;
-    this.#pins = new ModelPins(environment.home);
-    this.#package = new EmbedderPackage({
-      home: environment.home,
-      environment: () => ({
-        ...serverEnvironment(environment),
-        ...installEnvironment(environment),
-        ...options.proxyVariables?.(),
-      }),
-      closing: this.#closing.signal,
-      groups,
-      onLog: (text) => log.info(text),
-    });
+    this.home = owner.environment.home;
+    this.log = owner.log;
+    this.#pins = new ModelPins(this.home);
+    this.#package = new EmbedderPackage(this);
+  }
+
+  /** Aborts when the model is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** The limits of the configuration. */
+  get limits(): Limits {
+    return this.#owner.limits;
+  }
+
+  /** Returns the process groups. */
+  groups(): ReturnType<GroupsOpener["groups"]> {
+    return this.#owner.groups();
+  }
+
+  /** Returns the environment of installers. */
+  installVariables(): Readonly<Record<string, string>> {
+    const { environment } = this.#owner;
+    return {
+      ...serverEnvironment(environment),
+      ...installEnvironment(environment),
+      ...this.#owner.proxyVariables(),
+    };
+  }
+
+  /** Returns the folder of the library. Each start of the child looks again at what it loads. */
+  async libraryFor(model: HashedModel): Promise<string> {
+    await this.#unchanged(model);
+    return await this.#package.ready();
+  }
+
+  /** Forgets earlier failures, because the model works. */
+  embedded(): void {
+    this.#failures = 0;
+    this.#why = undefined;
+  }
+
+  /** Logs how many tools have vectors. */
+  indexed(done: number, total: number): void {
+    this.log.info(`Indexed ${done} of ${total} tools`);
+    if (done === total) this.#owner.allIndexed();
   }
 
   /**
@@ -106,10 +141,10 @@ export class Meaning implements Semantics, AsyncDisposable {
     if (performance.now() < this.#retryAt) return undefined;
     try {
       const { vectors } = await this.#opened();
-      if (!this.#options.stays && !this.#package.isThere()) return undefined;
+      if (!this.#owner.stays && !this.#package.isThere()) return undefined;
       return await vectors.similarities(queries, entries);
     } catch (error) {
-      this.#failed(error);
+      this.failed(error);
       return undefined;
     }
   }
@@ -182,7 +217,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     // What was opened before may be of another content.
     this.#opening = undefined;
     await this.#embedder?.[Symbol.asyncDispose]();
-    const opened = this.#open(model, seen.hash);
+    const opened = this.#open({ model, hash: seen.hash });
     try {
       await this.#tried(opened.embedder);
       // The first time is that of the start.
@@ -230,43 +265,19 @@ export class Meaning implements Semantics, AsyncDisposable {
 
   async #openPinned(): Promise<Opened> {
     const model = this.look();
-    return this.#open(model, await this.#pins.hashOf(model));
+    return this.#open({ model, hash: await this.#pins.hashOf(model) });
   }
 
-  #open(model: EmbeddingModel, hash: string): Opened {
-    const { environment: { home }, limits, log, groups } = this.#options;
-    const embedder = this.#embedder = new Embedder({
-      home,
-      model,
-      // Each start of the child looks again at what it loads.
-      library: async () => {
-        await this.#unchanged(model, hash);
-        return await this.#package.ready();
-      },
-      limits,
-      groups,
-      onLog: (text) => log.debug(text),
-    });
-    const vectors = new Vectors({
-      path: join(home, "embedder", "vectors", `${basename(model.folder)}-${hash.slice(0, 16)}.bin`),
-      model: hash,
-      embed: async (texts, signal) => {
-        const made = await embedder.embed(texts, signal);
-        this.#failures = 0;
-        this.#why = undefined;
-        return made;
-      },
-      closing: this.#closing.signal,
-      onProgress: (done, total) => {
-        log.info(`Indexed ${done} of ${total} tools`);
-        if (done === total) this.#options.onReady?.();
-      },
-      onFailure: (error) => this.#failed(error),
-    });
+  #open(hashed: HashedModel): Opened {
+    const { model, hash } = hashed;
+    const embedder = this.#embedder = new Embedder(hashed, this);
+    const name = `${basename(model.folder)}-${hash.slice(0, 16)}.bin`;
+    const path = join(this.home, "embedder", "vectors", name);
+    const vectors = new Vectors({ path, model: hash }, embedder, this);
     return { embedder, vectors };
   }
 
-  async #unchanged(model: EmbeddingModel, hash: string): Promise<void> {
+  async #unchanged({ model, hash }: HashedModel): Promise<void> {
     const now = await this.see();
     if (now.hash === hash && now.folder === model.folder) return;
     // If the person accepts it, or did, the next search opens it anew.
@@ -289,15 +300,15 @@ export class Meaning implements Semantics, AsyncDisposable {
     });
   }
 
-  #failed(error: unknown): void {
-    // One failure is told by each that waited for it.
+  /** Logs a failure, and leaves search lexical for a while. */
+  failed(error: unknown): void {
+    // Every search that waited reports the same failure.
     if (this.#closing.signal.aborted || error === this.#why) return;
     this.#why = asPmlError(error);
     const wait = Math.min(RETRY_MS * 2 ** this.#failures++, RETRY_MAX_MS);
     this.#retryAt = performance.now() + wait;
     const { message, hint = "" } = this.#why;
-    const { log } = this.#options;
-    log.warn(
+    this.log.warn(
       `Search stays lexical for the next ${Math.round(wait / 1_000)} s: ${message}. ${hint}`,
     );
   }

@@ -10,33 +10,42 @@ import { limitsOf } from "../config/limits.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { openApp } from "../app/app.ts";
-import { Meaning } from "./meaning.ts";
+import { Meaning, type MeaningOwner } from "./meaning.ts";
 
 const here = await meaningsHere();
 const OFFLINE = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
 
 /** A PML home with a meaning in it, and what was logged. */
-class Scene implements AsyncDisposable {
+class Scene implements MeaningOwner, AsyncDisposable {
   readonly home = Deno.realPathSync(Deno.makeTempDirSync());
+  readonly environment = environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE });
+  readonly limits = limitsOf({});
   readonly logged: string[] = [];
-  readonly groups = new Set<number>();
+  readonly log = new Log({
+    redactor: new Redactor(),
+    level: "debug",
+    write: (line) => this.logged.push(line),
+  });
+  readonly pids = new Set<number>();
+  stays = false;
 
-  open(folder: string, more: { readonly stays?: boolean } = {}): Meaning {
-    const redactor = new Redactor();
-    return new Meaning({
-      ...more,
-      folder,
-      environment: environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE }),
-      limits: () => limitsOf({}),
-      log: new Log({ redactor, level: "debug", write: (line) => this.logged.push(line) }),
-      groups: () =>
-        Promise.resolve({
-          mark: "test",
-          add: (pid: number) => Promise.resolve(void this.groups.add(pid)),
-          remove: (pid: number) => Promise.resolve(void this.groups.delete(pid)),
-        }),
+  open(folder: string): Meaning {
+    return new Meaning(folder, this);
+  }
+
+  groups(): ReturnType<MeaningOwner["groups"]> {
+    return Promise.resolve({
+      mark: "test",
+      add: (pid: number) => Promise.resolve(void this.pids.add(pid)),
+      remove: (pid: number) => Promise.resolve(void this.pids.delete(pid)),
     });
   }
+
+  proxyVariables(): Readonly<Record<string, string>> {
+    return {};
+  }
+
+  allIndexed(): void {}
 
   warnings(): string[] {
     return this.logged.filter((line) => line.includes(" warn "));
@@ -111,9 +120,9 @@ Deno.test({
       assert.equal(ENTRIES[best(document)]?.tool.name, "read_file");
       assert.equal(ENTRIES[best(umbrella)]?.tool.name, "get_weather");
       assert.match((await meaning.check(ENTRIES)).said, /^hybrid, 3 tools are indexed/);
-      assert.equal(scene.groups.size, 1);
+      assert.equal(scene.pids.size, 1);
     }
-    assert.equal(scene.groups.size, 0, "it ends with the meaning");
+    assert.equal(scene.pids.size, 0, "it ends with the meaning");
     {
       await using again = scene.open(folder);
       assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "it was kept");
@@ -123,8 +132,8 @@ Deno.test({
       const file = join(folder, "config.json");
       await Deno.chmod(file, 0o600);
       await Deno.writeTextFile(file, `${await Deno.readTextFile(file)} `);
-      for (const pid of scene.groups) Deno.kill(pid, "SIGKILL");
-      await until(() => scene.groups.size === 0);
+      for (const pid of scene.pids) Deno.kill(pid, "SIGKILL");
+      await until(() => scene.pids.size === 0);
       assert.equal(await again.similarities(["new"], ENTRIES), undefined);
       assert.match(scene.warnings().join(), /stays lexical .*: it is another one now/);
     }
@@ -183,7 +192,8 @@ Deno.test("Only a process that stays installs the library for a search; others s
     assert.equal(said, meaning.lacking());
   }
   assert.deepEqual(installing(), []);
-  await using meaning = scene.open(folder, { stays: true });
+  scene.stays = true;
+  await using meaning = scene.open(folder);
   assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
   await until(() => installing().length === 1);
 });

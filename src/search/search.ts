@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { picked, type RankedTool, shared } from "./_picking.ts";
+import { picked, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
 
@@ -50,8 +50,14 @@ export interface SearchOptions {
   readonly offers?: boolean;
   /** The client that searches. What it used before may change the order of its hits. */
   readonly actor?: string;
+  /** The memory of how tools were used for queries. */
+  readonly memory?: QueryMemory | undefined;
+}
+
+/** Remembers the use of tools. */
+export interface QueryMemory {
   /** Returns how well tools fit a query by their use, from 0 to 1. */
-  readonly fit?: ((query: string) => ReadonlyMap<ToolId, number>) | undefined;
+  fit(query: string): ReadonlyMap<ToolId, number>;
 }
 
 /** A tool that matches. The best hit of a search has the score 1. */
@@ -80,24 +86,23 @@ export interface SearchAnswer {
   readonly isLoose: boolean;
 }
 
-/** The optional parts of a search. */
-export interface SearchParts {
+/** What a search uses beside the catalog. `Finder` implements it. */
+export interface SearchSources {
   /** Returns the tools that registries and the cloud offer. It is called for each search. */
-  readonly catalogs?: () => readonly Catalog[];
+  catalogs?(): readonly Catalog[];
   /**
    * Returns whether a server of this name exists already. Then an offer with its name is ignored.
    */
-  readonly isTaken?: (server: string) => boolean;
+  isTaken?(server: string): boolean;
   /** Returns the part that compares meanings, if there is a model. */
-  readonly semantics?: () => Semantics | undefined;
+  semantics?(): Semantics | undefined;
 }
 
-/** The options of one query. */
-interface QueryOptions {
+/** How one query is searched for. */
+interface QuerySearch extends Pick<PickingLimits, "allowed"> {
   readonly limit: number;
-  readonly may: (entry: CatalogEntry) => boolean;
   readonly near: Nearness | undefined;
-  readonly fit: SearchOptions["fit"];
+  readonly memory: QueryMemory | undefined;
 }
 
 /** A ranked tool, and the part of the query's words that it has. */
@@ -120,7 +125,7 @@ interface Nearness {
 /** Searches the tools of a catalog. */
 export class Search {
   readonly #catalog: Catalog;
-  readonly #parts: SearchParts;
+  readonly #sources: SearchSources;
   readonly #index = new LexicalIndex();
   /** The least cosine that means a relation, for one list of tools and one model. */
   #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
@@ -135,9 +140,9 @@ export class Search {
   #worths = new Float64Array();
 
   /** Takes the catalog. It is read at the first search. */
-  constructor(catalog: Catalog, parts: SearchParts = {}) {
+  constructor(catalog: Catalog, sources: SearchSources = {}) {
     this.#catalog = catalog;
-    this.#parts = parts;
+    this.#sources = sources;
   }
 
   /** Returns the tools that match a query, or several queries, the best first. */
@@ -149,11 +154,11 @@ export class Search {
     this.#follow();
     const near = await this.#meant(queries);
     // The rules take longest, so each tool is judged once for all queries.
-    const may = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
-    const { limit: wanted = USUAL_LIMIT, threshold = 0, fit } = options;
+    const allowed = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
+    const { limit: wanted = USUAL_LIMIT, threshold = 0, memory } = options;
     const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
     const found = queries.map((text, at) =>
-      this.#find(text, { limit, may, near: near?.[at], fit })
+      this.#find(text, { limit, allowed, near: near?.[at], memory })
     );
     const fitting = found.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
     const hits = inTurn(fitting.map((ranked) => shared(ranked, limit)), limit);
@@ -166,7 +171,7 @@ export class Search {
   }
 
   #catalogs(): readonly Catalog[] {
-    return [this.#catalog, ...this.#parts.catalogs?.() ?? []];
+    return [this.#catalog, ...this.#sources.catalogs?.() ?? []];
   }
 
   // Reads the catalogs again if they changed. They return another list only after a change, so
@@ -196,7 +201,7 @@ export class Search {
    */
   async #meant(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
     const [entries, own] = [this.#entries, this.#own];
-    const by = this.#parts.semantics?.();
+    const by = this.#sources.semantics?.();
     const similar = await by?.similarities(queries, own);
     if (by === undefined || similar === undefined) return undefined;
     if (this.#least?.of !== own || this.#least.by !== by) {
@@ -225,23 +230,23 @@ export class Search {
     { server, allowed, offers = true }: SearchOptions,
   ): boolean {
     return (server === undefined || name === server) &&
-      !(isOffer && (!offers || this.#parts.isTaken?.(name))) && (allowed?.(id) ?? true);
+      !(isOffer && (!offers || this.#sources.isTaken?.(name))) && (allowed?.(id) ?? true);
   }
 
-  #find(query: string, { limit, may, near, fit: useFit }: QueryOptions): QueryResult {
+  #find(query: string, { limit, allowed, near, memory }: QuerySearch): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
-    const { scores, met, evidence } = this.#index.rank(query);
+    const { scores, met, terms } = this.#index.rank(query);
     const isFused = near !== undefined && /\S/.test(query);
-    const all = isFused ? fused(scores, near.cosines, this.#entries.map(may)) : scores;
+    const all = isFused ? fused(scores, near.cosines, this.#entries.map(allowed)) : scores;
     const among = isFused ? this.#slots : met;
     for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#worths[slot] ?? 1);
-    const picking = { among, most, mostOfServer: most / 2, allowed: may };
-    const ranked = preferred(relative(picked(this.#entries, all, picking)), useFit?.(query))
-      .map((one) => ({ ...one, covered: evidence(one.slot).covered }));
-    const named = this.#named(query.trim()).filter(may);
+    const picking = { among, most, mostOfServer: most / 2, allowed };
+    const ranked = preferred(relative(picked(this.#entries, all, picking)), memory?.fit(query))
+      .map((one) => ({ ...one, covered: this.#index.evidence(one.slot, terms).covered }));
+    const named = this.#named(query.trim()).filter(allowed);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
     const looked = ranked.slice(0, LOOKED_AT);
-    const said = best(looked.map(({ slot }) => evidence(slot)));
+    const said = best(looked.map(({ slot }) => this.#index.evidence(slot, terms)));
     const isNear = near !== undefined &&
       looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
     const fit = fitOf(said, isNear);

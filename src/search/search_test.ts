@@ -267,12 +267,15 @@ Deno.test("search() raises what was used for like queries, within bounds", async
   const [best, , low] = hits;
   assert.ok(best && low && low.score < 0.5, JSON.stringify(hits));
   const fit = () => new Map([[low.id, 1], ["weather:forecast" as typeof low.id, 1]]);
-  const raised = await found(query, { fit });
+  const raised = await found(query, { memory: { fit } });
   // It comes before its like, not before what fits much better, and brings nothing that does not fit.
   assert.equal(raised[0], best.id);
   assert.ok(raised.indexOf(low.id) <= hits.indexOf(low));
   assert.deepEqual(raised.toSorted(), hits.map(({ id }) => id).toSorted());
   const second = hits[1];
   assert.ok(second && second.score > 0.5);
-  assert.equal((await found(query, { fit: () => new Map([[second.id, 1]]) }))[0], second.id);
+  assert.equal(
+    (await found(query, { memory: { fit: () => new Map([[second.id, 1]]) } }))[0],
+    second.id,
+  );
 });

@@ -21,31 +21,38 @@ import {
 import type { CatalogEntry } from "./catalog.ts";
 import type { Semantics } from "./semantics.ts";
 
-/** Returns a vector of length one for each text; undefined for a text that the model cannot use. */
-export type Embed = (
-  texts: readonly string[],
-  signal: AbortSignal,
-) => Promise<readonly (Float32Array | undefined)[]>;
+/** Turns texts into vectors. `Embedder` implements it. */
+export interface TextEmbedder {
+  /** Returns a vector of length one for each text; undefined for a text that the model cannot use. */
+  embed(
+    texts: readonly string[],
+    signal: AbortSignal,
+  ): Promise<readonly (Float32Array | undefined)[]>;
+}
 
-/** The options of `Vectors`. */
-export interface VectorsOptions {
+/** The file of the vectors of one model. */
+export interface VectorFile {
   /** The file that stores them. */
   readonly path: string;
   /** The hash of the model, 64 hexadecimal digits. Vectors of other models are ignored. */
   readonly model: string;
-  readonly embed: Embed;
+}
+
+/** The owner of the vectors, which follows the work on them. `Meaning` implements it. */
+export interface VectorsOwner {
   /** Aborts the work that is under way. */
   readonly closing: AbortSignal;
-  /**
-   * Is called from time to time and at the end, with how many tools have vectors and how many there
-   * are.
-   */
-  readonly onProgress: (done: number, total: number) => void;
-  /** Is called with an error. The work is tried again at a later search. */
-  readonly onFailure: (error: unknown) => void;
-  /** How long a search waits for the vector of its query, in milliseconds. */
+  /** How long a search waits for the vector of its query, in milliseconds; 5,000 by default. */
   readonly queryMs?: number;
+  /** Is called each time when the model computed vectors. */
+  embedded(): void;
+  /** Is called from time to time and at the end, with the numbers of tools with vectors and of all. */
+  indexed(done: number, total: number): void;
+  /** Is called with an error. The work is tried again at a later search. */
+  failed(error: unknown): void;
 }
+
+type Progress = (done: number, total: number) => void;
 
 /** A text without a vector. */
 interface TextToEmbed {
@@ -69,7 +76,9 @@ const MOST_OTHERS = 10_000;
 
 /** The vectors of a catalog. */
 export class Vectors implements Semantics {
-  readonly #options: VectorsOptions;
+  readonly #file: VectorFile;
+  readonly #embedder: TextEmbedder;
+  readonly #owner: VectorsOwner;
   readonly #keyOf = memoized((entry: CatalogEntry) => keyOf(meaningText(entry)));
   readonly #queries = new Map<string, Float32Array>();
   #known: Map<string, StoredVector> | undefined;
@@ -79,9 +88,11 @@ export class Vectors implements Semantics {
   #work: Promise<void> | undefined;
   #late: Promise<void> | undefined;
 
-  /** Takes the options; reads nothing before the first search. */
-  constructor(options: VectorsOptions) {
-    this.#options = options;
+  /** Takes the file; reads nothing before the first search. */
+  constructor(file: VectorFile, embedder: TextEmbedder, owner: VectorsOwner) {
+    this.#file = file;
+    this.#embedder = embedder;
+    this.#owner = owner;
   }
 
   /** Returns the cosines of the entries for each query, or starts computing missing vectors. */
@@ -98,7 +109,7 @@ export class Vectors implements Semantics {
       const vectors = await this.#vectorsOf(queries);
       return vectors?.map((vector) => cosines(vector, rows));
     } catch (error) {
-      this.#options.onFailure(error);
+      this.#owner.failed(error);
       return undefined;
     }
   }
@@ -110,7 +121,7 @@ export class Vectors implements Semantics {
   }
 
   /** Computes the vectors of these tools and reports progress. Throws if it fails. */
-  async make(entries: readonly CatalogEntry[], tell: VectorsOptions["onProgress"]): Promise<void> {
+  async make(entries: readonly CatalogEntry[], tell: Progress): Promise<void> {
     this.#follow(entries);
     await this.#index(tell);
   }
@@ -121,7 +132,7 @@ export class Vectors implements Semantics {
   }
 
   #load(): Map<string, StoredVector> {
-    this.#known ??= readVectors(this.#options.path, this.#options.model);
+    this.#known ??= readVectors(this.#file.path, this.#file.model);
     return this.#known;
   }
 
@@ -135,11 +146,12 @@ export class Vectors implements Semantics {
   }
 
   #begin(): void {
-    const { onProgress, onFailure } = this.#options;
-    this.#work ??= this.#index(onProgress).catch(onFailure).finally(() => this.#work = undefined);
+    const owner = this.#owner;
+    this.#work ??= this.#index((done, total) => owner.indexed(done, total))
+      .catch((error) => owner.failed(error)).finally(() => this.#work = undefined);
   }
 
-  async #index(tell: VectorsOptions["onProgress"]): Promise<void> {
+  async #index(tell: Progress): Promise<void> {
     let [made, unsaved] = [0, 0];
     let queue: TextToEmbed[] = [];
     const next = () => {
@@ -172,17 +184,16 @@ export class Vectors implements Semantics {
   }
 
   /** Computes vectors. If the model fails on one text, the others still get theirs. */
-  async #embed(texts: readonly string[]): ReturnType<Embed> {
-    const { embed, closing } = this.#options;
+  async #embed(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
     try {
-      return await embed(texts, closing);
+      return await this.#computed(texts);
     } catch (error) {
       // A single text is tried once more only if the model works at all.
       if (texts.length === 1) await this.#mustWork(error);
     }
     const vectors = [];
     for (const text of texts) {
-      const alone = embed([text], closing);
+      const alone = this.#computed([text]);
       const [vector] = await alone.catch(async (error) => {
         await this.#mustWork(error);
         return [];
@@ -194,11 +205,16 @@ export class Vectors implements Semantics {
 
   /** Throws the error if the model fails on any text. */
   async #mustWork(error: unknown): Promise<void> {
-    const { embed, closing } = this.#options;
-    if (closing.aborted) throw error;
-    await embed([HARMLESS], closing).catch(() => {
+    if (this.#owner.closing.aborted) throw error;
+    await this.#computed([HARMLESS]).catch(() => {
       throw error;
     });
+  }
+
+  async #computed(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
+    const vectors = await this.#embedder.embed(texts, this.#owner.closing);
+    this.#owner.embedded();
+    return vectors;
   }
 
   /**
@@ -217,7 +233,7 @@ export class Vectors implements Semantics {
   }
 
   #save(): number {
-    const { path, model } = this.#options;
+    const { path, model } = this.#file;
     const known = this.#load();
     // Another PML process may have stored others meanwhile.
     for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
@@ -246,8 +262,8 @@ export class Vectors implements Semantics {
       // If the model hangs, later searches do not wait for it again.
       if (this.#late !== undefined) return undefined;
       const work = this.#ask([...missing]);
-      if (!await soon(work, this.#options.queryMs ?? QUERY_MS)) {
-        const late = work.then(() => {}, this.#options.onFailure);
+      if (!await soon(work, this.#owner.queryMs ?? QUERY_MS)) {
+        const late = work.then(() => {}, (error) => this.#owner.failed(error));
         this.#late = late.finally(() => this.#late = undefined);
         return undefined;
       }

@@ -4,7 +4,7 @@ import { toolId } from "../core/tool_id.ts";
 import { readVectors, storedVector, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./vectors.ts";
-import { type Embed, Vectors, type VectorsOptions } from "./vectors.ts";
+import { type TextEmbedder, Vectors, type VectorsOwner } from "./vectors.ts";
 
 const MODEL = "ab".repeat(32);
 
@@ -30,37 +30,41 @@ function letters(text: string): Float32Array {
 /**
  * A catalog of vectors with an embedder that records its texts, and can be made to wait or fail.
  */
-class Scene implements AsyncDisposable {
+class Scene implements TextEmbedder, VectorsOwner, AsyncDisposable {
   readonly asked: string[][] = [];
   readonly progress: string[] = [];
   readonly failures: unknown[] = [];
-  readonly closing = new AbortController();
+  readonly abort = new AbortController();
+  readonly closing = this.abort.signal;
   readonly folder = Deno.makeTempDirSync();
   readonly path = join(this.folder, "vectors", "m.bin");
   held: Promise<void> | undefined;
   broken: Error | undefined;
   breaksAfter = Infinity;
   poison = "none";
+  queryMs = 5_000;
 
-  readonly embed: Embed = async (texts) => {
+  async embed(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
     this.asked.push([...texts]);
     await this.held;
     if (this.asked.length > this.breaksAfter) throw this.broken = new Error("it died");
     if (this.broken) throw this.broken;
     if (texts.some((text) => text.includes(this.poison))) throw new Error("it died of it");
     return texts.map((text) => text.includes("void") ? undefined : letters(text));
-  };
+  }
 
-  open(more: Partial<VectorsOptions> = {}): Vectors {
-    return new Vectors({
-      path: this.path,
-      model: MODEL,
-      embed: this.embed,
-      closing: this.closing.signal,
-      onProgress: (done, total) => this.progress.push(`${done}/${total}`),
-      onFailure: (error) => this.failures.push(error),
-      ...more,
-    });
+  embedded(): void {}
+
+  indexed(done: number, total: number): void {
+    this.progress.push(`${done}/${total}`);
+  }
+
+  failed(error: unknown): void {
+    this.failures.push(error);
+  }
+
+  open(model = MODEL): Vectors {
+    return new Vectors({ path: this.path, model }, this, this);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -119,7 +123,7 @@ Deno.test("Vectors believes no file that is damaged, or of another model", async
   await scene.open().make(entries, () => {});
   const whole = Deno.readFileSync(scene.path);
   assert.equal(scene.open().count(entries), 1);
-  assert.equal(scene.open({ model: "cd".repeat(32) }).count(entries), 0);
+  assert.equal(scene.open("cd".repeat(32)).count(entries), 0);
   for (let at = 0; at < whole.length; at++) {
     const bytes = whole.slice();
     bytes[at] = (bytes[at] ?? 0) ^ 1;
@@ -251,7 +255,8 @@ Deno.test("Vectors answers from what it made, however many ask at once, and keep
 
 Deno.test("Vectors waits for a query that hangs once, and not again", async () => {
   await using scene = new Scene();
-  const vectors = scene.open({ queryMs: 20 });
+  scene.queryMs = 20;
+  const vectors = scene.open();
   const entries = [entry("abc")];
   await vectors.make(entries, () => {});
   const { promise, resolve } = Promise.withResolvers<void>();

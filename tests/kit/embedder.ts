@@ -61,14 +61,12 @@ export async function libraryHere(): Promise<
 /** Gives the library of a home, with the environment of the tests. */
 export function packageIn(home: string, env: Readonly<Record<string, string>> = {}) {
   const variables = { HOME: homedir(), ...process.env, ...env };
+  const installVariables = () =>
+    Object.fromEntries(
+      Object.entries(variables).filter((one): one is [string, string] => one[1] !== undefined),
+    );
   return new EmbedderPackage({
-    home,
-    environment: () =>
-      Object.fromEntries(
-        Object.entries(variables).filter((one): one is [string, string] => one[1] !== undefined),
-      ),
-    closing: new AbortController().signal,
+    ...{ home, installVariables, log: { info: () => {} }, closing: new AbortController().signal },
     groups: () => Promise.resolve({ mark: "test", add: async () => {}, remove: async () => {} }),
-    onLog: () => {},
   });
 }

@@ -9,33 +9,46 @@ import { join } from "node:path";
 import { ending } from "../../core/errors.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
+import type { Log } from "../../audit/log.ts";
+import type { GroupsOpener } from "../../sandbox/reaper.ts";
+import type { TextEmbedder } from "../vectors.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
-/** The options of an embedder. */
-export interface EmbedderOptions {
-  readonly home: string;
+/** A model, and the hash of its content. */
+export interface HashedModel {
   readonly model: EmbeddingModel;
-  /** Returns the folder of the library, after its files were checked. */
-  readonly library: () => Promise<string>;
-  readonly limits: () => { readonly startMs: number; readonly idleMs: number };
-  readonly groups: () => Promise<EmbedderChildOptions["groups"]>;
-  /** Limits for tests; the defaults apply otherwise. */
-  readonly bounds?: Pick<EmbedderChildOptions, "answerMs" | "spareBytes">;
-  readonly onLog: (text: string) => void;
+  readonly hash: string;
 }
 
+/** The owner of an embedder. `Meaning` implements it. */
+export interface EmbedderOwner extends GroupsOpener {
+  /** The PML home. */
+  readonly home: string;
+  readonly limits: { readonly startMs: number; readonly idleMs: number };
+  readonly log: Pick<Log, "debug">;
+  /** Returns the folder of the library, after its files and those of the model were checked. */
+  libraryFor(model: HashedModel): Promise<string>;
+}
+
+/** Limits for tests; the defaults apply otherwise. */
+export type EmbedderBounds = Pick<EmbedderChildOptions, "answerMs" | "spareBytes">;
+
 /** Turns texts into vectors. Nothing is started before the first request. */
-export class Embedder implements AsyncDisposable {
-  readonly #options: EmbedderOptions;
+export class Embedder implements TextEmbedder, AsyncDisposable {
+  readonly #model: HashedModel;
+  readonly #owner: EmbedderOwner;
+  readonly #bounds: EmbedderBounds;
   #starting: Promise<EmbedderChild> | undefined;
   #child: EmbedderChild | undefined;
   #asked = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the options. */
-  constructor(options: EmbedderOptions) {
-    this.#options = options;
+  /** Takes the model; looks at nothing yet. */
+  constructor(model: HashedModel, owner: EmbedderOwner, bounds: EmbedderBounds = {}) {
+    this.#model = model;
+    this.#owner = owner;
+    this.#bounds = bounds;
   }
 
   /**
@@ -76,18 +89,18 @@ export class Embedder implements AsyncDisposable {
   }
 
   async #start(): Promise<EmbedderChild> {
-    const { home, model, limits, onLog, bounds } = this.#options;
-    const library = await this.#options.library();
-    const groups = await this.#options.groups();
+    const owner = this.#owner;
+    const library = await owner.libraryFor(this.#model);
+    const groups = await owner.groups();
     if (this.#isClosed) throw ending("embed");
     const since = performance.now();
     const child = new EmbedderChild({
       library,
-      model,
+      model: this.#model.model,
       groups,
-      denoDir: join(home, "embedder", "deno"),
-      startMs: limits().startMs,
-      ...bounds,
+      denoDir: join(owner.home, "embedder", "deno"),
+      startMs: owner.limits.startMs,
+      ...this.#bounds,
     });
     this.#child = child;
     try {
@@ -96,7 +109,7 @@ export class Embedder implements AsyncDisposable {
       await child[Symbol.asyncDispose]();
       throw error;
     }
-    onLog(`The model was loaded in ${Math.round(performance.now() - since)} ms`);
+    owner.log.debug(`The model was loaded in ${Math.round(performance.now() - since)} ms`);
     return child;
   }
 
@@ -106,7 +119,7 @@ export class Embedder implements AsyncDisposable {
       const child = this.#child;
       this.#child = this.#starting = undefined;
       void child?.[Symbol.asyncDispose]();
-    }, this.#options.limits().idleMs);
+    }, this.#owner.limits.idleMs);
     // This timer does not keep PML running.
     Deno.unrefTimer(this.#idle as unknown as number);
   }

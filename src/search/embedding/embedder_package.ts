@@ -7,6 +7,7 @@
 
 import { dirname, join } from "node:path";
 import lock from "../../../config/embedder.lock.json" with { type: "json" };
+import type { Log } from "../../audit/log.ts";
 import { asPmlError, PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { fileSize } from "../../core/amounts.ts";
@@ -20,17 +21,17 @@ import { RECORD, treeHash, treeStamp } from "../../io/tree.ts";
 import { repeated } from "../../io/waiting.ts";
 import { DENO_QUIET } from "../../sandbox/alone.ts";
 import { runProgram } from "../../sandbox/process.ts";
-import type { Reaper } from "../../sandbox/reaper.ts";
+import type { GroupsOpener } from "../../sandbox/reaper.ts";
 
-/** The options for installing the package. */
-export interface EmbedderPackageOptions {
+/** The owner of the package. `Meaning` implements it. */
+export interface PackageOwner extends GroupsOpener {
+  /** The PML home. */
   readonly home: string;
-  /** Returns the environment of installers. */
-  readonly environment: () => Readonly<Record<string, string>>;
+  readonly log: Pick<Log, "info">;
   /** Stops the installation. */
   readonly closing: AbortSignal;
-  readonly groups: () => Promise<Pick<Reaper, "mark" | "add" | "remove">>;
-  readonly onLog: (text: string) => void;
+  /** Returns the environment of installers. */
+  installVariables(): Readonly<Record<string, string>>;
 }
 
 /** The package's name, the bytes to download and the bytes on disk. */
@@ -49,14 +50,14 @@ const USER_SETTINGS = "NPM_CONFIG_USERCONFIG";
 export class EmbedderPackage {
   /** The folder of the package, which may not exist yet. */
   readonly folder: string;
-  readonly #options: EmbedderPackageOptions;
+  readonly #owner: PackageOwner;
   readonly #told = new Set<Tell>();
   #ready: Promise<string> | undefined;
 
   /** Installs nothing yet. */
-  constructor(options: EmbedderPackageOptions) {
-    this.#options = options;
-    this.folder = join(options.home, "embedder", lock.folder);
+  constructor(owner: PackageOwner) {
+    this.#owner = owner;
+    this.folder = join(owner.home, "embedder", lock.folder);
   }
 
   /** Returns whether it is installed. The files' content is not checked. */
@@ -104,10 +105,10 @@ export class EmbedderPackage {
   }
 
   async #install(): Promise<void> {
-    const { onLog } = this.#options;
+    const { log } = this.#owner;
     const fresh = `${this.folder}.${crypto.randomUUID()}`;
     const work = join(fresh, "work");
-    onLog(`Installing ${lock.name} (${fileSize(lock.downloadBytes)} to download)`);
+    log.info(`Installing ${lock.name} (${fileSize(lock.downloadBytes)} to download)`);
     const since = performance.now();
     try {
       Deno.mkdirSync(work, { recursive: true, mode: 0o700 });
@@ -129,13 +130,13 @@ export class EmbedderPackage {
       throw error instanceof PmlError ? error : failed(asPmlError(error).message, { cause: error });
     }
     const seconds = ((performance.now() - since) / 1_000).toFixed(1);
-    onLog(`Installed ${lock.name} in ${seconds} s (${fileSize(lock.bytes)} on disk)`);
+    log.info(`Installed ${lock.name} in ${seconds} s (${fileSize(lock.bytes)} on disk)`);
   }
 
   async #run(work: string): Promise<void> {
-    const { closing } = this.#options;
-    const groups = await this.#options.groups();
-    const environment = this.#options.environment();
+    const { closing } = this.#owner;
+    const groups = await this.#owner.groups();
+    const environment = this.#owner.installVariables();
     for (const [name, text] of Object.entries(filesFor(environment))) {
       Deno.writeTextFileSync(join(work, name), text, { mode: 0o600 });
     }

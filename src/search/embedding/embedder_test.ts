@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { isGone } from "../../../tests/fixtures/modules/yard.ts";
 import { until } from "../../../tests/kit/wait.ts";
-import { Embedder, type EmbedderOptions } from "./embedder.ts";
+import { Embedder, type EmbedderBounds, type EmbedderOwner } from "./embedder.ts";
 import { readModel } from "./embedding_model.ts";
 
 /** Replaces the library. It does what a text says. */
@@ -58,13 +58,23 @@ export async function pipeline(task, model, options) {
 `;
 
 /** A library, a model and a home in one folder, and the groups that are watched. */
-class Stage implements AsyncDisposable {
+class Stage implements EmbedderOwner, AsyncDisposable {
   readonly folder = Deno.realPathSync(Deno.makeTempDirSync());
-  readonly groups = new Set<number>();
+  readonly home = this.folder;
+  readonly pids = new Set<number>();
+  readonly log = { debug: () => {} };
+  readonly limits: EmbedderOwner["limits"];
   readonly embedder: Embedder;
   looks = 0;
 
-  constructor(more: Partial<EmbedderOptions> = {}, library = LIBRARY.replaceAll("PORT", "0")) {
+  constructor(
+    { bounds, limits = { startMs: 20_000, idleMs: 20_000 } }: {
+      readonly bounds?: EmbedderBounds;
+      readonly limits?: EmbedderOwner["limits"];
+    } = {},
+    library = LIBRARY.replaceAll("PORT", "0"),
+  ) {
+    this.limits = limits;
     const at = (...names: string[]) => join(this.folder, ...names);
     for (const name of ["library", "a model", "a model/onnx"]) Deno.mkdirSync(at(name));
     const texts = ["config.json", "tokenizer.json", "tokenizer_config.json"];
@@ -76,22 +86,20 @@ class Stage implements AsyncDisposable {
     const code = library.replace("OUTSIDE", JSON.stringify(at("outside.txt")))
       .replaceAll("MODEL", JSON.stringify(at("a model/")));
     Deno.writeTextFileSync(at("library/transformers.web.min.js"), code);
-    this.embedder = new Embedder({
-      home: this.folder,
-      model: readModel(at("a model")),
-      library: () => {
-        this.looks++;
-        return Promise.resolve(at("library"));
-      },
-      limits: () => ({ startMs: 20_000, idleMs: 20_000 }),
-      groups: () =>
-        Promise.resolve({
-          mark: "test",
-          add: (pid: number) => void this.groups.add(pid),
-          remove: (pid: number) => void this.groups.delete(pid),
-        }),
-      onLog: () => {},
-      ...more,
+    const model = { model: readModel(at("a model")), hash: "test" };
+    this.embedder = new Embedder(model, this, bounds);
+  }
+
+  libraryFor(): Promise<string> {
+    this.looks++;
+    return Promise.resolve(join(this.folder, "library"));
+  }
+
+  groups(): ReturnType<EmbedderOwner["groups"]> {
+    return Promise.resolve({
+      mark: "test",
+      add: (pid: number) => Promise.resolve(void this.pids.add(pid)),
+      remove: (pid: number) => Promise.resolve(void this.pids.delete(pid)),
     });
   }
 
@@ -116,7 +124,7 @@ Deno.test("The embedder's child has the library and the model, and no other powe
   const [one, two] = await stage.embed("a", "b");
   assert.deepEqual(one && [...one].map((x) => x.toFixed(3)), ["0.600", "0.800"]);
   assert.equal(two?.length, 2);
-  const [pid = 0] = stage.groups;
+  const [pid = 0] = stage.pids;
   const flags = await Deno.readTextFile(`/proc/${pid}/cmdline`);
   assert.ok(!/--allow-(?!read)|-A\b/.test(flags), flags);
   await assert.rejects(stage.embed("probe"), { message: /it says Error: open: $/ });
@@ -137,10 +145,10 @@ Deno.test("The embedder survives a child that dies, hangs, spins, prints or talk
     few: /its answer does not hold the vectors/,
   };
   for (const [text, message] of Object.entries(failures)) {
-    const [pid = 0] = stage.groups;
+    const [pid = 0] = stage.pids;
     await assert.rejects(stage.embed(text, "more"), { message, hint: /stays lexical/ }, text);
     assert.equal((await stage.embed("a")).length, 1, `it is started anew after ${text}`);
-    assert.ok(!stage.groups.has(pid) && (pid === 0 || await isGone(pid)), text);
+    assert.ok(!stage.pids.has(pid) && (pid === 0 || await isGone(pid)), text);
   }
   assert.equal(stage.looks, 1 + Object.keys(failures).length, "each start is looked at");
 });
@@ -159,13 +167,13 @@ Deno.test("The embedder gives nothing for a text that the model makes nothing of
 Deno.test("The embedder's child is ended for its memory, when it is idle, and with the embedder", async () => {
   await using stage = new Stage({
     bounds: { spareBytes: 300 << 20 },
-    limits: () => ({ startMs: 20_000, idleMs: 50 }),
+    limits: { startMs: 20_000, idleMs: 50 },
   });
   await assert.rejects(stage.embed("eat"), { message: /it took \d+ MB of memory, over 300/ });
   await stage.embed("a");
-  await until(() => stage.groups.size === 0);
+  await until(() => stage.pids.size === 0);
   await stage.embed("a");
-  const [pid = 0] = stage.groups;
+  const [pid = 0] = stage.pids;
   await stage.embedder[Symbol.asyncDispose]();
   assert.ok(await isGone(pid));
   await assert.rejects(stage.embed("a"), { code: "CANCELLED" });
@@ -174,7 +182,7 @@ Deno.test("The embedder's child is ended for its memory, when it is idle, and wi
 Deno.test("The embedder tells why a model does not load, and heeds who waits no longer", async () => {
   await using bad = new Stage({}, "throw new Error('no such thing');");
   await assert.rejects(bad.embed("a"), { message: /it says Error: no such thing/ });
-  await using slow = new Stage({ limits: () => ({ startMs: 300, idleMs: 1_000 }) }, "for (;;);");
+  await using slow = new Stage({ limits: { startMs: 300, idleMs: 1_000 } }, "for (;;);");
   await assert.rejects(slow.embed("a"), { message: /it did not answer in 300 ms/ });
   await using stage = new Stage();
   const waiting = new AbortController();

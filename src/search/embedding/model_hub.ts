@@ -27,8 +27,6 @@ export interface ModelHubOptions {
   readonly retryMs?: number;
   /** The longest time in which no data may come. */
   readonly stallMs?: number;
-  /** Returns the free bytes on the disk of a folder; by default the system is asked. */
-  readonly free?: (folder: string) => Promise<number>;
 }
 
 /** The default model: a small encoder of English sentences. */
@@ -247,10 +245,15 @@ export class ModelHub {
     }
   }
 
+  /** Returns the free bytes on the disk of a folder. */
+  async freeBytes(folder: string): Promise<number> {
+    const { bavail, bsize } = await statfs(folder);
+    return Number(bavail) * Number(bsize);
+  }
+
   async #mustFit(files: readonly HubFile[], folder: string): Promise<void> {
-    const { free = freeBytes } = this.#options;
     const needed = files.reduce((sum, { bytes }) => sum + bytes, SPARE);
-    const there = await free(folder);
+    const there = await this.freeBytes(folder);
     if (there < needed) {
       throw full(folder, `${needed >> 20} MB are needed, ${there >> 20} MB are free`);
     }
@@ -292,11 +295,6 @@ function mostOf(name: string): number {
 
 function sizeOf(said: string | null): number | undefined {
   return said !== null && /^\d{1,15}$/.test(said) ? Number(said) : undefined;
-}
-
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return Number(bavail) * Number(bsize);
 }
 
 function noRoom(error: unknown, folder: string): PmlError | undefined {

@@ -35,8 +35,9 @@ class Scene implements AsyncDisposable {
     });
   }
 
-  async install(more: Partial<ModelHubOptions> = {}): Promise<void> {
+  async install(more: Partial<ModelHubOptions> = {}, free?: number): Promise<void> {
     const model = this.model(more);
+    if (free !== undefined) model.freeBytes = () => Promise.resolve(free);
     const onBytes = (done: number) => void this.told.push(done);
     await model.install(await model.look(), { folder: this.folder, onBytes });
   }
@@ -183,7 +184,7 @@ Deno.test("ModelHub says what it tried and that search stays lexical, whatever i
   });
   assert.throws(() => scene.model({ from: "ftp://x" }), { code: "USAGE" });
   await using plain = new Scene();
-  await assert.rejects(plain.install({ free: () => Promise.resolve(1 << 20) }), {
+  await assert.rejects(plain.install({}, 1 << 20), {
     code: "OVERLOADED",
     message: /MB are needed, 1 MB are free$/,
   });
