@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { parseFqdn } from "../src/registry/fqdn.ts";
-import { type LeftOut, parseManifest } from "../src/registry/manifest.ts";
+import { type OmittedTool, parseManifest } from "../src/registry/manifest.ts";
 import {
   moduleOffer,
   type Offer,
@@ -168,7 +168,7 @@ Deno.test("Whatever is published, a hub does not fail, and what it takes clients
       taken.yes++;
       const shown = await fetch(at, { headers: { accept: "application/json" } });
       const manifest = await shown.json();
-      const leftOut: LeftOut[] = [];
+      const leftOut: OmittedTool[] = [];
       parseManifest(manifest, { url: hub.url, asked: parseFqdn(fqdn), leftOut });
       assert.deepEqual(leftOut, []);
       const page = `${new URL(hub.url).origin}/entry/${encodeURIComponent(fqdn)}@${version}`;

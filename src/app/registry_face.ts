@@ -19,7 +19,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../policy/integrity.ts";
-import { type LeftOut, parseManifest } from "../registry/manifest.ts";
+import { type OmittedTool, parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
 export { parseExact } from "../core/exact_json.ts";
 export { parseJson } from "../core/parse_json.ts";
@@ -39,7 +39,7 @@ export function whyRefused(
   manifest: JsonObject,
   { asked, named }: { readonly asked: Fqdn; readonly named: ReadonlySet<string> },
 ): string | undefined {
-  const leftOut: LeftOut[] = [];
+  const leftOut: OmittedTool[] = [];
   try {
     parseManifest(manifest, { url: "", asked, named, leftOut });
     const [left] = leftOut;

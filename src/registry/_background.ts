@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 const ENTRY_MS = 15 * MINUTE_MS;
 /** How long a missing name is cached, and the least time between two refreshes of the same thing. */
 export const AGAIN_MS = MINUTE_MS;
-/** A version that stands for one entry for ever. */
+/** A version whose entry never changes. */
 const EXACT = /^\d+\.\d/;
 
 /** Refreshes what registries sent, after the caller got the cached value. */

@@ -24,18 +24,18 @@ const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
 export interface ToolsRead {
   readonly tools: readonly ManifestTool[];
   readonly permissions: readonly Permissions[];
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly OmittedTool[];
 }
 
 /** A tool of an entry that was left out, and the reason. */
-export interface LeftOut {
+export interface OmittedTool {
   readonly name: string;
   readonly reason: string;
 }
 
 /** Reads the tools of an entry. Tools that cannot belong to it are left out. */
 export function toolsOf(list: readonly unknown[], asked: Fqdn): ToolsRead {
-  const leftOut: LeftOut[] = [];
+  const leftOut: OmittedTool[] = [];
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
   const names = new Set<string>();

@@ -13,7 +13,7 @@ import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { isOlder } from "../policy/lock.ts";
-import { type LeftOut, manifestHash, parseManifest } from "./manifest.ts";
+import { manifestHash, type OmittedTool, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
 import type { Lookup, RegistrySource } from "./source.ts";
 
@@ -46,7 +46,7 @@ export interface KeptEntry {
 export interface ParsedEntry {
   readonly manifest: Manifest;
   readonly hash: string;
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly OmittedTool[];
 }
 
 type FoundEntry = Extract<Lookup, { readonly kind: "found" }>;
@@ -57,22 +57,22 @@ export interface PinnedEntry {
   readonly version?: string | undefined;
 }
 
-/** The user of registries: what is the user's own, pinned and allowed. */
+/** The user's private names, pins and allowed hosts. `RegistryLookup` implements it. */
 export interface RegistryUser {
   readonly log: Pick<Log, "warn">;
   /** Aborts when nothing more is asked. */
   readonly closing: AbortSignal;
-  /** Returns whether a server is the user's own definition: no registry is told its name. */
+  /** Returns whether a server is the user's own definition: no registry gets its name. */
   isPrivate(server: string): boolean;
   /** Returns the pin of a name: no other registry is asked for it, and no older version is used. */
   pinned(name: string): PinnedEntry | undefined;
-  /** Returns hosts beside the registry's own that a server may use without TLS, as the user allowed. */
+  /** Returns the hosts that the user allowed a server to use without TLS. */
   allowedHosts(server: string): readonly string[];
   /** Is called when the entry of a name changed. */
   entryChanged(name: string): void;
 }
 
-/** What all places share. */
+/** The state that all places share. */
 export interface SharedState {
   readonly cache: Cache;
   /** The registries that could not be reached, by their addresses. */
@@ -240,7 +240,7 @@ export class Place {
 
   #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {
     const { publicKey } = this.#place;
-    const leftOut: LeftOut[] = [];
+    const leftOut: OmittedTool[] = [];
     const manifest = parseManifest(json, {
       url: this.source.url,
       asked: fqdn,

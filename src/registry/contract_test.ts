@@ -160,7 +160,7 @@ Deno.test("ContractSource follows redirects within the registry alone", async ()
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === "Bearer t0ken"));
 });
 
-Deno.test("ContractSource bounds what comes, whatever the registry says of its length", async () => {
+Deno.test("ContractSource limits the size of answers, also where their length is wrong", async () => {
   await using registry = new ScriptedRegistry();
   const source = new ContractSource(registry.url, FAST);
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
@@ -184,7 +184,7 @@ Deno.test("ContractSource bounds what comes, whatever the registry says of its l
   assert.ok(Deno.memoryUsage().rss - memory < 150 << 20, "memory stays flat");
 });
 
-Deno.test("ContractSource gives up slow, silent and broken answers within its time", async () => {
+Deno.test("ContractSource stops waiting for slow, silent and broken answers in time", async () => {
   await using registry = new ScriptedRegistry();
   const hasty = new ContractSource(registry.url, { ...FAST, lookMs: 150 });
   const source = new ContractSource(registry.url, FAST);
@@ -267,7 +267,7 @@ Deno.test("ContractSource says what else a registry answers, and what to do abou
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
 });
 
-Deno.test("ContractSource tells a registry that is away from one that may not be reached", async () => {
+Deno.test("ContractSource has different errors for a registry that is offline and a forbidden one", async () => {
   let tries = 0;
   const failing = (error: Error) =>
     new ContractSource("https://registry.example/mcp", {

@@ -19,7 +19,7 @@ import type { Manifest } from "../servers/manifest.ts";
 import { kindNamed, KINDS } from "../servers/kinds.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "../policy/integrity.ts";
-import { type LeftOut, parseManifest } from "./manifest.ts";
+import { type OmittedTool, parseManifest } from "./manifest.ts";
 import {
   capabilityManifest,
   type CatalogQuery,
@@ -264,7 +264,7 @@ export class Folder implements RegistryStore {
     manifest: JsonObject,
     options: { readonly url: string; readonly asked: Fqdn },
   ): Manifest {
-    const leftOut: LeftOut[] = [];
+    const leftOut: OmittedTool[] = [];
     try {
       return parseManifest(manifest, { ...options, leftOut });
     } finally {

@@ -10,7 +10,13 @@ import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
-import { type LeftOut, permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
+import {
+  type OmittedTool,
+  permissionsOf,
+  together,
+  toolsOf,
+  type ToolsRead,
+} from "./_entry_tools.ts";
 import {
   badEntry,
   isPlain,
@@ -27,7 +33,7 @@ import {
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
 import { canonicalHash, isIntegrity } from "../policy/integrity.ts";
 
-export type { LeftOut };
+export type { OmittedTool };
 
 /** The options of `parseManifest`. */
 export interface ManifestOptions {
@@ -38,7 +44,7 @@ export interface ManifestOptions {
   /** Hosts of this machine, with their ports, that a server may use without TLS. */
   readonly named?: ReadonlySet<string>;
   /** Receives the tools that are left out, also those of an entry that is then refused. */
-  readonly leftOut?: LeftOut[];
+  readonly leftOut?: OmittedTool[];
 }
 
 type Members = Readonly<Record<string, unknown>>;

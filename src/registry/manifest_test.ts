@@ -7,7 +7,13 @@ import type { CloudManifest } from "../servers/cloud/kind.ts";
 import type { HttpManifest } from "../servers/http/kind.ts";
 import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
-import { type LeftOut, manifestHash, parseManifest, requiredOf, variablesOf } from "./manifest.ts";
+import {
+  manifestHash,
+  type OmittedTool,
+  parseManifest,
+  requiredOf,
+  variablesOf,
+} from "./manifest.ts";
 
 const URL_HERE = "https://registry.example/mcp";
 const HASH = `sha256-${"a".repeat(64)}`;
@@ -243,7 +249,7 @@ Deno.test("parseManifest() leaves out tools that are not the server's, and keeps
     { name: "broken", inputSchema: { type: "array" } },
     { name: "good", inputSchema: {} },
   ];
-  const leftOut: LeftOut[] = [];
+  const leftOut: OmittedTool[] = [];
   const { tools: kept } = parseManifest({ ...STDIO, tools }, {
     url: URL_HERE,
     asked: parseFqdn("serena"),

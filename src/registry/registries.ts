@@ -13,12 +13,12 @@ import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { Downloads, type Wanting } from "./_downloads.ts";
 import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
 import { type KeptEntry, Place, type RegistryPlace, type RegistryUser } from "./_place.ts";
-import type { LeftOut } from "./manifest.ts";
+import type { OmittedTool } from "./manifest.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
-export type { CatalogItem, CatalogOutcome, LeftOut, RegistryPlace, RegistryUser };
+export type { CatalogItem, CatalogOutcome, OmittedTool, RegistryPlace, RegistryUser };
 
 /** How long registries are left alone, in milliseconds. */
 export interface RegistryTimes {
@@ -46,7 +46,7 @@ export interface Found {
   /** Who says that it is what its owner meant. */
   readonly vouched: string;
   /** Tools that could not be taken, and why. */
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly OmittedTool[];
 }
 
 type Waiting = Pick<Wanting, "signal">;

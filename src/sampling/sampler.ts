@@ -102,7 +102,7 @@ export class Sampler {
     const { limits } = this.#parts.policy.now.config;
     // guard: sampling-depth
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
-    keyOf(this.#parts, server, settings); // nobody is asked where it is missing
+    keyOf(this.#parts, server, settings); // no user is asked without a key
     const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
     using cancellation = Cancellation.of(signal);

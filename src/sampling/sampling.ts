@@ -38,7 +38,7 @@ export interface SampledEvent {
   readonly code?: string;
 }
 
-/** An approved request of a server, and what the model may do to answer it. */
+/** An approved request of a server, with the tools that the model may call to answer it. */
 export interface SamplingRequest {
   readonly settings: SamplingSettings;
   readonly key: string;

@@ -55,7 +55,7 @@ kill -s KILL 0`;
 
 /** Owner of the process groups, which are opened when the first process starts. */
 export interface GroupsOpener {
-  /** Returns the process groups, so that what is in them ends with PML, however PML ends. */
+  /** Returns the process groups. Their processes end with PML, also if PML is killed. */
   groups(): Promise<Pick<Reaper, "mark" | "add" | "remove">>;
 }
 

@@ -112,7 +112,7 @@ export class Meaning
     };
   }
 
-  /** Returns the folder of the library. Each start of the child looks again at what it loads. */
+  /** Returns the folder of the library. Each start of the child compares the files again. */
   async libraryFor(model: HashedModel): Promise<string> {
     await this.#unchanged(model);
     return await this.#package.ready();

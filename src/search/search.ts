@@ -86,7 +86,7 @@ export interface SearchAnswer {
   readonly isLoose: boolean;
 }
 
-/** What a search uses beside the catalog. `Finder` implements it. */
+/** The optional sources of a search. `Finder` implements it. */
 export interface SearchSources {
   /** Returns the tools that registries and the cloud offer. It is called for each search. */
   catalogs?(): readonly Catalog[];

@@ -52,7 +52,7 @@ export interface VectorsOwner {
   failed(error: unknown): void;
 }
 
-type Progress = (done: number, total: number) => void;
+type IndexProgress = (done: number, total: number) => void;
 
 /** A text without a vector. */
 interface TextToEmbed {
@@ -121,7 +121,7 @@ export class Vectors implements Semantics {
   }
 
   /** Computes the vectors of these tools and reports progress. Throws if it fails. */
-  async make(entries: readonly CatalogEntry[], tell: Progress): Promise<void> {
+  async make(entries: readonly CatalogEntry[], tell: IndexProgress): Promise<void> {
     this.#follow(entries);
     await this.#index(tell);
   }
@@ -151,7 +151,7 @@ export class Vectors implements Semantics {
       .catch((error) => owner.failed(error)).finally(() => this.#work = undefined);
   }
 
-  async #index(tell: Progress): Promise<void> {
+  async #index(tell: IndexProgress): Promise<void> {
     let [made, unsaved] = [0, 0];
     let queue: TextToEmbed[] = [];
     const next = () => {

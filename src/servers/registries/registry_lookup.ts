@@ -84,8 +84,8 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /**
-   * Returns whether no registry learns a name: names that a lock pins as somebody's own are private
-   * also where they are not defined.
+   * Returns whether no registry gets a name. Names that a lock pins as private are private also
+   * where no file defines them.
    */
   isPrivate(name: string): boolean {
     return this.#options.isOther(name) || isOwnPin(this.pinned(name) ?? {});
