@@ -9,7 +9,6 @@
 import { parseArgs } from "node:util";
 import type { ToolDefinition } from "../src/protocol/tool.ts";
 import type { ToolId } from "../src/core/tool_id.ts";
-import { definitionHash } from "../src/policy/integrity.ts";
 import type { Catalog } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
 import { planOf } from "../src/workflow/intent.ts";
@@ -57,12 +56,8 @@ class Bench {
 
   /** Remembers that these queries were searched for, and that the tools that they need were used. */
   async learned(rows: readonly Row[]): Promise<UseMemory> {
-    const memory = new UseMemory({
-      path: "/dev/null/none",
-      isOn: () => true,
-      hashOf: definitionHash,
-      warn: () => {},
-    });
+    const on = { config: { memory: true } };
+    const memory = new UseMemory("/dev/null/none", on, { warn: () => {} });
     for (const { query, gold } of [...Array(REPEATED)].flatMap(() => rows)) {
       memory.searched("local", { query, found: await this.hits(query) });
       for (const id of gold) this.#use(id, memory);

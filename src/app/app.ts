@@ -37,6 +37,8 @@ import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
 import { hideOwnProcess } from "../sandbox/own_process.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
+import type { GroupsOpener } from "../sandbox/reaper.ts";
+import type { Machine } from "../servers/machine.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
@@ -45,6 +47,8 @@ import { Directory, type DirectoryHost } from "../servers/directory.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
+import type { RunOpener } from "../workflow/capabilities.ts";
+import type { SavingOpener } from "../workflow/code_tool.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
@@ -132,7 +136,7 @@ async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
 }
 
 /** A running PML, as transports and commands use it. */
-export class App implements AsyncDisposable, DirectoryHost {
+export class App implements RunOpener, SavingOpener, GroupsOpener, DirectoryHost, AsyncDisposable {
   /** Writes to stderr. */
   readonly log: Log;
   /** The configuration, and the trusted part of it. */
@@ -234,6 +238,11 @@ export class App implements AsyncDisposable, DirectoryHost {
       (await import("./app_call_path.ts")).callPathOf(this)
     );
     return this.#path;
+  }
+
+  /** Returns the process groups of this PML. */
+  async groups(): Promise<Machine["groups"]> {
+    return (await this.callPath()).machine.groups;
   }
 
   /** Returns the memory of the use of tools. It is loaded after the first call. */

@@ -7,20 +7,22 @@
 import type { Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { soon } from "../io/waiting.ts";
-import { SavedCapabilityRules } from "../policy/capability_rules.ts";
 import { askPerson } from "../calls/ask_all.ts";
-import { definitionChanges } from "../policy/definition_changes.ts";
-import { definitionHash } from "../policy/integrity.ts";
 import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 import { quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
-import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts";
-import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
+import { Capabilities, type KnownDefinition, type ToolSource } from "../workflow/capabilities.ts";
+import {
+  type Asking,
+  CapabilitySaving,
+  type Review,
+  type SavingApproval,
+  type TakenNames,
+} from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
 import { kindNamed } from "../servers/kinds.ts";
 import type { OpenCapabilities } from "../workflow/capability_saving.ts";
@@ -34,34 +36,11 @@ const COMPARED_MS = 3_000;
 /** Opens the capabilities, and has the directory and the rules know them. */
 export function capabilitiesOf(app: App): OpenCapabilities {
   const { policy, log, servers } = app;
-  const capabilities = new Capabilities({
-    home: app.config().home,
-    limits: () => app.config().limits,
-    callTool: async (call) => await (await app.callPath()).callTool(call),
-    runCapability: async (...asked) => await (await app.workflow()).capability(...asked),
-    definition: (id, how) => definitionOf(app, id, how),
-    hashOf: memoized((definition: ToolDefinition) => definitionHash(definition)),
-    changes: definitionChanges,
-    onChange: () =>
-      policy.takeCapabilities(
-        new SavedCapabilityRules(
-          [...capabilities.namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]),
-          capabilities,
-        ),
-      ),
-    warn: (message) => log.warn(message),
-  });
-  const saving = new CapabilitySaving({
-    capabilities,
-    takenBy: (namespace) => ownerOf(app, namespace),
-    hides: (id) =>
-      app.registryServers?.names().includes(id) === true
-        ? "the capability of a registry of this name, which you use"
-        : undefined,
-    judge: (id) => policy.now.judge(id).kind,
-    idOf: (name) => servers.idOf(name),
-    ask: (review, asking) => ask(app, review, asking),
-  });
+  const tools = new CalledTools(app);
+  const capabilities = new Capabilities({ policy, log, tools, opener: app });
+  const names = new OtherNames(app);
+  const approval = new SavingQuestions(app);
+  const saving = new CapabilitySaving({ capabilities, policy, servers, names, approval });
   const told = new Set<string>();
   policy.onChange(() => {
     for (const name of capabilities.namespaces.keys()) {
@@ -74,65 +53,101 @@ export function capabilitiesOf(app: App): OpenCapabilities {
   return { capabilities, saving };
 }
 
-/** Returns the known definition of a tool that a capability calls; asks its server only if `isAsked`. */
-async function definitionOf(
-  app: App,
-  id: ToolId,
-  { isAsked }: { readonly isAsked: boolean },
-): Promise<KnownDefinition> {
-  if (!isAsked) return app.catalog.get(id)?.own;
-  const { server: name, tool } = splitToolId(id);
-  const server = app.directory.at(name);
-  if (!app.directory.has(name)) {
-    const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
-    return !app.directory.isTaken(name) && isElsewhere ? undefined : "gone";
+/** The tools that capabilities call. */
+class CalledTools implements ToolSource {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
   }
-  // Reading the list of a server runs its code.
-  if (server.blocked() !== undefined) return undefined;
-  try {
-    const listed = server.list("tools");
-    if (!await soon(listed, COMPARED_MS)) return undefined;
-    const found = (await listed).find((each) => each.name === tool);
-    // What loads tools looked at them.
-    const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
-    return found === undefined && !hasUnlistedTools ? "gone" : found as ToolDefinition;
-  } catch {
-    // The call of the tool says why its server does not answer.
-    return undefined;
+
+  async definition(
+    id: ToolId,
+    { isAsked }: { readonly isAsked: boolean },
+  ): Promise<KnownDefinition> {
+    const app = this.#app;
+    if (!isAsked) return app.catalog.get(id)?.own;
+    const { server: name, tool } = splitToolId(id);
+    const server = app.directory.at(name);
+    if (!app.directory.has(name)) {
+      const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
+      return !app.directory.isTaken(name) && isElsewhere ? undefined : "gone";
+    }
+    // Reading the list of a server runs its code.
+    if (server.blocked() !== undefined) return undefined;
+    try {
+      const listed = server.list("tools");
+      if (!await soon(listed, COMPARED_MS)) return undefined;
+      const found = (await listed).find((each) => each.name === tool);
+      // What loads tools looked at them.
+      const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
+      return found === undefined && !hasUnlistedTools ? "gone" : found as ToolDefinition;
+    } catch {
+      // The call of the tool says why its server does not answer.
+      return undefined;
+    }
   }
 }
 
-/** Asks the user whether to save a capability. Throws for a no, or if no user can be asked. */
-async function ask(app: App, review: Review, { client, signal, actor }: Asking): Promise<void> {
-  const { onQuestion } = client;
-  const { id, hash, facts } = review;
-  const path = await app.callPath();
-  const { approvals } = path;
-  const record = (event: string) =>
-    Promise.resolve(
-      path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
-    );
-  const { workspace } = app.config();
-  const given = { arguments: {}, actor };
-  const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
-  using cancellation = Cancellation.of(signal);
-  const call: Call = { ...given, id, via: "save", cancellation, client, callId: hash };
-  await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
-    approvals,
-    record: ({ event }) => record(event),
-    ask: async (question) => {
-      if (onQuestion === undefined) {
-        throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);
-      }
-      return await onQuestion(question, signal).catch(async (error) => {
-        // It can be saved later by a command.
-        const open = error?.detail?.approval;
-        if (open !== undefined) await approvals.refuse(open).catch(() => {});
-        throw error;
-      });
-    },
-  });
-  await record("saved");
+/** Asks the user whether a capability is saved. */
+class SavingQuestions implements SavingApproval {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  async ask(review: Review, { client, signal, actor }: Asking): Promise<void> {
+    const app = this.#app;
+    const { onQuestion } = client;
+    const { id, hash, facts } = review;
+    const path = await app.callPath();
+    const { approvals } = path;
+    const record = (event: string) =>
+      Promise.resolve(
+        path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
+      );
+    const { workspace } = app.config();
+    const given = { arguments: {}, actor };
+    const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
+    using cancellation = Cancellation.of(signal);
+    const call: Call = { ...given, id, via: "save", cancellation, client, callId: hash };
+    await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
+      approvals,
+      record: ({ event }) => record(event),
+      ask: async (question) => {
+        if (onQuestion === undefined) {
+          throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);
+        }
+        return await onQuestion(question, signal).catch(async (error) => {
+          // It can be saved later by a command.
+          const open = error?.detail?.approval;
+          if (open !== undefined) await approvals.refuse(open).catch(() => {});
+          throw error;
+        });
+      },
+    });
+    await record("saved");
+  }
+}
+
+/** The names of servers, and of the capabilities of registries in use. */
+class OtherNames implements TakenNames {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  ownerOf(namespace: string): string | undefined {
+    return ownerOf(this.#app, namespace);
+  }
+
+  hiddenBy(id: ToolId): string | undefined {
+    return this.#app.registryServers?.names().includes(id) === true
+      ? "the capability of a registry of this name, which you use"
+      : undefined;
+  }
 }
 
 /** Throws if code or a plan could not run. Runs nothing of it. */

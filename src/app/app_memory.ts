@@ -6,19 +6,13 @@
  */
 
 import { join } from "node:path";
-import { definitionHash } from "../policy/integrity.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";
 
 /** Opens the memory; reads nothing yet. */
 export function memoryOf(app: App): UseMemory {
-  return new UseMemory({
-    path: join(app.config().home, "memory.json"),
-    isOn: () => app.config().memory,
-    hashOf: definitionHash,
-    warn: (message) => app.log.warn(message),
-  });
+  return new UseMemory(join(app.config().home, "memory.json"), app.policy, app.log);
 }
 
 /** Returns the observed types of the results of known tools. */

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { Cancellation } from "../core/cancellation.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { onAbort } from "../io/waiting.ts";
-import type { Call } from "../protocol/call.ts";
+import type { Call, CallClient } from "../protocol/call.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { missingIn } from "../protocol/toolset.ts";
-import { unknownTool } from "../servers/lists/unknown_tool.ts";
 import {
   declarationsOf,
   type DeclaredServer,
@@ -19,8 +19,15 @@ import {
   type ToolTypes,
   toolTypes,
 } from "../workflow/declarations.ts";
-import type { IntentsOptions } from "../workflow/intents.ts";
-import type { CheckTypes } from "../workflow/type_check.ts";
+import type { Finder } from "../gateway/finder.ts";
+import type { SearchAnswer } from "../search/search.ts";
+import type { TypesChecked } from "../workflow/code_tool.ts";
+import type { IntentTools } from "../workflow/intent.ts";
+import type { IntentHost, PlannedCall } from "../workflow/intents.ts";
+import type { Preflight } from "../workflow/plans.ts";
+import { ListedToolNames } from "../workflow/tool_names.ts";
+import type { CallableTools, CodeToCheck, TypeCheck } from "../workflow/type_check.ts";
+import type { UseMemory } from "../workflow/use_memory.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 import { observedBy } from "./app_memory.ts";
@@ -30,49 +37,66 @@ export { observedBy };
 /** Opens the runner of plans and code. Starts nothing. */
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
+  const { policy } = app;
   return new Workflow({
     callTool: path.callTool,
+    ...{ journal: path, preflight: path.ahead, policy, opener: app },
     children: (await path.machine.modules()).code,
-    limits: () => app.config().limits,
-    checkTypes: checkerOf(app),
-    saving: async () => (await app.capabilities()).saving,
-    record: (event, said) => path.record(event, said),
-    idOf: (name) => {
-      const id = app.servers.idOf(name);
-      if (id === undefined) throw unknownTool(name, app.servers);
-      return id;
-    },
-    check: (call, open) => path.ahead.check(call, open),
-    ask: (calls) => path.ahead.askForAll(calls),
-    intents: intentsOf(app, (call, open) => path.ahead.check(call, open)),
+    types: new CodeTypes(app),
+    tools: new ListedToolNames(app.servers),
+    intents: new Intents(app, path.ahead),
   });
 }
 
 /**
- * Returns the check of the types of code. The first check loads it. Observed results do not count: the
- * next one may differ, and correct code must run.
+ * Checks the types of code. The first check loads the checker. Observed results do not count: the next
+ * one may differ, and correct code must run.
  */
-function checkerOf(app: App): CheckTypes {
-  let check: Promise<CheckTypes> | undefined;
-  return async (code) => await (await (check ??= openChecker(app)))(code);
+class CodeTypes implements TypeCheck {
+  readonly #app: App;
+  #checker: Promise<TypeCheck> | undefined;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  async check(code: CodeToCheck): Promise<TypesChecked> {
+    return await (await (this.#checker ??= this.#open())).check(code);
+  }
+
+  async #open(): Promise<TypeCheck> {
+    const app = this.#app;
+    const { TypeChecker } = await import("../workflow/type_check.ts");
+    const folder = join(app.config().home, "types");
+    const callable = new AllowedTools(app);
+    const checker = new TypeChecker({ folder, policy: app.policy, processes: app, callable });
+    onAbort(app.closing, () => void checker[Symbol.asyncDispose]());
+    return checker;
+  }
 }
 
-async function openChecker(app: App): Promise<CheckTypes> {
-  const { TypeChecker } = await import("../workflow/type_check.ts");
-  const checker = new TypeChecker({
-    folder: join(app.config().home, "types"),
-    groups: async () => (await app.callPath()).machine.groups,
-    idleMs: () => app.config().limits.idleMs,
-    names: () => app.servers.states().map(({ name }) => name),
-    tools: async (server) => {
-      await app.servers.lists.prepare("tools", { only: server });
-      return toolsOf(app, server);
-    },
-    isOffered: async (name) =>
-      app.catalog.toolsOf(name).length > 0 || (await (await app.finder()).offered(name)).length > 0,
-  });
-  onAbort(app.closing, () => void checker[Symbol.asyncDispose]());
-  return checker.check;
+/** The tools that code may call: those that no rule denies, by the names that clients see. */
+class AllowedTools implements CallableTools {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  names(): readonly string[] {
+    return this.#app.servers.states().map(({ name }) => name);
+  }
+
+  async tools(server: string): Promise<DeclaredServer["tools"]> {
+    await this.#app.servers.lists.prepare("tools", { only: server });
+    return toolsOf(this.#app, server);
+  }
+
+  async isOffered(name: string): Promise<boolean> {
+    const app = this.#app;
+    return app.catalog.toolsOf(name).length > 0 ||
+      (await (await app.finder()).offered(name)).length > 0;
+  }
 }
 
 /** Returns the known tools of a server that no rule denies, by the names that clients see. */
@@ -99,47 +123,89 @@ export function typesOf(
   return { args, output };
 }
 
-/** Returns whether the server of a call is approved, before it runs. Throws if the call is invalid. */
-type CheckCall = (call: Call, open: ReadonlySet<string>) => Promise<boolean>;
+/** Opens the tools of a caller, and judges the calls of a plan that was made of an intent. */
+class Intents implements IntentHost {
+  readonly #app: App;
+  readonly #preflight: Preflight;
 
-/** Opens the options of intents. Starts nothing. */
-function intentsOf(app: App, check: CheckCall): IntentsOptions {
-  const { policy, catalog, servers } = app;
-  return {
-    confidence: () => app.config().confidence,
-    open: async ({ actor, client: { toolset } }) => {
-      const allowed = (id: ToolId) =>
-        (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny";
-      const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
-      const [finder, memory] = await Promise.all([
-        app.finder(),
-        app.memory(),
-        servers.lists.prepare(),
-      ]);
-      return {
-        search: (query) =>
-          finder.search(query, {
-            allowed,
-            memory,
-          }),
-        output: (id, { outputSchema }) => {
-          const own = catalog.get(id)?.own;
-          return outputSchema ?? (own && memory.observed(id, own));
-        },
-        next: (id) => new Map([...memory.next(id)].filter(([id]) => isThere(id))),
-        onFound: (query, found) => memory.searched(actor, { query, found }),
-      };
-    },
-    runs: async ({ tool, arguments: args, signal, ...call }, open) => {
-      const id = servers.idOf(tool);
-      if (id === undefined) return false;
-      const verdict = policy.now.judge(id, open.size > 0 ? undefined : args);
-      if (verdict.kind !== "allow" || verdict.depends !== undefined) return false;
-      using cancellation = Cancellation.of(signal);
-      const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
-      const asked = { ...about, cancellation, ...call };
-      // An invalid call is no error: the model sees the plan.
-      return await check(asked, open).catch(() => false);
-    },
-  };
+  constructor(app: App, preflight: Preflight) {
+    this.#app = app;
+    this.#preflight = preflight;
+  }
+
+  get confidence(): number {
+    return this.#app.config().confidence;
+  }
+
+  async open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools> {
+    const app = this.#app;
+    const [finder, memory] = await Promise.all([
+      app.finder(),
+      app.memory(),
+      app.servers.lists.prepare(),
+    ]);
+    return new CallerTools(app, caller, { finder, memory });
+  }
+
+  async runs(
+    { tool, arguments: args, signal, ...call }: PlannedCall,
+    open: ReadonlySet<string>,
+  ): Promise<boolean> {
+    const { servers, policy } = this.#app;
+    const id = servers.idOf(tool);
+    if (id === undefined) return false;
+    const verdict = policy.now.judge(id, open.size > 0 ? undefined : args);
+    if (verdict.kind !== "allow" || verdict.depends !== undefined) return false;
+    using cancellation = Cancellation.of(signal);
+    const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
+    const asked = { ...about, cancellation, ...call };
+    // An invalid call is no error: the model sees the plan.
+    return await this.#preflight.check(asked, open).catch(() => false);
+  }
+}
+
+/** The tools that one caller may call. */
+class CallerTools implements IntentTools {
+  readonly #app: App;
+  readonly #actor: string;
+  readonly #toolset: CallClient["toolset"];
+  readonly #finder: Finder;
+  readonly #memory: UseMemory;
+
+  constructor(
+    app: App,
+    { actor, client: { toolset } }: Pick<Call, "actor" | "client">,
+    { finder, memory }: { readonly finder: Finder; readonly memory: UseMemory },
+  ) {
+    this.#app = app;
+    this.#actor = actor;
+    this.#toolset = toolset;
+    this.#finder = finder;
+    this.#memory = memory;
+  }
+
+  async search(query: string): Promise<SearchAnswer> {
+    const allowed = (id: ToolId) => this.#isAllowed(id);
+    return await this.#finder.search(query, { allowed, memory: this.#memory });
+  }
+
+  output(id: ToolId, { outputSchema }: ToolDefinition): JsonObject | undefined {
+    const own = this.#app.catalog.get(id)?.own;
+    return outputSchema ?? (own && this.#memory.observed(id, own));
+  }
+
+  next(id: ToolId): ReadonlyMap<ToolId, number> {
+    const { catalog } = this.#app;
+    const isThere = (next: ToolId) => catalog.get(next) !== undefined && this.#isAllowed(next);
+    return new Map([...this.#memory.next(id)].filter(([next]) => isThere(next)));
+  }
+
+  found(query: string, found: readonly ToolId[]): void {
+    this.#memory.searched(this.#actor, { query, found });
+  }
+
+  #isAllowed(id: ToolId): boolean {
+    const missing = missingIn([this.#toolset?.()], id);
+    return (missing ?? this.#app.policy.now.judge(id)).kind !== "deny";
+  }
 }

@@ -50,7 +50,8 @@ import type { DirectoryListing, ServerOpening } from "../servers/source.ts";
 import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
 import type { Logins } from "../oauth/logins.ts";
 import type { Machine } from "../servers/machine.ts";
-import type { Sampler } from "../sampling/sampler.ts";
+import type { Sampler, SamplingPath } from "../sampling/sampler.ts";
+import type { RunJournal } from "../workflow/run_scope.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
 import { factsOf } from "../calls/server_requests.ts";
 
@@ -63,7 +64,7 @@ export interface CallPathOptions extends ServerOpenerOptions {
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
-export class CallPath implements AsyncDisposable, ServerOpening {
+export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncDisposable {
   /** Runs a call through every gate. */
   readonly callTool: CallTool;
   /** Looks at calls before they run. */

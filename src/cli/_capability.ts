@@ -130,11 +130,12 @@ async function save(at: At): Promise<Shown> {
 /** Shows all of a capability, and saves it if the person types the word. */
 async function agreed(at: At, prepared: Prepared): Promise<Shown> {
   await assertRuns(at.app, prepared.capability);
-  const { id, hash, facts, accept } = await at.saving.review(prepared);
+  const review = await at.saving.review(prepared);
+  const { id, hash, facts } = review;
   const value = { name: id, hash, facts };
   if (at.typed.json) return { value };
   return await agreedTo(at, "save", {
-    ...{ value, facts: facts.map(unhidden), work: accept },
+    ...{ value, facts: facts.map(unhidden), work: () => at.saving.accept(review) },
     done: `Saved: call it as ${id}`,
   });
 }

@@ -296,15 +296,14 @@ export class MetaCalls {
 
   async #batch(request: ToolRequest): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { askForAll: ask, settings } = this.#options;
-    const { resultBytes: most } = settings();
+    const { resultBytes: most } = this.#options.settings();
     const callTool = (call: Call) => this.#caller.run(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
       call: this.#batchCall(one, request),
     }));
-    const items = await runBatch(asCalls, { callTool, ask, most });
+    const items = await runBatch(asCalls, { callTool, preflight: this.#options, most });
     return { kind: "result", result: batchResult(items) };
   }
 

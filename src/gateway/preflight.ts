@@ -14,6 +14,7 @@ import type { ResolvedCall } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { type AskAllOptions, askForAll } from "../calls/ask_all.ts";
+import type { Preflight } from "../workflow/plans.ts";
 
 /** The options of `Ahead`. */
 export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {
@@ -25,7 +26,7 @@ export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" |
 }
 
 /** Looks at calls before they run. */
-export class Ahead {
+export class Ahead implements Preflight {
   readonly #options: AheadOptions;
 
   /** Takes the options; looks at nothing yet. */

@@ -10,7 +10,13 @@ import type { Redactor } from "../audit/redact.ts";
 import type { Unapproved } from "./server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
-import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
+import {
+  type Config,
+  type ConfigOwner,
+  loadConfig,
+  type LoadedConfig,
+  reloadConfig,
+} from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Keys } from "../config/keys.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
@@ -54,7 +60,7 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
-export class Policy implements PinnedWorkspace {
+export class Policy implements PinnedWorkspace, ConfigOwner {
   /** The trust of the person, kept in the PML home. */
   readonly store: TrustStore;
   /** What is approved of the workspace file. */
@@ -108,6 +114,11 @@ export class Policy implements PinnedWorkspace {
 
   /** Returns the value of a variable that is no key, such as a host. */
   readonly plain = (name: string): string | undefined => this.#keys?.plain(name);
+
+  /** The present configuration. */
+  get config(): Config {
+    return this.#now.config;
+  }
 
   /** The present snapshot. */
   get now(): PolicySnapshot {

@@ -8,7 +8,6 @@
 import type { Answer, Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError } from "../core/errors.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import { paced } from "../io/paced.ts";
 import { keyOf } from "./_plan_run.ts";
 import {
@@ -21,22 +20,32 @@ import {
   stepsOf,
   type Task,
 } from "./plan.ts";
+import type { KeptRun } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
+import type { ToolNames } from "./tool_names.ts";
 
-/** The options of `judgePlan`. */
-export interface JudgeOptions {
-  readonly known: Known;
-  /** Whether a call was made in an earlier run of the plan, by `keyOf`. */
-  readonly isDone: (key: string) => boolean;
-  /** Finds a tool. Throws UNKNOWN_TOOL. */
-  readonly idOf: (name: string) => ToolId;
+/** Checks calls before any of them runs. `Ahead` implements it. */
+export interface Preflight {
   /**
    * Throws what is wrong with a call, some of whose arguments may be open. Returns whether the tool
    * could be looked at.
    */
-  readonly check: (call: Call, open: ReadonlySet<string>) => Promise<boolean>;
+  check(call: Call, open: ReadonlySet<string>): Promise<boolean>;
   /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
-  readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
+  askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>>;
+}
+
+/** The collaborators of `judgePlan`. */
+export interface JudgeParts {
+  readonly tools: ToolNames;
+  readonly preflight: Preflight;
+}
+
+/** The run for which a plan is judged. */
+export interface JudgedRun {
+  readonly known: Known;
+  /** What earlier runs of the plan did. */
+  readonly kept: KeptRun;
   /** What is the same for all calls. */
   readonly from: Pick<Call, "client" | "via" | "actor" | "run" | "depth"> & {
     readonly signal: AbortSignal;
@@ -54,24 +63,28 @@ interface Judged {
  */
 export async function judgePlan(
   plan: Plan,
-  options: JudgeOptions,
+  parts: JudgeParts,
+  judged: JudgedRun,
 ): Promise<ReadonlyMap<string, Answer>> {
   const { problems } = plan;
-  const { signal, ...about } = options.from;
+  const { preflight } = parts;
+  const { known: { most }, from: { signal, ...about } } = judged;
   using cancellation = Cancellation.of(signal);
   const from = { ...about, cancellation };
   const all: Judged[] = [];
-  for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, from, problems }));
+  for (const task of plan.tasks) {
+    all.push(...await callsOf(task, parts, { ...judged, from, problems }));
+  }
   const { length: count } = all;
-  if (count > options.known.most) problems.push({ error: tooManyTasks(count, options.known.most) });
+  if (count > most) problems.push({ error: tooManyTasks(count, most) });
   // Many calls of a plan that does not run need no look.
-  if (problems.length > 0 && count > options.known.most) throw refused(problems);
-  const unseen = await checkAll(all, { ...options, problems });
+  if (problems.length > 0 && count > most) throw refused(problems);
+  const unseen = await checkAll(all, preflight, problems);
   if (problems.length > 0) throw refused(problems);
   const known = all.filter(({ step: { open } }) => open.size === 0);
-  const answers = await options.ask(known.map(({ call }) => call));
+  const answers = await preflight.askForAll(known.map(({ call }) => call));
   // After a yes all tools can be looked at, rules may have changed, and still nothing has run.
-  if (answers.size + unseen.length > 0) await checkAll(all, { ...options, problems });
+  if (answers.size + unseen.length > 0) await checkAll(all, preflight, problems);
   if (problems.length > 0) throw refused(problems);
   return new Map(known.flatMap(({ step, call: { callId } }) => {
     const answer = answers.get(callId);
@@ -82,13 +95,15 @@ export async function judgePlan(
 /** Returns the calls of a task, as far as they are known and not made yet. */
 async function callsOf(
   task: Task,
-  { known, idOf, isDone, from, problems }: Omit<JudgeOptions, "from"> & {
+  { tools }: JudgeParts,
+  { known, kept, from, problems }: Omit<JudgedRun, "from"> & {
     readonly from: Omit<Call, "id" | "arguments" | "callId">;
     readonly problems: Problem[];
   },
 ): Promise<readonly Judged[]> {
   try {
-    const id = idOf(task.tool);
+    const id = tools.idOf(task.tool);
+    const isDone = (key: string) => kept.outputs.has(key);
     const steps = await stepsOf(task, known) ?? [stepOf(task, known)];
     return steps.filter((step) => !isDone(task.id) && !isDone(keyOf(step))).map((step) => ({
       step,
@@ -103,11 +118,12 @@ async function callsOf(
 /** Notes what is wrong with calls. Returns those whose tools cannot be looked at yet. */
 async function checkAll(
   calls: readonly Judged[],
-  { check, problems }: JudgeOptions & { readonly problems: Problem[] },
+  preflight: Preflight,
+  problems: Problem[],
 ): Promise<readonly Judged[]> {
   const begun = await paced(calls, async ({ step, call }) => {
     try {
-      return { isSeen: await check(call, step.open), error: undefined };
+      return { isSeen: await preflight.check(call, step.open), error: undefined };
     } catch (error) {
       return { isSeen: true, error: asPmlError(error) };
     }

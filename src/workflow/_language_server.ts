@@ -13,15 +13,8 @@ import { keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
 import { AnsweringProcess } from "../sandbox/answering.ts";
+import type { Reaper } from "../sandbox/reaper.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
-
-/** The options of a language server. */
-export interface LanguageServerOptions {
-  /** A folder for its settings. It contains nothing else. */
-  readonly folder: string;
-  /** Records the process group, so that it ends with PML, however PML ends. */
-  readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
-}
 
 /** What the compiler says about one place of a text. Lines and columns start at 0. */
 export interface Diagnostic {
@@ -59,8 +52,11 @@ export class LanguageServer implements AsyncDisposable {
   #next = 0;
   #isOpen = false;
 
-  /** Starts the process. */
-  constructor({ folder, groups }: LanguageServerOptions) {
+  /**
+   * Starts the process, with a folder for its settings that contains nothing else. The groups end it
+   * with PML.
+   */
+  constructor(folder: string, groups: Pick<Reaper, "mark" | "add" | "remove">) {
     this.#folder = folder;
     privateFolder(folder);
     keepFile(join(folder, "deno.json"), settingsIn(folder), { by: folder });

@@ -19,19 +19,10 @@ const INLINE_TAKEN = 1_000;
 /** The most characters of all outputs in one answer. */
 const INLINE_ALL = 32_000;
 
-/** The options of `answerOf`. */
-export interface PlanAnswerOptions {
-  readonly kept: KeptRun;
-  /** What became of its tasks. */
-  readonly running: Pick<PlanRun, "states" | "unsure">;
-  /** The person's own bound for `INLINE`; 0 if there is none. */
-  readonly inlineBytes: number;
-}
-
-/** Says what became of a plan. */
+/** Returns the answer for a plan that ran. `inlineBytes` replaces `INLINE` unless it is 0. */
 export function answerOf(
-  plan: Plan,
-  { kept, running: { states, unsure }, inlineBytes }: PlanAnswerOptions,
+  { plan, kept, states, unsure }: Pick<PlanRun, "plan" | "kept" | "states" | "unsure">,
+  inlineBytes: number,
 ): PlanOutcome {
   const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
   const most = inlineBytes || INLINE;

@@ -5,31 +5,32 @@
  * @module
  */
 
-import type { Answer, ProgressReport, ToolResult } from "../protocol/call.ts";
+import type { Answer, CallClient, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
 import { ownOnly } from "../protocol/progress.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
 import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { type Run, tooManyTasks } from "./run.ts";
+import type { ToolNames } from "./tool_names.ts";
 
-/** The options of `PlanRun`. */
-export interface PlanRunOptions {
+/** A judged plan, and the collaborators of its run. */
+export interface PlanRunParts {
   readonly plan: Plan;
   readonly run: Run;
   /** Where outputs are kept, also those of tasks that were done before. */
   readonly kept: KeptRun;
   readonly results: Results;
   readonly known: Known;
-  readonly idOf: (name: string) => ToolId;
+  readonly tools: ToolNames;
   /** The answers of the question that was asked before, by `keyOf`. */
   readonly answers: ReadonlyMap<string, Answer>;
   /** How many calls may run at once. */
   readonly atOnce: number;
-  readonly onProgress: ((progress: ProgressReport) => void) | undefined;
+  /** The client that gets the progress of the plan. */
+  readonly client: CallClient;
 }
 
 /** What became of a task. */
@@ -65,23 +66,31 @@ export class PlanRun {
   readonly states = new Map<string, TaskState>();
   /** The tasks with calls that failed, and of which nobody knows whether they ran. */
   readonly unsure = new Set<string>();
-  readonly #options: PlanRunOptions;
+  /** The plan that runs. */
+  readonly plan: Plan;
+  /** Where its outputs are kept. */
+  readonly kept: KeptRun;
+  readonly #parts: PlanRunParts;
+  readonly #onProgress: CallClient["onProgress"];
   readonly #waiting: (() => void)[] = [];
   #free: number;
   #total: number;
   #ended = 0;
 
-  /** Takes the options; runs nothing. */
-  constructor(options: PlanRunOptions) {
-    this.#options = options;
-    this.#free = options.atOnce;
-    this.#total = options.plan.tasks.length;
+  /** Takes the plan; runs nothing. */
+  constructor(parts: PlanRunParts) {
+    this.plan = parts.plan;
+    this.kept = parts.kept;
+    this.#parts = parts;
+    this.#onProgress = parts.client.onProgress;
+    this.#free = parts.atOnce;
+    this.#total = parts.plan.tasks.length;
   }
 
   /** Runs all tasks that are not done, and returns when none is left to run. */
   async all(): Promise<void> {
     const over = new Map<string, Promise<void>>();
-    for (const task of this.#options.plan.tasks) {
+    for (const task of this.plan.tasks) {
       const before = task.needs.map((need) => over.get(need));
       over.set(task.id, this.#task(task, before));
     }
@@ -99,7 +108,7 @@ export class PlanRun {
   }
 
   async #ran(task: Task): Promise<TaskState> {
-    const { kept, run, known } = this.#options;
+    const { kept, run, known } = this.#parts;
     // guard: plan-done
     if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
     const stop = this.#stopOf(task);
@@ -134,7 +143,7 @@ export class PlanRun {
   }
 
   async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
-    const { kept, results, known } = this.#options;
+    const { kept, results, known } = this.#parts;
     this.#total += steps.length - 1;
     // guard: plan-elements
     if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);
@@ -158,7 +167,7 @@ export class PlanRun {
 
   /** Makes one call and keeps its output. Returns what it said if it failed. */
   async #step(step: Step): Promise<JsonObject | undefined> {
-    const { kept, results, run, answers, idOf, onProgress } = this.#options;
+    const { kept, results, run, answers, tools } = this.#parts;
     const key = keyOf(step);
     // guard: plan-step-done
     if (kept.outputs.has(key)) return undefined;
@@ -168,10 +177,10 @@ export class PlanRun {
       run.options.signal.throwIfAborted();
       isBegun = true;
       const result = await run.call({
-        id: idOf(step.task.tool),
+        id: tools.idOf(step.task.tool),
         arguments: step.arguments,
         answer: answers.get(key),
-        onProgress: ownOnly(onProgress),
+        onProgress: ownOnly(this.#onProgress),
       });
       if (result.isError === true) return saidBy(result);
       results.keep(kept, key, outputOf(result));
@@ -197,7 +206,7 @@ export class PlanRun {
 
   #tell({ id }: Task, { state }: TaskState): void {
     const [progress, total] = [++this.#ended, this.#total];
-    this.#options.onProgress?.({
+    this.#onProgress?.({
       progress,
       total,
       message: `${id}: ${state} (${progress} of ${total})`,

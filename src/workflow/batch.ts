@@ -5,9 +5,10 @@
  * @module
  */
 
-import type { Answer, Call, CallTool, ToolResult } from "../protocol/call.ts";
+import type { Call, CallTool, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { tooLarge } from "../core/json_bounds.ts";
+import type { Preflight } from "./_judging.ts";
 import { answeredResult } from "./run.ts";
 
 /** One call of a batch. */
@@ -28,11 +29,10 @@ export interface BatchItem {
   readonly error?: PmlError;
 }
 
-/** The options of `runBatch`. */
-export interface BatchOptions {
+/** How the calls of a batch are made. */
+export interface BatchParts {
   readonly callTool: CallTool;
-  /** Asks one question about all calls that need one. Returns an answer for each by its `callId`. */
-  readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
+  readonly preflight: Pick<Preflight, "askForAll">;
   /** The most characters of all results together. */
   readonly most: number;
 }
@@ -43,12 +43,12 @@ export interface BatchOptions {
  */
 export async function runBatch(
   calls: readonly BatchCall[],
-  { callTool, ask, most }: BatchOptions,
+  { callTool, preflight, most }: BatchParts,
 ): Promise<readonly BatchItem[]> {
   const valid = calls.map(({ call }) => call).filter((call): call is Call =>
     !(call instanceof PmlError)
   );
-  const answers = await ask(valid);
+  const answers = await preflight.askForAll(valid);
   let left = most;
   return await Promise.all(calls.map(async ({ id, tool, call }) => {
     try {

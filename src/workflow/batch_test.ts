@@ -10,7 +10,7 @@ import {
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import { type BatchCall, type BatchOptions, runBatch } from "./batch.ts";
+import { type BatchCall, type BatchParts, runBatch } from "./batch.ts";
 
 const QUESTION: Question = { handle: "h", text: "?", always: false, terminalOnly: false };
 
@@ -33,7 +33,7 @@ function batchCall(tool: string): BatchCall {
 function house(answers: ReadonlyMap<string, Answer> | PmlError = new Map()) {
   const ran: string[] = [];
   const askedFor: string[][] = [];
-  const options: BatchOptions = {
+  const options: BatchParts = {
     callTool: (call: Call): Promise<Outcome> => {
       if (call.id === "s:bad") return Promise.reject(new PmlError("BAD_ARGUMENTS", "no"));
       if (call.id === "s:asks" && call.answer === undefined) {
@@ -42,9 +42,11 @@ function house(answers: ReadonlyMap<string, Answer> | PmlError = new Map()) {
       ran.push(call.id);
       return Promise.resolve({ kind: "result", result: textResult(call.id) });
     },
-    ask: (calls) => {
-      askedFor.push(calls.map((call) => call.id));
-      return answers instanceof PmlError ? Promise.reject(answers) : Promise.resolve(answers);
+    preflight: {
+      askForAll: (calls) => {
+        askedFor.push(calls.map((call) => call.id));
+        return answers instanceof PmlError ? Promise.reject(answers) : Promise.resolve(answers);
+      },
     },
     most: 1_000,
   };

@@ -10,6 +10,12 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { CheckedCall } from "../servers/server.ts";
 import type { CapabilityTools } from "../policy/capability_rules.ts";
+import { memoized } from "../core/memo.ts";
+import type { WarningLog } from "../io/private_files.ts";
+import { SavedCapabilityRules } from "../policy/capability_rules.ts";
+import { definitionChanges } from "../policy/definition_changes.ts";
+import { definitionHash } from "../policy/integrity.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -25,30 +31,32 @@ import { type Approved, CapabilityStore } from "./capability_store.ts";
 /** What is known of a tool: its definition, that it is gone, or nothing. */
 export type KnownDefinition = ToolDefinition | "gone" | undefined;
 
-/** Runs the code or the plan of a capability. */
-export type RunCapability = (
-  capability: Capability,
-  called: CapabilityCall,
-) => Promise<ToolResult>;
+/** The tools that capabilities call. */
+export interface ToolSource {
+  /** Returns the known definition of a tool; asks its server only if `isAsked`. */
+  definition(id: ToolId, how: { readonly isAsked: boolean }): Promise<KnownDefinition>;
+}
 
-/** The options of `Capabilities`. */
-export interface CapabilitiesOptions {
-  /** The PML home. */
-  readonly home: string;
-  readonly limits: () => { readonly capabilityDepth: number; readonly codeCalls: number };
-  readonly callTool: CallTool;
-  readonly runCapability: RunCapability;
-  /** Returns what is known of a tool; asks its server only if `isAsked`. */
-  readonly definition: (
-    id: ToolId,
-    how: { readonly isAsked: boolean },
-  ) => Promise<KnownDefinition>;
-  readonly hashOf: (definition: ToolDefinition) => string;
-  /** Says how a definition changed, line by line. */
-  readonly changes: (was: ToolDefinition, is: ToolDefinition) => readonly string[];
-  /** Is called when there are other capabilities, or one of them is another one. */
-  readonly onChange: () => void;
-  readonly warn: (message: string) => void;
+/** Runs the code and the plans of capabilities. `Workflow` implements it. */
+export interface CapabilityRuns {
+  /** Runs a capability. */
+  capability(capability: Capability, called: CapabilityCall): Promise<ToolResult>;
+}
+
+/** Opens the pipeline and the workflow at their first use. `App` implements it. */
+export interface RunOpener {
+  /** Opens the pipeline of calls. */
+  callPath(): Promise<{ readonly callTool: CallTool }>;
+  /** Opens the runner of code and plans. */
+  workflow(): Promise<CapabilityRuns>;
+}
+
+/** The collaborators of `Capabilities`. */
+export interface CapabilitiesParts {
+  readonly policy: Policy;
+  readonly log: WarningLog;
+  readonly tools: ToolSource;
+  readonly opener: RunOpener;
 }
 
 /** What changed of the tools that a capability calls. */
@@ -65,7 +73,8 @@ export interface Changed {
 export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** Reads and writes them. */
   readonly store: CapabilityStore;
-  readonly #options: CapabilitiesOptions;
+  readonly #parts: CapabilitiesParts;
+  readonly #hashOf = memoized(definitionHash);
   #approved: Approved = new Map();
   #namespaces: ReadonlyMap<string, CapabilityNamespace> = new Map();
   /** What was read, by hash. It is read again before it runs. */
@@ -73,10 +82,10 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** How many calls are left to each run of a capability; one inside another shares them. */
   readonly #left = new Map<string, { calls: number }>();
 
-  /** Takes the options; reads nothing yet. */
-  constructor(options: CapabilitiesOptions) {
-    this.#options = options;
-    this.store = new CapabilityStore(options.home);
+  /** Takes the collaborators; reads nothing yet. */
+  constructor(parts: CapabilitiesParts) {
+    this.#parts = parts;
+    this.store = new CapabilityStore(parts.policy.config.home);
   }
 
   /** The namespaces, by name. */
@@ -84,7 +93,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     return this.#namespaces;
   }
 
-  /** Reads again what the person saved; tells `onChange` if it is something else. */
+  /** Reads the saved capabilities again, and updates the policy if they changed. */
   look(): void {
     const approved = this.#listed();
     const textOf = (all: Approved) => JSON.stringify([...all].sort());
@@ -97,7 +106,8 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       const known = before.get(name);
       return [name, known && textOf(known.hashes) === textOf(hashes) ? known : { name, hashes }];
     }));
-    this.#options.onChange();
+    const names = [...this.#namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]);
+    this.#parts.policy.takeCapabilities(new SavedCapabilityRules(names, this));
   }
 
   /** Returns the definition of a capability. Throws if its content is not the approved one. */
@@ -121,7 +131,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       this.#read.set(hash, capability);
       return capability;
     } catch (error) {
-      this.#options.warn(asPmlError(error).message);
+      this.#parts.log.warn(asPmlError(error).message);
       return undefined;
     }
   }
@@ -165,18 +175,21 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     { toolsUsed, definitions = {} }: Capability,
     how: { readonly isAsked: boolean },
   ): Promise<Changed> {
-    const { definition, hashOf, changes } = this.#options;
+    const { tools } = this.#parts;
     // They were checked when it was read.
     const used = Object.entries(toolsUsed) as [ToolId, string][];
     const looked = await Promise.all(used.map(async ([id, was]) => {
-      const known = await definition(id, how);
+      const known = await tools.definition(id, how);
       if (known === "gone") return { gone: [id] };
-      const hash = known && hashOf(known);
+      const hash = known && this.#hashOf(known);
       if (known === undefined || hash === undefined || hash === was) return {};
       const before = definitions[id];
       // Where only the hash of the one before is known, all of this one is told.
-      const isKept = before !== undefined && hashOf(before) === was;
-      const lines = changes(isKept ? before : { name: known.name, inputSchema: {} }, known);
+      const isKept = before !== undefined && this.#hashOf(before) === was;
+      const lines = definitionChanges(
+        isKept ? before : { name: known.name, inputSchema: {} },
+        known,
+      );
       return {
         hashes: { [id]: hash },
         lines: [`"${id}": was ${was}, is ${hash}`, ...lines.map((line) => `  ${line}`)],
@@ -200,16 +213,16 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
 
   /** Returns the definitions of tools, as far as they are known. */
   async definitionsOf(ids: readonly ToolId[]): Promise<Record<string, ToolDefinition>> {
-    const { definition } = this.#options;
+    const { tools } = this.#parts;
     const all = await Promise.all(
-      ids.map(async (id) => [id, await definition(id, { isAsked: true })] as const),
+      ids.map(async (id) => [id, await tools.definition(id, { isAsked: true })] as const),
     );
     return Object.fromEntries(all.flatMap(([id, known]) => isObject(known) ? [[id, known]] : []));
   }
 
   /** Returns the hashes of definitions. */
   hashesOf(definitions: Readonly<Record<string, ToolDefinition>>): Record<string, string> {
-    const all = Object.entries(definitions).map(([id, each]) => [id, this.#options.hashOf(each)]);
+    const all = Object.entries(definitions).map(([id, each]) => [id, this.#hashOf(each)]);
     return Object.fromEntries(all);
   }
 
@@ -242,9 +255,9 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
 
   /** Runs a capability. Its calls pass all gates, each for itself. */
   async run(call: CheckedCall, outside?: RegistryCapability): Promise<Outcome> {
-    const { limits, callTool, runCapability } = this.#options;
+    const { policy, opener } = this.#parts;
     const { id, run: above = "", depth: around = 0 } = call;
-    const { capabilityDepth, codeCalls: calls } = limits();
+    const { capabilityDepth, codeCalls: calls } = policy.config.limits;
     const depth = around + 1;
     // guard: capability-depth
     if (depth > capabilityDepth) {
@@ -255,7 +268,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     const left = this.#left.get(above) ?? { calls };
     const runs = new Set<string>();
     try {
-      const result = await runCapability(capability, {
+      const result = await (await opener.workflow()).capability(capability, {
         ...{ call, depth, calls, id: crypto.randomUUID(), isForeign: outside !== undefined },
         callTool: async (inner) => {
           // A capability that it calls shares what is left.
@@ -267,7 +280,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
           if (left.calls-- <= 0) {
             throw tooMuch(id, `it, and those that it calls, made ${calls} calls`, "code_calls");
           }
-          return await callTool(inner);
+          return await (await opener.callPath()).callTool(inner);
         },
       });
       return { kind: "result", result };
@@ -280,7 +293,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     try {
       return this.store.approved();
     } catch (error) {
-      this.#options.warn(asPmlError(error).message);
+      this.#parts.log.warn(asPmlError(error).message);
       return new Map();
     }
   }

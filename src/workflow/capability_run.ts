@@ -9,18 +9,13 @@ import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { CheckedCall } from "../servers/server.ts";
 import { type Capability, capabilityHash } from "../servers/capability/capability.ts";
-import { type CodeHouse, runCode } from "./code.ts";
+import { type CodeParts, runCode } from "./code.ts";
 import { textOf } from "./code_tool.ts";
-import { inRun, type RunHouse } from "./run_scope.ts";
-import type { PlanOutcome, Plans } from "./plans.ts";
-import { WaitingRuns } from "./waiting_runs.ts";
+import { inRun } from "./run_scope.ts";
+import { type PlanOutcome, Plans, type PlansParts } from "./plans.ts";
 
-/** What capabilities need of PML. */
-export interface CapabilityHouse extends CodeHouse, RunHouse {
-  readonly limits: () => { readonly codeMs: number; readonly callMaxMs: number };
-  /** Returns what runs plans, with calls and questions that go this way. */
-  readonly plans: (own: Pick<RunHouse, "callTool" | "waiting">) => Pick<Plans, "run">;
-}
+/** The collaborators of capabilities. */
+export interface CapabilityParts extends PlansParts, CodeParts {}
 
 /** A capability that is called. */
 export interface CapabilityCall {
@@ -36,16 +31,13 @@ export interface CapabilityCall {
   readonly callTool: CallTool;
 }
 
-/** Who is inside another run waits with that, and does not count again. */
-const UNCOUNTED = new WaitingRuns(() => Infinity);
-
 /** Runs a capability. */
 export async function runCapability(
   { kind, text, ...rest }: Capability,
   { call, id, depth, isForeign, calls, callTool }: CapabilityCall,
-  house: CapabilityHouse,
+  parts: CapabilityParts,
 ): Promise<ToolResult> {
-  const { actor, cancellation: { signal }, client, assertCurrent } = call;
+  const { actor, cancellation: { signal }, client } = call;
   const given = { actor, signal, client };
   const about = defined({
     tool: call.id,
@@ -54,21 +46,23 @@ export async function runCapability(
     within: call.run,
   });
   const via = isForeign ? kind : "capability";
-  const own = { callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED };
+  // A run in another run waits with that, and does not count again.
+  const waiting = call.run === undefined ? parts.waiting : undefined;
+  const own = { ...parts, callTool, waiting };
   if (kind === "plan") {
     const plan = parseExact(text);
-    const outcome = await house.plans(own)
-      .run({ ...given, plan, params: call.arguments, via, depth });
+    const plans = new Plans(own);
+    const outcome = await plans.run({ ...given, plan, params: call.arguments, via, depth });
     const { run, isDone, output } = outcome;
-    house.record("capability ended", { actor, about: { ...about, run, isDone } });
+    parts.journal.record("capability ended", { actor, about: { ...about, run, isDone } });
     return isDone ? resultOf(output) : unfinished(outcome);
   }
-  const { codeMs: ms, callMaxMs: mostMs } = house.limits();
+  const { codeMs: ms, callMaxMs: mostMs } = parts.policy.config.limits;
   const result = await inRun(
     { ...given, via, id, depth, calls, ms, mostMs, about },
-    { ...house, ...own },
+    own,
     async (run) =>
-      await runCode({ code: text, arguments: call.arguments, run, assertCurrent }, house),
+      await runCode({ code: text, arguments: call.arguments, run, within: call }, parts),
   );
   if (result.kind === "value") return resultOf(result.value);
   return failed(textOf(result.failure));

@@ -9,6 +9,8 @@ import type { CallClient } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 import type { Capabilities } from "./capabilities.ts";
 import {
   type Capability,
@@ -35,8 +37,10 @@ export interface Review {
   readonly hash: string;
   /** Everything that a yes covers, one line each. */
   readonly facts: readonly string[];
-  /** Saves exactly this. */
-  readonly accept: () => Promise<void>;
+  /** The capability that is saved, without any change. */
+  readonly capability: Capability;
+  /** The hash of the capability of this name that it replaces. */
+  readonly over: string | undefined;
 }
 
 /** How the person is asked. */
@@ -47,28 +51,36 @@ export interface Asking {
   readonly actor: string;
 }
 
-/** The options of `CapabilitySaving`. */
-export interface CapabilitySavingOptions {
+/** The names of servers and of capabilities of registries. */
+export interface TakenNames {
+  /** Returns the owner of a name, such as a server; undefined if a namespace may have it. */
+  ownerOf(namespace: string): string | undefined;
+  /** Returns a text about the tool that a capability of this name would hide, if there is one. */
+  hiddenBy(id: ToolId): string | undefined;
+}
+
+/** Asks the user before a capability is saved. */
+export interface SavingApproval {
+  /** Throws if the user refuses, or if no user can be asked. */
+  ask(review: Review, asking: Asking): Promise<void>;
+}
+
+/** The collaborators of `CapabilitySaving`. */
+export interface CapabilitySavingParts {
   readonly capabilities: Capabilities;
-  /** Returns who has a name already, such as a server; undefined if a namespace may have it. */
-  readonly takenBy: (namespace: string) => string | undefined;
-  /** Says what this name stands for now, beside what is saved; undefined if it is nothing. */
-  readonly hides: (id: ToolId) => string | undefined;
-  /** Returns what the rules say of a tool. */
-  readonly judge: (id: ToolId) => "allow" | "ask" | "deny";
-  /** Returns the name that a tool has in code and plans as an id. */
-  readonly idOf: (name: string) => ToolId | undefined;
-  /** Asks the person. Throws if the answer is no, or if nobody can be asked. */
-  readonly ask: (review: Review, asking: Asking) => Promise<void>;
+  readonly policy: Pick<Policy, "now">;
+  readonly servers: Pick<Servers, "idOf">;
+  readonly names: TakenNames;
+  readonly approval: SavingApproval;
 }
 
 /** Saves capabilities. */
 export class CapabilitySaving {
-  readonly #options: CapabilitySavingOptions;
+  readonly #parts: CapabilitySavingParts;
 
-  /** Takes the options; reads nothing. */
-  constructor(options: CapabilitySavingOptions) {
-    this.#options = options;
+  /** Takes the collaborators; reads nothing. */
+  constructor(parts: CapabilitySavingParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -89,7 +101,7 @@ export class CapabilitySaving {
   mayBe(name: string): ToolId {
     const id = capabilityId(name);
     const { server } = splitToolId(id);
-    const owner = this.#options.takenBy(server);
+    const owner = this.#parts.names.ownerOf(server);
     // guard: capability-name
     if (owner === undefined) return id;
     throw refused("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
@@ -105,13 +117,13 @@ export class CapabilitySaving {
     }
   }
 
-  /** Returns what a person is shown, and what saves it. `ran` are the tools that were called. */
+  /** Returns everything that the user sees before it is saved. `ran` are the called tools. */
   async review({ id, capability, notes }: Prepared, ran: readonly string[] = []): Promise<Review> {
-    const { capabilities, idOf, hides } = this.#options;
+    const { capabilities, servers, names: taken } = this.#parts;
     const more = [...notes];
     let { toolsUsed } = capability;
     const names = [...ran, ...namedTools(capability)];
-    const ids = [...new Set(names.flatMap((name) => idOf(name) ?? []))].sort();
+    const ids = [...new Set(names.flatMap((name) => servers.idOf(name) ?? []))].sort();
     if (toolsUsed !== undefined) {
       // A file says this of itself.
       const told = new Set(Object.keys(toolsUsed));
@@ -133,7 +145,7 @@ export class CapabilitySaving {
     }
     const hash = capabilityHash(whole);
     const over = capabilities.store.approved().get(id);
-    const hidden = hides(id);
+    const hidden = taken.hiddenBy(id);
     const { facts } = await this.told(whole);
     return {
       id,
@@ -145,15 +157,20 @@ export class CapabilitySaving {
         ...more,
         ...facts,
       ],
-      accept: async () => await capabilities.save(id, whole, over),
+      ...{ capability: whole, over },
     };
+  }
+
+  /** Saves a capability that the user saw and approved. */
+  async accept({ id, capability, over }: Review): Promise<void> {
+    await this.#parts.capabilities.save(id, capability, over);
   }
 
   /** Returns all that a person is shown of a capability, and what changed since it was saved. */
   async told(
     whole: Capability,
   ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
-    const { capabilities, judge } = this.#options;
+    const { capabilities, policy } = this.#parts;
     const { description, parameters, toolsUsed, text } = whole;
     const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
     const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
@@ -163,7 +180,7 @@ export class CapabilitySaving {
       `its hash: ${capabilityHash(whole)}`,
       ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
       `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
-      ...tools.map((tool) => `It calls ${tool}, which ${said[judge(tool)]} now`),
+      ...tools.map((tool) => `It calls ${tool}, which ${said[policy.now.judge(tool).kind]} now`),
       ...(tools.length === 0 ? ["It calls no tool"] : []),
       "Each of its calls is judged again when it runs",
       ...stale.map((line) => `Changed since it was saved: ${line}`),
@@ -181,8 +198,8 @@ export class CapabilitySaving {
     try {
       const review = await this.review(prepared, ran);
       // guard: capability-ask
-      await this.#options.ask(review, asking);
-      await review.accept();
+      await this.#parts.approval.ask(review, asking);
+      await this.accept(review);
       return {
         saved: id,
         hash: review.hash,

@@ -11,13 +11,14 @@ import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from 
 import { outputOf } from "../protocol/output.ts";
 import { ownOnly } from "../protocol/progress.ts";
 import { ToolError } from "./tool_error.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import type { CodeStart } from "../sandbox/code_module.ts";
 import { ModuleFailure, type OnRequest, type Sandbox } from "../sandbox/sandbox.ts";
+import type { CheckedCall } from "../servers/server.ts";
 import type { Run } from "./run.ts";
+import type { ToolNames } from "./tool_names.ts";
 
-/** What code needs of PML. */
-export interface CodeHouse {
+/** The collaborators of code. */
+export interface CodeParts {
   /** Gives code a child of its own. */
   readonly children: {
     use<T>(
@@ -27,8 +28,7 @@ export interface CodeHouse {
     /** Has a child started soon, or at once. */
     ahead(options?: { readonly now: true }): void;
   };
-  /** Returns the id of a tool by the name that lists have. Throws UNKNOWN_TOOL. */
-  readonly idOf: (name: string) => ToolId;
+  readonly tools: ToolNames;
 }
 
 /** Code to run. */
@@ -40,8 +40,8 @@ export interface CodeRun {
   readonly run: Run;
   /** Receives what the code writes to its console, line by line. */
   readonly onLine?: (line: string) => void;
-  /** Throws if the code may not run any more once it has a child. */
-  readonly assertCurrent?: () => void;
+  /** The call of the capability that the code is of. It may have become outdated before it runs. */
+  readonly within?: Pick<CheckedCall, "assertCurrent">;
 }
 
 /** How code ended. What PML itself refused is thrown. */
@@ -68,15 +68,15 @@ const CONSOLE_MAX = 64 * 1024;
 const NAME_MAX = 200;
 
 /** Runs code to its end. */
-export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Promise<CodeResult> {
+export async function runCode(asked: CodeRun, { children, tools }: CodeParts): Promise<CodeResult> {
   const { code, run, arguments: args = {}, onLine } = asked;
   const { signal, depth } = run.options;
-  const calls = new CodeCalls(run, { idOf, onLine });
+  const calls = new CodeCalls(run, tools, onLine);
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
     const said = await children.use({ depth, signal }, (child) => {
       // guard: late-capability
-      asked.assertCurrent?.();
+      asked.within?.assertCurrent();
       return child.call({
         ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
         onRequest: calls.answer,
@@ -94,14 +94,16 @@ export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Pr
 /** Answers what code asks for. */
 class CodeCalls {
   readonly #run: Run;
-  readonly #options: Pick<CodeHouse, "idOf"> & Pick<CodeRun, "onLine">;
+  readonly #tools: ToolNames;
+  readonly #onLine: CodeRun["onLine"] | undefined;
   #room = CONSOLE_MAX * 2;
   #done = 0;
   #tellsItself = false;
 
-  constructor(run: Run, options: Pick<CodeHouse, "idOf"> & Pick<CodeRun, "onLine">) {
+  constructor(run: Run, tools: ToolNames, onLine: CodeRun["onLine"] | undefined) {
     this.#run = run;
-    this.#options = options;
+    this.#tools = tools;
+    this.#onLine = onLine;
   }
 
   readonly answer: OnRequest = async (name, args, signal) => {
@@ -118,7 +120,7 @@ class CodeCalls {
   async #call({ tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<Json> {
     try {
       if (typeof tool !== "string" || !isObject(args)) throw noArguments(tool);
-      const id = this.#options.idOf(tool);
+      const id = this.#tools.idOf(tool);
       // The progress of a tool has another scale than the run's.
       const onProgress = ownOnly(this.#run.options.client.onProgress);
       const result = await this.#run.call({ id, arguments: args, signal, onProgress });
@@ -141,7 +143,7 @@ class CodeCalls {
       if (typeof line !== "string" || line.length > this.#room) continue;
       // guard: code-console
       this.#room -= line.length + 1;
-      this.#options.onLine?.(line);
+      this.#onLine?.(line);
     }
   }
 }

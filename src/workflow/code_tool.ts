@@ -9,10 +9,11 @@ import { asPmlError, type PmlError, shownPlace } from "../core/errors.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
+import type { ConfigOwner } from "../config/config.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
-import { type CodeFailure, type CodeHouse, type CodeResult, runCode } from "./code.ts";
-import { inRun, type RunHouse } from "./run_scope.ts";
-import type { CheckTypes, CodeToCheck } from "./type_check.ts";
+import { type CodeFailure, type CodeParts, type CodeResult, runCode } from "./code.ts";
+import { inRun, type RunParts } from "./run_scope.ts";
+import type { CodeToCheck, TypeCheck } from "./type_check.ts";
 import type { WorkflowRequest } from "./workflow.ts";
 
 /** What a check of types says of code. */
@@ -28,17 +29,18 @@ export interface TypeProblem {
   readonly hint?: string;
 }
 
-/** What `execute_code` needs of PML. */
-export interface CodeToolHouse extends CodeHouse, RunHouse {
-  readonly limits: () => {
-    readonly codeMs: number;
-    readonly callMaxMs: number;
-    readonly codeCalls: number;
-  };
+/** Opens what saves code and plans that worked. `App` implements it. */
+export interface SavingOpener {
+  /** Opens the capabilities of the user. */
+  capabilities(): Promise<{ readonly saving: CapabilitySaving }>;
+}
+
+/** The collaborators of `execute_code`. */
+export interface CodeToolParts extends CodeParts, RunParts {
+  readonly policy: ConfigOwner<"limits">;
   /** Checks the types of code before it runs. */
-  readonly checkTypes?: CheckTypes;
-  /** Returns what saves code that worked. */
-  readonly saving: () => Promise<CapabilitySaving>;
+  readonly types?: TypeCheck;
+  readonly opener: SavingOpener;
 }
 
 interface CodeArguments {
@@ -61,27 +63,27 @@ export const UNSAVED = { saved: false, error: { message: "Only what succeeds is 
 /** Runs the code of a request. */
 export async function executeCode(
   { arguments: given, ...request }: WorkflowRequest,
-  house: CodeToolHouse,
+  parts: CodeToolParts,
 ): Promise<Outcome> {
   // They were checked against the schema.
   const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
-  const { codeMs, callMaxMs: mostMs, codeCalls: calls } = house.limits();
+  const { codeMs, callMaxMs: mostMs, codeCalls: calls } = parts.policy.config.limits;
   const ms = Math.min(numberOf(timeout_ms) ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
-  const saving = saveAs === undefined ? undefined : await house.saving();
+  const saving = saveAs === undefined ? undefined : (await parts.opener.capabilities()).saving;
   // What cannot be saved does not run.
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
   // A child starts while the types are checked. Code that calls no tool waits for no check.
-  if (/\bmcp\b/.test(code)) house.children.ahead({ now: true });
+  if (/\bmcp\b/.test(code)) parts.children.ahead({ now: true });
   // The time of the code begins when it runs.
-  const types = await typesOf({ code, actor: request.actor, signal: request.signal }, house);
+  const types = await typesOf({ code, actor: request.actor, signal: request.signal }, parts);
   if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };
   const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types, tools: [] };
   const start = { ...request, id: noticed.id, via: "code", calls, ms, mostMs, about } as const;
   try {
     const onLine = (line: string) => void noticed.lines.push(line);
-    const result = await inRun(start, house, async (run) => {
-      const ran = await runCode({ code, run, onLine }, house);
+    const result = await inRun(start, parts, async (run) => {
+      const ran = await runCode({ code, run, onLine }, parts);
       noticed.tools = run.tools;
       return ran;
     });
@@ -103,9 +105,9 @@ export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   return { ...result, content: [...result.content, { type: "text", text }] };
 }
 
-async function typesOf(wanted: CodeToCheck, house: CodeToolHouse): Promise<TypesChecked> {
+async function typesOf(wanted: CodeToCheck, parts: CodeToolParts): Promise<TypesChecked> {
   try {
-    return await house.checkTypes?.(wanted) ?? { kind: "unchecked", why: "no checker" };
+    return await parts.types?.check(wanted) ?? { kind: "unchecked", why: "no checker" };
   } catch (error) {
     wanted.signal.throwIfAborted();
     return { kind: "unchecked", why: asPmlError(error).message };

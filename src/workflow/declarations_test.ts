@@ -10,11 +10,11 @@ import { LanguageServer } from "./_language_server.ts";
 import { comment, literalText, typeOf } from "./_schema_type.ts";
 import { declarationsOf } from "./declarations.ts";
 
-const GROUPS = { mark: "test", add() {}, remove() {} };
+const GROUPS = { mark: "test", add: () => Promise.resolve(), remove: () => Promise.resolve() };
 
 async function compiler() {
   const folder = await Deno.makeTempDir({ prefix: "pml-types-" });
-  const server = new LanguageServer({ folder, groups: GROUPS });
+  const server = new LanguageServer(folder, GROUPS);
   return {
     errors: async (text: string) =>
       (await server.check(`${text}\nexport {};`)).map(({ line, message }) =>

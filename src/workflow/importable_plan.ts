@@ -37,19 +37,34 @@ export function imported(
   };
 }
 
+/** The outputs of a plan that knows no other runs. */
+class OwnOutputs implements Known {
+  readonly most = MOST;
+  readonly mostTaken = MOST_TAKEN;
+  readonly params: JsonObject;
+  readonly #outputs: ReadonlyMap<string, Json>;
+
+  constructor(outputs: ReadonlyMap<string, Json>, params: JsonObject) {
+    this.params = params;
+    this.#outputs = outputs;
+  }
+
+  output(task: string): Json | undefined {
+    return this.#outputs.get(task);
+  }
+
+  kept(source: string): Json {
+    throw new TypeError(`Cannot take "${source}": it is an output of another run`);
+  }
+}
+
 /** Runs the tasks one after another, and returns their outputs; a skipped task has none. */
 async function outputsOf(
   { tasks, params }: Plan,
   tools: Tools,
 ): Promise<ReadonlyMap<string, Json>> {
   const outputs = new Map<string, Json>();
-  const known: Known = {
-    ...{ most: MOST, mostTaken: MOST_TAKEN, params },
-    output: (task) => outputs.get(task),
-    kept: (source) => {
-      throw new TypeError(`Cannot take "${source}": it is an output of another run`);
-    },
-  };
+  const known = new OwnOutputs(outputs, params);
   for (const task of tasks) {
     const isSkipped = task.needs.some((need) => !outputs.has(need)) || !runsNow(task, known);
     if (isSkipped) continue;

@@ -14,16 +14,16 @@ import { termsOf } from "../search/terms.ts";
 import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";
 import { type Step, stepsOf } from "./_steps.ts";
 
-/** What a plan is made with. */
-export interface IntentOptions {
+/** The tools that a plan is made of. */
+export interface IntentTools {
   /** Finds tools that may be called. */
-  readonly search: (query: string) => Promise<SearchAnswer>;
+  search(query: string): Promise<SearchAnswer>;
   /** Returns the JSON Schema of a tool's output, as it is defined or was observed. */
-  readonly output: (id: ToolId, tool: ToolDefinition) => JsonObject | undefined;
+  output(id: ToolId, tool: ToolDefinition): JsonObject | undefined;
   /** Returns the tools that were called next after a tool, each with its part of all such calls. */
-  readonly next: (id: ToolId) => ReadonlyMap<ToolId, number>;
-  /** Is told which tools were found for a step. */
-  readonly onFound?: (query: string, found: readonly ToolId[]) => void;
+  next(id: ToolId): ReadonlyMap<ToolId, number>;
+  /** Remembers which tools were found for a step. */
+  found?(query: string, found: readonly ToolId[]): void;
 }
 
 /** One task of a plan, in the form of `execute_workflow`. */
@@ -71,7 +71,7 @@ interface Draft {
 }
 
 /** Makes a plan. Throws if the intent is too long or if no tool fits it. */
-export async function planOf(intent: string, options: IntentOptions): Promise<IntentPlan> {
+export async function planOf(intent: string, tools: IntentTools): Promise<IntentPlan> {
   // guard: intent-size
   if (intent.length > LONGEST) {
     throw new PmlError(
@@ -83,9 +83,9 @@ export async function planOf(intent: string, options: IntentOptions): Promise<In
     );
   }
   const steps = stepsOf(intent);
-  const whole = await options.search(steps.map(({ query }) => query).join(", "));
+  const whole = await tools.search(steps.map(({ query }) => query).join(", "));
   const context = new Map(whole.hits.map(({ id, score }) => [id, score]));
-  const drafts = await Promise.all(steps.map((step) => draftOf(step, { ...options, context })));
+  const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
   const known = drafts.filter((draft) => draft !== undefined);
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
   if (known.length === 0) {
@@ -93,16 +93,15 @@ export async function planOf(intent: string, options: IntentOptions): Promise<In
       hint: "Use other words or `search`, or give a plan",
     });
   }
-  return planned(inOrder(known, options), { unmet, ...options });
+  return planned(inOrder(known, tools), tools, unmet);
 }
 
 async function draftOf(
   step: Step,
-  { search, output, context, onFound }: IntentOptions & {
-    readonly context: ReadonlyMap<ToolId, number>;
-  },
+  tools: IntentTools,
+  context: ReadonlyMap<ToolId, number>,
 ): Promise<Draft | undefined> {
-  const { hits, isLoose } = await search(step.query);
+  const { hits, isLoose } = await tools.search(step.query);
   const ranked = hits.slice(0, LOOKED_AT).map((hit, at) => {
     const fit = filled(hit.tool, step);
     const literals = fit.used / Math.max(step.literals.length, 1);
@@ -113,13 +112,13 @@ async function draftOf(
   const best = ranked.find(({ hit }) => hit.server.isOffer !== true);
   if (best === undefined) return undefined;
   const others = ranked.filter((one) => one !== best);
-  onFound?.(step.query, ranked.map(({ hit }) => hit.id));
+  tools.found?.(step.query, ranked.map(({ hit }) => hit.id));
   const rival = others.find(({ hit }) => hit.server.name !== best.hit.server.name);
   const isNamed = termsOf(best.hit.id).some((term) => termsOf(step.query).includes(term));
   return {
     ...{ hit: best.hit, filled: best.fit, others: others.map(({ hit }) => hit) },
     sure: (isLoose ? 0.5 : 1) * (isNamed ? 1 : 0.7) * clear((rival?.worth ?? 0) / best.worth),
-    output: output(best.hit.id, best.hit.tool),
+    output: tools.output(best.hit.id, best.hit.tool),
   };
 }
 
@@ -129,12 +128,12 @@ function clear(rival: number): number {
 }
 
 /** Puts each task behind those whose outputs it needs, or that it usually follows. */
-function inOrder(drafts: readonly Draft[], { next }: IntentOptions): readonly Draft[] {
+function inOrder(drafts: readonly Draft[], tools: IntentTools): readonly Draft[] {
   const precedes = (one: Draft, other: Draft) => {
     const feeds = other.filled.open.some((open) =>
       referenceFor(open, [{ id: "", output: one.output ?? {} }]) !== undefined
     );
-    return feeds || (next(one.hit.id).get(other.hit.id) ?? 0) >= USUALLY;
+    return feeds || (tools.next(one.hit.id).get(other.hit.id) ?? 0) >= USUALLY;
   };
   const ordered: Draft[] = [];
   for (const draft of drafts) {
@@ -146,7 +145,8 @@ function inOrder(drafts: readonly Draft[], { next }: IntentOptions): readonly Dr
 
 function planned(
   drafts: readonly Draft[],
-  { unmet, next }: IntentOptions & { readonly unmet: readonly string[] },
+  known: IntentTools,
+  unmet: readonly string[],
 ): IntentPlan {
   const most = Math.min(4, Math.max(2, Math.ceil(NAMED / drafts.length) - 1));
   const tasks: PlannedTask[] = [];
@@ -174,7 +174,7 @@ function planned(
   });
   const used = new Set(tasks.map(({ tool }) => tool));
   const alternatives = Object.fromEntries(drafts.map(({ hit, others }, at) => {
-    const often = [...next(hit.id)].filter(([id, part]) => part >= OFTEN && !used.has(id));
+    const often = [...known.next(hit.id)].filter(([id, part]) => part >= OFTEN && !used.has(id));
     const all = [...others.slice(0, most).map(shownId), ...often.map(([id]) => id)];
     return [`t${at + 1}`, [...new Set(all)]];
   }));

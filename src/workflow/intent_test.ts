@@ -7,7 +7,7 @@ import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
 import { stepsOf } from "./_steps.ts";
-import { type IntentOptions, planOf } from "./intent.ts";
+import { type IntentTools, planOf } from "./intent.ts";
 
 const TEXT = { type: "string" };
 
@@ -59,14 +59,14 @@ const MAIL = [
   tool("call_contact", "Phone a contact", { args: { contactId: TEXT } }),
 ];
 
-function optionsOf(
+function toolsOf(
   servers: Readonly<Record<string, readonly ToolDefinition[]>> = {
     fs: FILES,
     web: WEB,
     mail: MAIL,
   },
-  more: Partial<IntentOptions> & { readonly offered?: string } = {},
-): IntentOptions {
+  more: Partial<IntentTools> & { readonly offered?: string } = {},
+): IntentTools {
   const catalog = new Catalog();
   for (const [name, tools] of Object.entries(servers)) {
     catalog.set({ name, origin: "private", isOffer: name === more.offered }, tools);
@@ -115,20 +115,20 @@ Deno.test("stepsOf() splits at sentences and words, never within a literal", () 
 });
 
 Deno.test("planOf() fills a path, and is sure of what is named and complete", async () => {
-  const made = await planOf("Read the config.json file", optionsOf());
+  const made = await planOf("Read the config.json file", toolsOf());
   assert.deepEqual(tasksOf(made), [["fs:read_file", { path: "config.json" }]]);
   assert.deepEqual([made.open, made.unmet], [[], []]);
   assert.ok(made.confidence > 0.8, `${made.confidence}`);
 });
 
 Deno.test("planOf() takes what an intent searches for as the query", async () => {
-  const made = await planOf("search the web for AI news", optionsOf());
+  const made = await planOf("search the web for AI news", toolsOf());
   assert.deepEqual(tasksOf(made), [["web:web_search", { query: "AI news" }]]);
   assert.ok(made.confidence > 0.8, `${made.confidence}`);
 });
 
 Deno.test("planOf() repeats a task for each of several literals", async () => {
-  const made = await planOf("Read a.txt, b.txt and docs/c.txt", optionsOf());
+  const made = await planOf("Read a.txt, b.txt and docs/c.txt", toolsOf());
   assert.deepEqual(
     tasksOf(made),
     ["a.txt", "b.txt", "docs/c.txt"].map((path) => ["fs:read_file", { path }]),
@@ -141,7 +141,7 @@ Deno.test("planOf() repeats a task for each of several literals", async () => {
 });
 
 Deno.test("planOf() hands text on, one task after the other", async () => {
-  const made = await planOf("Read notes.md. Write it to copy.md.", optionsOf());
+  const made = await planOf("Read notes.md. Write it to copy.md.", toolsOf());
   assert.deepEqual(tasksOf(made), [
     ["fs:read_file", { path: "notes.md" }],
     ["fs:write_file", { path: "copy.md", content: { $ref: "t1#" } }],
@@ -154,18 +154,18 @@ Deno.test("planOf() hands on what was a text at times, and is less sure of it", 
   const said = (type: Json) => (_: ToolId, { outputSchema }: ToolDefinition) =>
     outputSchema && { type };
   const intent = "Read notes.md. Write it to copy.md.";
-  const sure = await planOf(intent, optionsOf());
-  const both = await planOf(intent, optionsOf(undefined, { output: said(["object", "string"]) }));
+  const sure = await planOf(intent, toolsOf());
+  const both = await planOf(intent, toolsOf(undefined, { output: said(["object", "string"]) }));
   assert.deepEqual(tasksOf(both), tasksOf(sure));
   assert.ok(both.confidence < sure.confidence);
-  const never = await planOf(intent, optionsOf(undefined, { output: said(["array", "object"]) }));
+  const never = await planOf(intent, toolsOf(undefined, { output: said(["array", "object"]) }));
   assert.deepEqual(never.open.map(({ argument }) => argument), ["content"]);
 });
 
 Deno.test("planOf() puts a task behind the one whose output it needs", async () => {
   const made = await planOf(
     'Phone the contact. Find the contact named "Ada Lovelace"',
-    optionsOf(),
+    toolsOf(),
   );
   assert.deepEqual(tasksOf(made), [
     ["mail:find_contact", { name: "Ada Lovelace" }],
@@ -180,7 +180,7 @@ Deno.test("planOf() puts a task behind the one that it usually follows", async (
   const next = (id: ToolId) => id === list ? parts : new Map();
   const made = await planOf(
     "Read the file a.txt, list the folder ./src",
-    optionsOf(undefined, { next }),
+    toolsOf(undefined, { next }),
   );
   assert.ok(made.alternatives.t1?.includes(mail));
   assert.deepEqual(made.plan.tasks.map(({ tool }) => tool), ["fs:list_directory", "fs:read_file"]);
@@ -189,7 +189,7 @@ Deno.test("planOf() puts a task behind the one that it usually follows", async (
 Deno.test("planOf() tells what is open, what else may be meant, and what nothing fits", async () => {
   const made = await planOf(
     'Send an email to ada@example.com with "Hello". Xylophone zebra quokka',
-    optionsOf(),
+    toolsOf(),
   );
   assert.deepEqual(tasksOf(made), [["mail:send_email", {
     to: "ada@example.com",
@@ -199,7 +199,7 @@ Deno.test("planOf() tells what is open, what else may be meant, and what nothing
   assert.ok(made.confidence < 0.8);
   assert.deepEqual(made.unmet, ["Xylophone zebra quokka"]);
   assert.ok((made.alternatives.t1?.length ?? 0) >= 1);
-  await assert.rejects(planOf("xylophone zebra", optionsOf()), { code: "BAD_ARGUMENTS" });
+  await assert.rejects(planOf("xylophone zebra", toolsOf()), { code: "BAD_ARGUMENTS" });
 });
 
 Deno.test("planOf() fills no argument with a literal of another kind or type", async () => {
@@ -211,7 +211,7 @@ Deno.test("planOf() fills no argument with a literal of another kind or type", a
       url: TEXT,
     },
   })];
-  const made = await planOf("resize the image to fit 800 px", optionsOf({ img: odd }));
+  const made = await planOf("resize the image to fit 800 px", toolsOf({ img: odd }));
   assert.deepEqual(tasksOf(made), [["img:resize", { mode: "fit", width: 800 }]]);
   assert.deepEqual(made.open.map(({ argument }) => argument), ["tags", "url"]);
 });
@@ -222,7 +222,7 @@ Deno.test("planOf() fills in numbers of a schema with their text", async () => {
   );
   const made = await planOf(
     "resize to 725653563933458431",
-    optionsOf({ img: [tool("resize", "Resize", { args })] }),
+    toolsOf({ img: [tool("resize", "Resize", { args })] }),
   );
   const [[, filled] = []] = tasksOf(made);
   assert.equal(JSON.stringify(filled), '{"id":725653563933458432,"size":725653563933458431}');
@@ -234,7 +234,7 @@ Deno.test("planOf() is not sure where a server that is no better says the same",
       args: PATH,
     }),
   ];
-  const made = await planOf("Read the config.json file", optionsOf({ fs: FILES, evil }));
+  const made = await planOf("Read the config.json file", toolsOf({ fs: FILES, evil }));
   assert.ok(made.confidence <= 0.8, `${made.confidence}`);
 });
 
@@ -245,21 +245,21 @@ Deno.test("planOf() puts no server into every plan because it says all words", a
   for (
     const intent of ["Read the file a.txt", "Search the web for tea", "Find a contact", "List ./x"]
   ) {
-    const made = await planOf(intent, optionsOf(servers));
+    const made = await planOf(intent, toolsOf(servers));
     const isFirst = made.plan.tasks.some((task) => task.tool === "stuffed:helper");
     assert.ok(!isFirst || made.confidence <= 0.8, `${intent}: ${JSON.stringify(made)}`);
   }
 });
 
 Deno.test("planOf() makes no task of a tool whose server nobody approved", async () => {
-  const options = optionsOf({ fs: FILES, web: WEB }, { offered: "web" });
+  const options = toolsOf({ fs: FILES, web: WEB }, { offered: "web" });
   const made = await planOf("Search the web for a file", options);
   assert.ok(made.plan.tasks.every(({ tool }) => tool.startsWith("fs:")));
   assert.ok(made.alternatives.t1?.includes("web:web_search" as ToolId));
 });
 
 Deno.test("planOf() is bounded in words, steps and time", async () => {
-  const options = optionsOf();
+  const options = toolsOf();
   await assert.rejects(planOf("x".repeat(32_769), options), {
     code: "INPUT_TOO_LARGE",
     message: "Cannot plan: the intent has 32769 characters",

@@ -9,16 +9,16 @@ import type { Call, Outcome } from "../protocol/call.ts";
 import { textResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { type IntentOptions, type PlannedTask, planOf } from "./intent.ts";
+import { type IntentTools, type PlannedTask, planOf } from "./intent.ts";
 
-/** The options of `answerIntent`. */
-export interface IntentsOptions {
+/** What intents use of PML. */
+export interface IntentHost {
+  /** The confidence above which a plan may run at once. */
+  readonly confidence: number;
   /** Opens what a plan is made with, for one caller. */
-  readonly open: (caller: Pick<Call, "actor" | "client">) => Promise<IntentOptions>;
-  /** Returns the confidence above which a plan may run at once. */
-  readonly confidence: () => number;
+  open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools>;
   /** Returns whether a call runs without a question. `open` names arguments that come later. */
-  readonly runs: (call: PlannedCall, open: ReadonlySet<string>) => Promise<boolean>;
+  runs(call: PlannedCall, open: ReadonlySet<string>): Promise<boolean>;
 }
 
 /** A call that a plan would make. */
@@ -32,29 +32,27 @@ export interface PlannedCall extends Pick<Call, "actor" | "client"> {
 export interface IntentRequest extends Pick<Call, "actor" | "client"> {
   readonly intent: string;
   readonly signal: AbortSignal;
-  /** Runs the plan. */
-  readonly run: (plan: JsonObject) => Promise<Outcome>;
 }
+
+/** The plan that was made of an intent: one to run at once, or the answer that shows it. */
+export type AnsweredIntent =
+  | { readonly kind: "run"; readonly plan: JsonObject; readonly confidence: number }
+  | { readonly kind: "shown"; readonly outcome: Outcome };
 
 const HINT = "Not run. Check it, fill what is open, and send it as `plan`";
 
-/** Makes a plan and runs it, or answers with the plan. */
+/** Makes a plan. Returns it to run if nothing of it is in doubt, else the answer that shows it. */
 export async function answerIntent(
   request: IntentRequest,
-  { open: opened, confidence: least, runs }: IntentsOptions,
-): Promise<Outcome> {
-  const { intent, actor, signal, client, run } = request;
-  const caller = { actor, signal, client };
-  const made = await planOf(intent, await opened(request));
+  host: IntentHost,
+): Promise<AnsweredIntent> {
+  const { intent, actor, signal, client } = request;
+  const made = await planOf(intent, await host.open(request));
   const { plan, confidence, open, alternatives, unmet } = made;
-  const isSure = open.length === 0 && confidence > least();
-  if (isSure && await mayRun(plan.tasks, (call, left) => runs({ ...call, ...caller }, left))) {
+  const isSure = open.length === 0 && confidence > host.confidence;
+  if (isSure && await mayRun(plan.tasks, { actor, signal, client }, host)) {
     // A plan is plain JSON.
-    const outcome = await run(plan as unknown as JsonObject);
-    if (outcome.kind === "ask") return outcome;
-    const { content, ...rest } = outcome.result;
-    const said = { type: "text", text: JSON.stringify({ plan, confidence }) };
-    return { ...outcome, result: { ...rest, content: [...content, said] } };
+    return { kind: "run", plan: plan as unknown as JsonObject, confidence };
   }
   const answer = {
     ...{ plan, confidence },
@@ -63,15 +61,24 @@ export async function answerIntent(
     ...(unmet.length > 0 && { unmet }),
     hint: HINT,
   };
-  return { kind: "result", result: textResult(JSON.stringify(answer)) };
+  return { kind: "shown", outcome: { kind: "result", result: textResult(JSON.stringify(answer)) } };
+}
+
+/** Adds the plan that was made of an intent to the outcome of its run. */
+export function withPlan(
+  outcome: Outcome,
+  { plan, confidence }: Pick<AnsweredIntent & { readonly kind: "run" }, "plan" | "confidence">,
+): Outcome {
+  if (outcome.kind === "ask") return outcome;
+  const { content, ...rest } = outcome.result;
+  const said = { type: "text", text: JSON.stringify({ plan, confidence }) };
+  return { ...outcome, result: { ...rest, content: [...content, said] } };
 }
 
 async function mayRun(
   tasks: readonly PlannedTask[],
-  runs: (
-    call: Pick<PlannedCall, "tool" | "arguments">,
-    open: ReadonlySet<string>,
-  ) => Promise<boolean>,
+  caller: Pick<PlannedCall, "actor" | "signal" | "client">,
+  host: IntentHost,
 ): Promise<boolean> {
   const each = await Promise.all(tasks.map(async ({ tool, arguments: args }) => {
     const entries = Object.entries(args);
@@ -80,7 +87,7 @@ async function mayRun(
       Object.hasOwn(value, "$ref");
     const later = entries.filter(([, value]) => isRef(value)).map(([name]) => name);
     const known = Object.fromEntries(entries.filter(([name]) => !later.includes(name)));
-    return await runs({ tool, arguments: known }, new Set(later));
+    return await host.runs({ tool, arguments: known, ...caller }, new Set(later));
   }));
   // guard: intent-allowed
   return each.every(Boolean);

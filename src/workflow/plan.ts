@@ -75,9 +75,10 @@ export interface Known {
   /** How large all that one call takes from outputs may be, in characters. */
   readonly mostTaken: number;
   readonly params: JsonObject;
-  readonly output: (task: string) => Json | undefined;
+  /** Returns the output of a task of this plan. */
+  output(task: string): Json | undefined;
   /** Returns an output of an earlier run. Throws if there is none. */
-  readonly kept: (source: string) => Json;
+  kept(source: string): Json;
 }
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -173,8 +174,8 @@ export function stepOf(task: Task, known: Known, at?: { item: Json; index: numbe
   };
 }
 
-function isOpen(value: Json, { output }: Known): boolean {
-  return refsIn(value).some(({ source }) => ID.test(source) && output(source) === undefined);
+function isOpen(value: Json, known: Known): boolean {
+  return refsIn(value).some(({ source }) => ID.test(source) && known.output(source) === undefined);
 }
 
 function isOfElement({ source }: Ref): boolean {
@@ -182,7 +183,7 @@ function isOfElement({ source }: Ref): boolean {
 }
 
 function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
-  const { params, output, kept, mostTaken } = known;
+  const { params, mostTaken } = known;
   let taken = 0;
   return (ref) => {
     const { source } = ref;
@@ -193,8 +194,8 @@ function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
       : source === "$index"
       ? at?.index
       : RUN_OUTPUT.test(source)
-      ? kept(source)
-      : output(source);
+      ? known.kept(source)
+      : known.output(source);
     // What is open is not taken, so it is there, or was there.
     if (whole === undefined) throw notKept(source);
     const part = partAt(whole, ref);

@@ -7,22 +7,22 @@
 import { type CallClient, changedClient, type ToolResult } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import type { ConfigOwner } from "../config/config.ts";
 import type { Limits } from "../config/limits.ts";
-import { type JudgeOptions, judgePlan } from "./_judging.ts";
+import { type JudgeParts, judgePlan, type Preflight } from "./_judging.ts";
 import { answerOf } from "./_plan_answer.ts";
 import { PlanRun } from "./_plan_run.ts";
 import { type Known, parsePlan, type Plan } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
-import { inTime, type RunHouse } from "./run_scope.ts";
+import { inTime, type RunParts } from "./run_scope.ts";
 
-/** The options of `Plans`. */
-export interface PlansOptions extends RunHouse, Pick<JudgeOptions, "idOf" | "check" | "ask"> {
+export type { Preflight };
+
+/** The collaborators of `Plans`. */
+export interface PlansParts extends RunParts, JudgeParts {
   readonly results: Results;
-  readonly limits: () => Pick<
-    Limits,
-    "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
-  >;
+  readonly policy: ConfigOwner<"limits">;
 }
 
 /** A request to run a plan. */
@@ -59,18 +59,18 @@ export interface PlanOutcome {
 
 /** Runs plans. */
 export class Plans {
-  readonly #options: PlansOptions;
+  readonly #parts: PlansParts;
 
-  /** Takes the options; runs nothing. */
-  constructor(options: PlansOptions) {
-    this.#options = options;
+  /** Takes the collaborators; runs nothing. */
+  constructor(parts: PlansParts) {
+    this.#parts = parts;
   }
 
   /** Runs a plan, or what is left of one. Throws if it is refused as a whole: then nothing ran. */
   async run(request: PlanRequest): Promise<PlanOutcome> {
-    const { results, limits } = this.#options;
+    const { results, policy } = this.#parts;
     const { actor, resume, params } = request;
-    const { planTasks: most } = limits();
+    const { planTasks: most } = policy.config.limits;
     const before = resume === undefined ? undefined : results.resume(resume, actor);
     let kept = before;
     try {
@@ -90,40 +90,62 @@ export class Plans {
     plan: Plan,
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
-    const { results, limits, idOf, callTool, record, waiting, ...options } = this.#options;
-    const { actor, via = "plan", depth = 0, client: { onProgress } } = request;
-    const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs: ms, inlineBytes } =
-      limits();
-    const known: Known = {
-      most,
-      mostTaken,
-      params: plan.params,
-      output: (task) => kept.outputs.get(task),
-      kept: (name) => results.output(name, actor),
-    };
-    const isDone = (key: string) => kept.outputs.has(key);
-    const during = <A>(ask: () => Promise<A>) => waiting.during(kept.id, ask);
-    return await inTime({ ...request, ms, during }, () => timedOut(ms), async (within) => {
+    const { results, policy, tools, callTool, journal, waiting } = this.#parts;
+    const { actor, via = "plan", depth = 0 } = request;
+    const { limits } = policy.config;
+    const { planTasks: most, concurrentCalls, callMaxMs: ms, inlineBytes } = limits;
+    const known = new RunOutputs(kept, results, { params: plan.params, limits });
+    const questions = { waiting, run: kept.id };
+    return await inTime({ ...request, ms, questions }, () => timedOut(ms), async (within) => {
       // Tasks report to the plan, and the plan to the client.
       const { signal } = within;
       const client = changedClient(within.client, { onProgress: undefined });
       const from = { client, signal, via, actor, run: kept.id, depth };
-      const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
+      const answers = await judgePlan(plan, this.#parts, { known, kept, from });
       const run = new Run({ ...from, id: kept.id, calls: most, callTool });
       const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
       const running = new PlanRun({
-        ...{ plan, run, kept, results, known, idOf, answers, atOnce, onProgress },
+        ...{ plan, run, kept, results, known, tools, answers, atOnce, client: request.client },
       });
       const about = { run: kept.id, tasks: plan.tasks.length };
       kept.hasBegun = true;
       kept.plan = plan.given;
-      record("plan began", { actor, about });
+      journal.record("plan began", { actor, about });
       await running.all();
       const counts = Map.groupBy(running.states.values(), ({ state }) => state);
       const states = Object.fromEntries([...counts].map(([state, { length }]) => [state, length]));
-      record("plan ended", { actor, about: { ...about, ...states } });
-      return answerOf(plan, { kept, running, inlineBytes });
+      journal.record("plan ended", { actor, about: { ...about, ...states } });
+      return answerOf(running, inlineBytes);
     });
+  }
+}
+
+/** The outputs that the tasks of a run take. */
+class RunOutputs implements Known {
+  readonly most: number;
+  readonly mostTaken: number;
+  readonly params: JsonObject;
+  readonly #kept: KeptRun;
+  readonly #results: Results;
+
+  constructor(
+    kept: KeptRun,
+    results: Results,
+    { params, limits }: { readonly params: JsonObject; readonly limits: Limits },
+  ) {
+    this.most = limits.planTasks;
+    this.mostTaken = limits.inputBytes;
+    this.params = params;
+    this.#kept = kept;
+    this.#results = results;
+  }
+
+  output(task: string): Json | undefined {
+    return this.#kept.outputs.get(task);
+  }
+
+  kept(source: string): Json {
+    return this.#results.output(source, this.#kept.actor);
   }
 }
 

@@ -4,6 +4,7 @@ import { setImmediate } from "node:timers";
 import type { Answer, Call, Outcome, ProgressReport } from "../protocol/call.ts";
 import { NO_CLIENT, textResult } from "../protocol/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { limitsOf } from "../config/limits.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";
 import { type PlanRequest, Plans } from "./plans.ts";
@@ -20,6 +21,7 @@ const LIMITS = {
   inputBytes: 1_000_000,
   keptBytes: 100_000,
   keptMs: 60_000,
+  waitingRuns: 2,
 };
 
 /** Plans over tools of a test. What a tool throws as a text is an error of the tool. */
@@ -28,27 +30,29 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
   const events: [string, JsonObject][] = [];
   const askedFor: JsonObject[][] = [];
   const clock = { now: 0 };
-  const all = { ...LIMITS, ...limits };
-  const results = new Results(() => all, () => clock.now);
+  const policy = { config: { limits: { ...limitsOf({}), ...LIMITS, ...limits } } };
+  const results = new Results(policy, () => clock.now);
   const toolOf = (call: Call) => tools[call.id.slice(2)];
   const state = { deny: "", ask: (): Promise<void> => Promise.resolve() };
   const plans = new Plans({
     results,
-    waiting: new WaitingRuns(() => 2),
-    limits: () => all,
-    idOf: (name) => parseToolId(name) ?? assert.fail(`no tool ${name}`),
-    check: (call, open) => {
-      if (toolOf(call) === undefined) throw new PmlError("UNKNOWN_TOOL", `no ${call.id}`);
-      if (call.id === state.deny) throw new PmlError("PERMISSION_DENIED", "denied");
-      assert.ok([...open].every((name) => call.arguments[name] === null));
-      return Promise.resolve(true);
-    },
-    ask: async (calls) => {
-      askedFor.push(calls.map(({ arguments: args }) => args));
-      await state.ask();
-      return new Map<string, Answer>(
-        calls.map(({ callId }) => [callId, { handle: callId, reply: "Yes" }]),
-      );
+    policy,
+    waiting: new WaitingRuns(policy),
+    tools: { idOf: (name) => parseToolId(name) ?? assert.fail(`no tool ${name}`) },
+    preflight: {
+      check: (call, open) => {
+        if (toolOf(call) === undefined) throw new PmlError("UNKNOWN_TOOL", `no ${call.id}`);
+        if (call.id === state.deny) throw new PmlError("PERMISSION_DENIED", "denied");
+        assert.ok([...open].every((name) => call.arguments[name] === null));
+        return Promise.resolve(true);
+      },
+      askForAll: async (calls) => {
+        askedFor.push(calls.map(({ arguments: args }) => args));
+        await state.ask();
+        return new Map<string, Answer>(
+          calls.map(({ callId }) => [callId, { handle: callId, reply: "Yes" }]),
+        );
+      },
     },
     callTool: async (call): Promise<Outcome> => {
       ran.push(`${call.id.slice(2)}(${JSON.stringify(call.arguments.x) ?? ""})`);
@@ -61,7 +65,7 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
         return { kind: "result", result: { ...textResult(error), isError: true } };
       }
     },
-    record: (event, { about }) => events.push([event, about]),
+    journal: { record: (event, { about }) => void events.push([event, about ?? {}]) },
   });
   const run = async (tasks: readonly JsonObject[], more: Partial<PlanRequest> = {}) => {
     const signal = new AbortController().signal;

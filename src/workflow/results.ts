@@ -5,14 +5,9 @@
  * @module
  */
 
+import type { ConfigOwner } from "../config/config.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
-
-/** The limits of what is kept. */
-export interface KeptLimits {
-  readonly keptBytes: number;
-  readonly keptMs: number;
-}
 
 /** What is kept of one run. */
 export interface KeptRun {
@@ -38,13 +33,13 @@ const LEAST_SIZE = 1_000;
 /** Keeps outputs for each identity, up to a size and for a time. */
 export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
-  readonly #limits: () => KeptLimits;
+  readonly #policy: ConfigOwner<"limits">;
   readonly #now: () => number;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Keeps nothing yet. */
-  constructor(limits: () => KeptLimits, now: () => number = Date.now) {
-    this.#limits = limits;
+  constructor(policy: ConfigOwner<"limits">, now: () => number = Date.now) {
+    this.#policy = policy;
     this.#now = now;
   }
 
@@ -147,7 +142,7 @@ export class Results implements Disposable {
     const run = this.#runs.get(id);
     // guard: kept-identity
     if (run?.actor === actor) return run;
-    const { keptMs } = this.#limits();
+    const { keptMs } = this.#policy.config.limits;
     throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
       hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan of the rest`,
     });
@@ -159,7 +154,7 @@ export class Results implements Disposable {
    */
   #hasRoom(size: number, actor: string): boolean {
     const own = [...this.#runs.values()].filter((run) => run.actor === actor);
-    let left = this.#limits().keptBytes - size;
+    let left = this.#policy.config.limits.keptBytes - size;
     for (const run of own) if (run.isBusy) left -= run.size;
     // guard: kept-bytes
     if (left < 0) return false;
@@ -170,7 +165,7 @@ export class Results implements Disposable {
   }
 
   #sweep(): void {
-    const { keptMs } = this.#limits();
+    const { keptMs } = this.#policy.config.limits;
     const now = this.#now();
     for (const run of this.#runs.values()) {
       if (!run.isBusy && run.at + keptMs <= now) this.#runs.delete(run.id);
@@ -184,7 +179,7 @@ export class Results implements Disposable {
       this.#timer = undefined;
       this.#sweep();
       if (this.#runs.size > 0) this.#watch();
-    }, this.#limits().keptMs);
+    }, this.#policy.config.limits.keptMs);
     Deno.unrefTimer(this.#timer);
   }
 }

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { limitsOf } from "../config/limits.ts";
 import type { Json } from "../core/json.ts";
 import { pageOf, pageRequestOf, shapeOf } from "./_page.ts";
 import { Results } from "./results.ts";
 
 function store(limits = { keptBytes: 10_000, keptMs: 1_000 }) {
   const clock = { now: 0 };
-  return { results: new Results(() => limits, () => clock.now), clock };
+  const config = { limits: { ...limitsOf({}), ...limits } };
+  return { results: new Results({ config }, () => clock.now), clock };
 }
 
 function kept(results: Results, output: Json, actor = "local"): string {

@@ -11,21 +11,25 @@ import {
   changedClient,
   wrappedQuestions,
 } from "../protocol/call.ts";
+import type { EventRecord } from "../audit/journal.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { Run, type RunOptions } from "./run.ts";
 import type { WaitingRuns } from "./waiting_runs.ts";
 
-/** What a run needs of PML. */
-export interface RunHouse {
-  readonly callTool: CallTool;
-  readonly waiting: WaitingRuns;
+/** The journal of runs. `CallPath` implements it. */
+export interface RunJournal {
   /** Writes an event to the journal. */
-  readonly record: (
-    event: string,
-    said: { readonly actor: string; readonly about: JsonObject },
-  ) => void;
+  record(event: string, of: Pick<EventRecord, "actor" | "about">): void;
+}
+
+/** The collaborators of a run. */
+export interface RunParts {
+  readonly callTool: CallTool;
+  /** Counts the runs that wait for the user; undefined for a run in another, which is counted. */
+  readonly waiting: WaitingRuns | undefined;
+  readonly journal: RunJournal;
 }
 
 /** How a run is begun. */
@@ -50,7 +54,7 @@ export interface RunStart {
 /** Does the work of a run, until it is done, given up or over its time. */
 export async function inRun<T extends { readonly kind: string }>(
   start: RunStart,
-  house: RunHouse,
+  parts: RunParts,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const {
@@ -64,17 +68,17 @@ export async function inRun<T extends { readonly kind: string }>(
     depth = 0,
     ...meanwhile
   } = start;
-  const { waiting, record } = house;
+  const { waiting, journal } = parts;
   const inWork = async (during: DuringWork, untimed: Untimed) => {
-    const callTool: CallTool = (call) => untimed(() => house.callTool(call));
+    const callTool: CallTool = (call) => untimed(() => parts.callTool(call));
     const run = new Run({ ...meanwhile, ...during, id, via, actor, calls, depth, callTool });
     const since = performance.now();
     const end = (outcome: string) => {
       const took = Math.round(performance.now() - since);
       const said = { run: id, calls: run.calls, outcome, ms: took };
-      record(`${via} ended`, { actor, about: said });
+      journal.record(`${via} ended`, { actor, about: said });
     };
-    record(`${via} began`, { actor, about: { run: id, ...about } });
+    journal.record(`${via} began`, { actor, about: { run: id, ...about } });
     try {
       const result = await work(run);
       end(result.kind);
@@ -84,14 +88,9 @@ export async function inRun<T extends { readonly kind: string }>(
       throw error;
     }
   };
-  const clocked = {
-    ...meanwhile,
-    ms: mostMs,
-    during: <A>(ask: () => Promise<A>) => waiting.during(id, ask),
-  };
+  const clocked = { ...meanwhile, ms: mostMs, questions: { waiting, run: id } };
   return await inTime(clocked, () => timedOut(start, mostMs), (ways) => {
-    const own = { ...meanwhile, ...ways, ms, during: <A>(ask: () => Promise<A>) => ask() };
-    return inTime(own, () => timedOut(start, ms), inWork);
+    return inTime({ ...meanwhile, ...ways, ms }, () => timedOut(start, ms), inWork);
   });
 }
 
@@ -107,8 +106,8 @@ type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 /** What work has a time for. */
 export interface Timed extends DuringWork {
   readonly ms: number;
-  /** Is around each question to the person. */
-  readonly during: <A>(ask: () => Promise<A>) => Promise<A>;
+  /** The run that waits for the user at each question, unless other timed work around it does. */
+  readonly questions?: { readonly waiting: WaitingRuns | undefined; readonly run: string };
 }
 
 /**
@@ -116,7 +115,7 @@ export interface Timed extends DuringWork {
  * the time.
  */
 export async function inTime<T>(
-  { signal, ms, during, client }: Timed,
+  { signal, ms, questions, client }: Timed,
   over: () => PmlError,
   work: (during: DuringWork, untimed: Untimed) => Promise<T>,
 ): Promise<T> {
@@ -124,7 +123,10 @@ export async function inTime<T>(
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new Clock(ms, () => abort.abort(over()));
   const { onAsk } = client;
-  const held = <A>(ask: () => Promise<A>) => during(() => clock.held(ask));
+  const held = <A>(ask: () => Promise<A>) => {
+    const timeless = () => clock.held(ask);
+    return questions?.waiting?.during(questions.run, timeless) ?? timeless();
+  };
   try {
     const timed = changedClient(client, {
       ...wrappedQuestions(client, held),

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { type Call, NO_CLIENT, type Outcome, type ServerRequest } from "../protocol/call.ts";
+import { limitsOf } from "../config/limits.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Run } from "./run.ts";
 import { inRun, type RunStart } from "./run_scope.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
+const ONE = { config: { limits: limitsOf({ waiting_runs: 1 }) } };
+
 Deno.test("inRun() counts runs that wait for the person, and not those that wait for a model", async () => {
-  const waiting = new WaitingRuns(() => 1);
+  const waiting = new WaitingRuns(ONE);
   const callTool = async (
     { arguments: { method }, client, cancellation }: Call,
   ): Promise<Outcome> => {
@@ -15,7 +18,7 @@ Deno.test("inRun() counts runs that wait for the person, and not those that wait
     await client.onAsk?.({ server: "s", method, params: {}, signal } as ServerRequest);
     return { kind: "result", result: { content: [] } };
   };
-  const house = { waiting, callTool, record: () => {} };
+  const parts = { waiting, callTool, journal: { record: () => {} } };
   const open = Promise.withResolvers<JsonObject>();
   const start: RunStart = {
     ...{ via: "code", actor: "local", calls: 1, ms: 60_000, mostMs: 60_000, about: {} },
@@ -23,7 +26,7 @@ Deno.test("inRun() counts runs that wait for the person, and not those that wait
     client: { onAsk: () => open.promise },
   };
   const asking = (method: ServerRequest["method"]) =>
-    inRun(start, house, async (run) => {
+    inRun(start, parts, async (run) => {
       await run.call({ id: toolId("s", "ask"), arguments: { method } });
       return { kind: "done" };
     });
@@ -40,7 +43,7 @@ Deno.test("a run counts no time in which it waits for calls, up to a limit for a
     await new Promise((resolve) => setTimeout(resolve, 60));
     return { kind: "result", result: { content: [] } };
   };
-  const house = { waiting: new WaitingRuns(() => 1), callTool, record: () => {} };
+  const parts = { waiting: new WaitingRuns(ONE), callTool, journal: { record: () => {} } };
   const { signal } = new AbortController();
   const start = {
     ...{ via: "code", actor: "local", calls: 10, about: {} } as const,
@@ -54,10 +57,10 @@ Deno.test("a run counts no time in which it waits for calls, up to a limit for a
     signal.throwIfAborted();
     return { kind: "done" };
   };
-  assert.deepEqual(await inRun({ ...start, ms: 50, mostMs: 60_000 }, house, call), {
+  assert.deepEqual(await inRun({ ...start, ms: 50, mostMs: 60_000 }, parts, call), {
     kind: "done",
   });
-  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 100 }, house, call), {
+  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 100 }, parts, call), {
     message: "Cannot finish the code: it took longer than 100 ms",
     hint: /call_max_ms/,
   });
@@ -65,7 +68,7 @@ Deno.test("a run counts no time in which it waits for calls, up to a limit for a
     await new Promise((resolve) => run.options.signal.addEventListener("abort", resolve));
     throw run.options.signal.reason;
   };
-  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 60_000 }, house, idle), {
+  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 60_000 }, parts, idle), {
     message: "Cannot finish the code: it took longer than 50 ms",
     hint: /timeout_ms/,
   });

@@ -5,9 +5,11 @@
  * @module
  */
 
+import type { ConfigOwner } from "../config/config.ts";
+import type { GroupsOpener } from "../sandbox/reaper.ts";
 import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";
-import { LanguageServer, type LanguageServerOptions } from "./_language_server.ts";
+import { LanguageServer } from "./_language_server.ts";
 import type { TypesChecked } from "./code_tool.ts";
 import type { DeclarationOptions, DeclaredServer } from "./declarations.ts";
 
@@ -19,22 +21,29 @@ export interface CodeToCheck {
   readonly signal: AbortSignal;
 }
 
-/** Checks code. The lines of problems are those of the code. */
-export type CheckTypes = (wanted: CodeToCheck) => Promise<TypesChecked>;
+/** Checks the types of code. */
+export interface TypeCheck {
+  /** Checks code. The lines of problems are those of the code. */
+  check(wanted: CodeToCheck): Promise<TypesChecked>;
+}
 
-/** The options of `TypeChecker`. */
-export interface TypeCheckerOptions extends DeclarationOptions {
+/** The tools that code may call. */
+export interface CallableTools {
+  /** Returns the names of all servers. */
+  names(): readonly string[];
+  /** Returns the tools of a server; undefined if they are not known. */
+  tools(server: string): Promise<DeclaredServer["tools"] | undefined>;
+  /** Returns whether a name that is no server's can be called all the same. */
+  isOffered(server: string): Promise<boolean>;
+}
+
+/** The collaborators and the limits of `TypeChecker`. */
+export interface TypeCheckParts extends DeclarationOptions {
   /** The folder for the compiler's settings. */
   readonly folder: string;
-  readonly groups: () => Promise<LanguageServerOptions["groups"]>;
-  /** Returns how long the process may be idle. */
-  readonly idleMs: () => number;
-  /** Returns the names of all servers. */
-  readonly names: () => readonly string[];
-  /** Returns the tools of a server; undefined if they are not known. */
-  readonly tools: (server: string) => Promise<DeclaredServer["tools"] | undefined>;
-  /** Whether a name that is no server's can be called all the same. */
-  readonly isOffered: (server: string) => Promise<boolean>;
+  readonly policy: ConfigOwner<"limits">;
+  readonly processes: GroupsOpener;
+  readonly callable: CallableTools;
   /** How long a check may take, and how long its tools may be looked up; 5,000 by default. */
   readonly checkMs?: number;
   /** How long code waits while other code is checked; 1,000 by default. */
@@ -52,28 +61,28 @@ const MOST_USED = 50;
 const MOST_BYTES = 768 << 20;
 
 /** Checks code, one piece at a time. While one is checked, others wait a short time only. */
-export class TypeChecker implements AsyncDisposable {
-  readonly #options: TypeCheckerOptions;
+export class TypeChecker implements TypeCheck, AsyncDisposable {
+  readonly #parts: TypeCheckParts;
   readonly #turns = new Turns();
   #server: LanguageServer | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the options; starts nothing. */
-  constructor(options: TypeCheckerOptions) {
-    this.#options = options;
+  /** Takes the collaborators; starts nothing. */
+  constructor(parts: TypeCheckParts) {
+    this.#parts = parts;
   }
 
   /** Checks code against the tools that it uses. It throws only if `signal` aborts. */
-  readonly check: CheckTypes = async ({ code, actor, signal }) => {
+  async check({ code, actor, signal }: CodeToCheck): Promise<TypesChecked> {
     signal.throwIfAborted();
     if (code.length > LONGEST_CODE) {
       return { kind: "unchecked", why: `it is longer than ${LONGEST_CODE} characters` };
     }
     // Code that calls nothing has no wait, and no process, for its check.
     if (!new Words(code).has("mcp")) return { kind: "checked" };
-    const { checkMs = CHECK_MS, waitMs = WAIT_MS } = this.#options;
+    const { checkMs = CHECK_MS, waitMs = WAIT_MS } = this.#parts;
     // Looked up before the turn: a server that starts slowly delays no other code.
     const callable = await this.#timely(this.#callable(code), signal);
     if (callable === undefined) {
@@ -89,7 +98,7 @@ export class TypeChecker implements AsyncDisposable {
       if (!this.#turns.pass()) this.#rest();
     });
     return await unlessAborted(work, signal);
-  };
+  }
 
   /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -100,9 +109,9 @@ export class TypeChecker implements AsyncDisposable {
   }
 
   async #checked(code: string, callable: Callable): Promise<TypesChecked> {
-    const { checkMs = CHECK_MS } = this.#options;
+    const { checkMs = CHECK_MS } = this.#parts;
     try {
-      const checked = new CheckedText(code, callable, this.#options);
+      const checked = new CheckedText(code, callable, this.#parts);
       const server = this.#server = await this.#running();
       await this.#started(server);
       using _ = after(checkMs, () => server.end(`it took over ${checkMs} ms`));
@@ -118,7 +127,7 @@ export class TypeChecker implements AsyncDisposable {
   /** Returns what came in the time of a check; undefined if nothing came. */
   async #timely<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     const late = Promise.withResolvers<undefined>();
-    using _ = after(this.#options.checkMs ?? CHECK_MS, () => late.resolve(undefined));
+    using _ = after(this.#parts.checkMs ?? CHECK_MS, () => late.resolve(undefined));
     return await unlessAborted(Promise.race([work, late.promise]), signal);
   }
 
@@ -133,25 +142,25 @@ export class TypeChecker implements AsyncDisposable {
       if (server.bytes() <= MOST_BYTES) return server;
       await server[Symbol.asyncDispose]();
     }
-    const { folder, groups } = this.#options;
-    const known = await groups();
+    const { folder, processes } = this.#parts;
+    const groups = await processes.groups();
     if (this.#isClosed) throw new Error("PML is ending");
-    return new LanguageServer({ folder, groups: known });
+    return new LanguageServer(folder, groups);
   }
 
   /** Returns what the code can call, with the tools of those servers that it names. */
   async #callable(code: string): Promise<Callable> {
-    const { names, tools, isOffered } = this.#options;
+    const { callable } = this.#parts;
     const words = new Words(code);
-    const all = names();
+    const all = callable.names();
     const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
     // A whole name, as in `mcp["server:tool"](args)`, is looked up when it runs.
     const offered = await Promise.all(
-      strange.map((name) => name.includes(":") || isOffered(name).catch(() => true)),
+      strange.map((name) => name.includes(":") || callable.isOffered(name).catch(() => true)),
     );
     const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
     const used = await Promise.all(named.map(async (name) => {
-      const known = await tools(name).catch(() => undefined);
+      const known = await callable.tools(name).catch(() => undefined);
       return known === undefined || known.length === 0 ? [] : [{ name, tools: known }];
     }));
     return { names: [...all, ...strange.filter((_, at) => offered[at])], used: used.flat() };
@@ -163,7 +172,7 @@ export class TypeChecker implements AsyncDisposable {
       const server = this.#server;
       this.#server = undefined;
       void server?.[Symbol.asyncDispose]();
-    }, this.#options.idleMs());
+    }, this.#parts.policy.config.limits.idleMs);
     // This timer does not keep PML running.
     Deno.unrefTimer(this.#idle as unknown as number);
   }

@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { limitsOf } from "../config/limits.ts";
+import type { GroupsOpener } from "../sandbox/reaper.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { CheckedText } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";
-import { type CodeToCheck, TypeChecker, type TypeCheckerOptions } from "./type_check.ts";
+import {
+  type CallableTools,
+  type CodeToCheck,
+  TypeChecker,
+  type TypeCheckParts,
+} from "./type_check.ts";
 
 const TEXT = { type: "string" };
 const READ: ToolDefinition = {
@@ -33,27 +40,37 @@ function codeOf(code: string, signal = NEVER, actor = "local"): CodeToCheck {
 
 type Checker = Awaited<ReturnType<typeof checker>>;
 
-async function checker(options: Partial<TypeCheckerOptions> = {}) {
+/** What a test changes of the scene. */
+interface CheckerChanges extends Pick<TypeCheckParts, "checkMs" | "waitMs" | "observed"> {
+  readonly callable?: Partial<CallableTools>;
+  readonly groups?: GroupsOpener["groups"];
+}
+
+async function checker({ callable, groups: opened, ...changes }: CheckerChanges = {}) {
   const folder = await Deno.makeTempDir({ prefix: "pml-types-" });
   const pids = new Set<number>();
   const groups = {
     mark: "test",
-    add: (pid: number) => void pids.add(pid),
-    remove: (pid: number) => void pids.delete(pid),
+    add: (pid: number) => Promise.resolve(void pids.add(pid)),
+    remove: (pid: number) => Promise.resolve(void pids.delete(pid)),
   };
+  const limits = { ...limitsOf({}), idleMs: 60_000 };
   const types = new TypeChecker({
     folder: join(folder, "types"),
-    groups: () => Promise.resolve(groups),
-    idleMs: () => 60_000,
-    names: () => ["fs", "my-server", "silent"],
-    tools: (name) => {
-      if (name === "silent") return Promise.reject(new Error("it does not answer"));
-      return Promise.resolve(name === "fs" ? [READ, LIST, IMPORT] : undefined);
+    processes: { groups: opened ?? (() => Promise.resolve(groups)) },
+    policy: { config: { limits } },
+    callable: {
+      names: () => ["fs", "my-server", "silent"],
+      tools: (name) => {
+        if (name === "silent") return Promise.reject(new Error("it does not answer"));
+        return Promise.resolve(name === "fs" ? [READ, LIST, IMPORT] : undefined);
+      },
+      isOffered: (name) => Promise.resolve(name === "offered"),
+      ...callable,
     },
-    isOffered: (name) => Promise.resolve(name === "offered"),
     checkMs: 60_000,
     waitMs: 60_000,
-    ...options,
+    ...changes,
   });
   const problems = async (code: string): Promise<readonly TypeProblem[]> => {
     const verdict = await types.check(codeOf(code));
@@ -61,7 +78,7 @@ async function checker(options: Partial<TypeCheckerOptions> = {}) {
     return verdict.kind === "problems" ? verdict.problems : [];
   };
   return {
-    ...{ types, folder, pids, problems },
+    ...{ types, folder, pids, problems, limits },
     async [Symbol.asyncDispose]() {
       await types[Symbol.asyncDispose]();
       await Deno.remove(folder, { recursive: true });
@@ -205,9 +222,10 @@ Deno.test("The language server reads no file and reaches no host that code names
   });
   const { port } = server.addr as Deno.NetAddr;
   const types = join(scene.folder, "types");
-  await using language = new LanguageServer({
-    folder: types,
-    groups: { mark: "test", add() {}, remove() {} },
+  await using language = new LanguageServer(types, {
+    mark: "test",
+    add: () => Promise.resolve(),
+    remove: () => Promise.resolve(),
   });
   const places = [
     file,
@@ -294,14 +312,14 @@ Deno.test("each client has one place among those that wait for the checker (GX11
 Deno.test("a server whose tools come late holds up no check of other code (GX11)", async () => {
   const never = new Promise<undefined>(() => {});
   await using scene = await checker({
-    tools: (name) => name === "silent" ? never : Promise.resolve([READ]),
+    callable: { tools: (name) => name === "silent" ? never : Promise.resolve([READ]) },
   });
   const late = new AbortController();
   const stuck = scene.types.check(codeOf("mcp.silent.x()", late.signal));
   assert.deepEqual(await scene.problems("return mcp.fs"), []);
   late.abort(new Error("gone"));
   await assert.rejects(stuck, /gone/);
-  await using quick = await checker({ checkMs: 10, tools: () => never });
+  await using quick = await checker({ checkMs: 10, callable: { tools: () => never } });
   assert.deepEqual(await quick.types.check(codeOf("mcp.silent.x()")), {
     kind: "unchecked",
     why: "its tools were not known after 10 ms",
@@ -309,14 +327,13 @@ Deno.test("a server whose tools come late holds up no check of other code (GX11)
 });
 
 Deno.test("A process that dies is replaced, and one that is idle is ended", async () => {
-  let idleMs = 60_000;
-  await using scene = await checker({ idleMs: () => idleMs });
+  await using scene = await checker();
   assert.deepEqual(await scene.problems("return mcp"), []);
   const [first = 0] = scene.pids;
   Deno.kill(first, "SIGKILL");
   await until(() => scene.pids.size === 0);
   assert.equal((await scene.problems("mcp.fs.nothing()")).length, 1);
-  idleMs = 1;
+  scene.limits.idleMs = 1;
   assert.deepEqual(await scene.problems("return mcp"), []);
   await until(() => scene.pids.size === 0);
   assert.deepEqual(await scene.problems("return mcp"), []);

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { ConfigOwner } from "../config/config.ts";
 import type { Outcome, ToolResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { dropOldest, memoized } from "../core/memo.ts";
@@ -13,20 +14,12 @@ import type { ResolvedCall } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { drop } from "../io/kept.ts";
+import type { WarningLog } from "../io/private_files.ts";
+import { definitionHash } from "../policy/integrity.ts";
 import { termsOf } from "../search/terms.ts";
 import { fittedUses, keepUses, readUses } from "./_memory_file.ts";
 import { mergedShapes, shapeOf } from "./_result_shape.ts";
 import { type Counts, mergedUse, stepOf, sum, timeAt, type ToolUse } from "./_tool_use.ts";
-
-/** The options of `UseMemory`. */
-export interface UseMemoryOptions {
-  /** The file that it is kept in. */
-  readonly path: string;
-  /** Whether anything may be remembered. It is asked each time. */
-  readonly isOn: () => boolean;
-  readonly hashOf: (definition: ToolDefinition) => string;
-  readonly warn: (message: string) => void;
-}
 
 /** A call that reached its server. */
 export interface UsedTool {
@@ -89,8 +82,11 @@ export interface ShownUse {
 
 /** Remembers the use of tools. */
 export class UseMemory implements Disposable {
-  readonly #options: UseMemoryOptions;
-  readonly #hash: (definition: ToolDefinition) => string;
+  /** The file that it is kept in. */
+  readonly path: string;
+  readonly #policy: ConfigOwner<"memory">;
+  readonly #log: WarningLog;
+  readonly #hash = memoized(definitionHash);
   readonly #sessions = new Map<string, Session>();
   /** What the file held when it was read last. */
   #kept: ReadonlyMap<ToolId, ToolUse> | undefined;
@@ -100,21 +96,17 @@ export class UseMemory implements Disposable {
   #all: ReadonlyMap<ToolId, ToolUse> | undefined;
   #flushed = performance.now();
 
-  /** Takes the options. The file is read when it is needed. */
-  constructor(options: UseMemoryOptions) {
-    this.#options = options;
-    this.#hash = memoized(options.hashOf);
-  }
-
-  /** The file that it is kept in. */
-  get path(): string {
-    return this.#options.path;
+  /** Takes the file, which is read when it is needed, and the owner of the switch `memory`. */
+  constructor(path: string, policy: ConfigOwner<"memory">, log: WarningLog) {
+    this.path = path;
+    this.#policy = policy;
+    this.#log = log;
   }
 
   /** Remembers a call of a tool that reached its server. */
   note({ call, definition, since, ended, outcome }: UsedTool): void {
     if (definition === undefined || call.method !== undefined || call.via === "server") return;
-    if (!this.#options.isOn()) return;
+    if (!this.#policy.config.memory) return;
     const hash = this.#hash(definition);
     const use = this.#freshUse(call.id, hash);
     const isError = outcome?.kind !== "result" || outcome.result.isError === true;
@@ -139,7 +131,7 @@ export class UseMemory implements Disposable {
     actor: string,
     { query, found }: { readonly query: string; readonly found: readonly ToolId[] },
   ): void {
-    if (!this.#options.isOn()) return;
+    if (!this.#policy.config.memory) return;
     const { searches } = this.#session(actor);
     searches.push({ at: performance.now(), words: wordsOf(query), found: new Set(found) });
     if (searches.length > MOST_SEARCHES) searches.shift();
@@ -186,7 +178,7 @@ export class UseMemory implements Disposable {
 
   /** Returns the use of all tools; none if nothing may be remembered. */
   tools(): ReadonlyMap<ToolId, ToolUse> {
-    if (!this.#options.isOn()) return new Map();
+    if (!this.#policy.config.memory) return new Map();
     this.#kept ??= this.#read();
     return this.#all ??= this.#merged(this.#kept);
   }
@@ -207,13 +199,13 @@ export class UseMemory implements Disposable {
   /** Writes what is new. Other processes write the same file, so it is read again before. */
   flush(): void {
     this.#flushed = performance.now();
-    if (this.#fresh.size === 0 || !this.#options.isOn()) return;
+    if (this.#fresh.size === 0 || !this.#policy.config.memory) return;
     this.#kept = this.#all = fittedUses(this.#merged(this.#read()));
     this.#fresh.clear();
     try {
-      keepUses(this.#options.path, this.#kept);
+      keepUses(this.path, this.#kept);
     } catch (error) {
-      this.#options.warn(`Cannot write what is remembered of tools: ${error}`);
+      this.#log.warn(`Cannot write what is remembered of tools: ${error}`);
     }
   }
 
@@ -221,7 +213,7 @@ export class UseMemory implements Disposable {
   clear(): void {
     this.#fresh.clear();
     this.#kept = this.#all = undefined;
-    drop(this.#options.path);
+    drop(this.path);
   }
 
   /** Writes what is new. */
@@ -282,11 +274,10 @@ export class UseMemory implements Disposable {
   }
 
   #read(): ReadonlyMap<ToolId, ToolUse> {
-    const { path, warn } = this.#options;
     try {
-      return readUses(path);
+      return readUses(this.path);
     } catch (error) {
-      warn(`Cannot read what is remembered of tools, so it begins anew: ${error}`);
+      this.#log.warn(`Cannot read what is remembered of tools, so it begins anew: ${error}`);
       return new Map();
     }
   }

@@ -3,6 +3,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import type { ConfigOwner } from "../config/config.ts";
+import type { WarningLog } from "../io/private_files.ts";
+import { definitionHash } from "../policy/integrity.ts";
 import type { Outcome } from "../protocol/call.ts";
 import type { Json } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -10,7 +13,6 @@ import type { ToolId } from "../core/tool_id.ts";
 import { shapeOf } from "./_result_shape.ts";
 import { UseMemory } from "./use_memory.ts";
 
-const HASHES = new Map<ToolDefinition, string>();
 const definitions = new Map<string, ToolDefinition>();
 
 function definitionOf(id: string, version = "1"): ToolDefinition {
@@ -19,14 +21,13 @@ function definitionOf(id: string, version = "1"): ToolDefinition {
   if (definition === undefined) {
     definition = { name: key, inputSchema: {} };
     definitions.set(key, definition);
-    HASHES.set(definition, `sha256-${String(definitions.size).padStart(64, "0")}`);
   }
   return definition;
 }
 
-class Scene implements AsyncDisposable {
+class Scene implements ConfigOwner<"memory">, WarningLog, AsyncDisposable {
   readonly warnings: string[] = [];
-  isOn = true;
+  readonly config = { memory: true };
 
   private constructor(readonly folder: string) {}
 
@@ -39,12 +40,11 @@ class Scene implements AsyncDisposable {
   }
 
   open(): UseMemory {
-    return new UseMemory({
-      path: this.path,
-      isOn: () => this.isOn,
-      hashOf: (definition) => HASHES.get(definition) ?? "",
-      warn: (message) => this.warnings.push(message),
-    });
+    return new UseMemory(this.path, this, this);
+  }
+
+  warn(message: string): void {
+    this.warnings.push(message);
   }
 
   async text(): Promise<string> {
@@ -79,7 +79,7 @@ function use(memory: UseMemory, id: string, options: Use = {}): void {
 }
 
 function hashOf(id: string, version?: string): string {
-  return HASHES.get(definitionOf(id, version)) ?? "";
+  return definitionHash(definitionOf(id, version));
 }
 
 Deno.test("UseMemory remembers calls, failures, results and what followed, in a private file", async () => {
@@ -150,7 +150,7 @@ Deno.test("UseMemory forgets when it is told to, also what another process kept"
 
 Deno.test("UseMemory remembers nothing while it is off", async () => {
   await using scene = await Scene.make();
-  scene.isOn = false;
+  scene.config.memory = false;
   const memory = scene.open();
   use(memory, "a:one");
   memory.searched("local", { query: "one", found: ["a:one" as ToolId] });

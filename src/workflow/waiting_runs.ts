@@ -4,22 +4,23 @@
  * @module
  */
 
+import type { ConfigOwner } from "../config/config.ts";
 import { PmlError } from "../core/errors.ts";
 
 /** The runs that wait for an answer of the person. */
 export class WaitingRuns {
-  readonly #most: () => number;
+  readonly #policy: ConfigOwner<"limits">;
   readonly #questions = new Map<string, number>();
 
-  /** Takes how many runs may wait. */
-  constructor(most: () => number) {
-    this.#most = most;
+  /** Takes the limits. */
+  constructor(policy: ConfigOwner<"limits">) {
+    this.#policy = policy;
   }
 
   /** Waits for an answer. A run waits once, however many questions it has open. */
   async during<T>(run: string, ask: () => Promise<T>): Promise<T> {
     const open = this.#questions.get(run) ?? 0;
-    const most = this.#most();
+    const { waitingRuns: most } = this.#policy.config.limits;
     // guard: waiting-runs
     if (open === 0 && this.#questions.size >= most) {
       const message = `Cannot ask the person: ${most} runs wait for an answer already`;

@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Limits } from "../config/limits.ts";
 import {
   type CallClient,
   NO_CLIENT,
@@ -18,25 +17,22 @@ import { parseExact } from "../core/exact_json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "../servers/capability/capability.ts";
+import type { CapabilityRuns } from "./capabilities.ts";
 import { type CapabilityCall, runCapability } from "./capability_run.ts";
 import { runCode } from "./code.ts";
-import { type CodeToolHouse, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
-import { answerIntent, type IntentsOptions } from "./intents.ts";
+import { type CodeToolParts, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
+import { answerIntent, type IntentHost, withPlan } from "./intents.ts";
 import { parsePlan } from "./plan.ts";
-import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
+import { type PlanRequest, Plans, type PlansParts } from "./plans.ts";
 import { Results } from "./results.ts";
 import { Run } from "./run.ts";
-import type { RunHouse } from "./run_scope.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
-/** The options of `Workflow`. */
-export interface WorkflowOptions
-  extends
-    Omit<PlansOptions, "results" | "waiting" | "limits">,
-    Omit<CodeToolHouse, "waiting" | "limits"> {
-  readonly limits: () => Limits;
-  /** What plans are made of intents with. */
-  readonly intents: IntentsOptions;
+/** The collaborators of `Workflow`. */
+export interface WorkflowParts
+  extends Omit<PlansParts, "results" | "waiting">, Omit<CodeToolParts, "waiting"> {
+  /** Makes plans of intents. */
+  readonly intents: IntentHost;
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
@@ -49,46 +45,47 @@ export interface WorkflowRequest {
 }
 
 /** Runs plans and code. */
-export class Workflow {
+export class Workflow implements CapabilityRuns {
   /** The outputs that stay outside of answers. */
   readonly results: Results;
   /** Runs plans. */
   readonly plans: Plans;
-  readonly #options: WorkflowOptions & Pick<RunHouse, "waiting">;
+  readonly #parts: WorkflowParts & PlansParts;
 
-  /** Takes the options; starts nothing. */
-  constructor(options: WorkflowOptions) {
-    const waiting = new WaitingRuns(() => options.limits().waitingRuns);
-    this.#options = { ...options, waiting };
-    this.results = new Results(options.limits);
-    this.plans = new Plans({ ...this.#options, results: this.results });
+  /** Takes the collaborators; starts nothing. */
+  constructor(parts: WorkflowParts) {
+    const { policy } = parts;
+    this.results = new Results(policy);
+    this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };
+    this.plans = new Plans(this.#parts);
   }
 
   /** Runs code: the meta-tool `execute_code`. */
   async code(request: WorkflowRequest): Promise<Outcome> {
-    return await executeCode(request, this.#options);
+    return await executeCode(request, this.#parts);
   }
 
   /** Expects code soon. */
   ahead(): void {
-    this.#options.children.ahead();
+    this.#parts.children.ahead();
   }
 
   /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
   async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
-      parsePlan(parseExact(text), { most: this.#options.limits().planTasks, params: {} });
+      const { planTasks: most } = this.#parts.policy.config.limits;
+      parsePlan(parseExact(text), { most, params: {} });
       return;
     }
     const { signal } = new AbortController();
-    const { callTool } = this.#options;
+    const { callTool } = this.#parts;
     const run = new Run({
       ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
       client: NO_CLIENT,
     });
     // A function that nobody calls is compiled, and does not run.
     const code = `async () => {\n${text}\n};\nreturn null;`;
-    const result = await runCode({ code, run }, this.#options);
+    const result = await runCode({ code, run }, this.#parts);
     if (result.kind === "value") return;
     const { name, message, line, column } = result.failure;
     const at = line && ` (${shownPlace("code", { line: line - 1, column })})`;
@@ -99,10 +96,7 @@ export class Workflow {
 
   /** Runs what was saved as a capability. */
   async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
-    return await runCapability(capability, called, {
-      ...this.#options,
-      plans: (own) => new Plans({ ...this.#options, ...own, results: this.results }),
-    });
+    return await runCapability(capability, called, this.#parts);
   }
 
   /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
@@ -113,8 +107,9 @@ export class Workflow {
     }
     if (typeof intent === "string") {
       if (plan !== undefined || resume !== undefined) throw both();
-      const run = (made: JsonObject) => this.#run({ ...request, plan: made });
-      return await answerIntent({ ...request, intent, run }, this.#options.intents);
+      const made = await answerIntent({ ...request, intent }, this.#parts.intents);
+      if (made.kind === "shown") return made.outcome;
+      return withPlan(await this.#run({ ...request, plan: made.plan }), made);
     }
     // The schema was checked.
     const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
@@ -127,7 +122,9 @@ export class Workflow {
       & PlanRequest
       & Pick<WorkflowRequest, "arguments">,
   ): Promise<Outcome> {
-    const saving = saveAs === undefined ? undefined : await this.#options.saving();
+    const saving = saveAs === undefined
+      ? undefined
+      : (await this.#parts.opener.capabilities()).saving;
     const prepare = (given: JsonObject) =>
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
     // What cannot be saved does not run.
