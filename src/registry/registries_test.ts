@@ -64,9 +64,10 @@ Deno.test("Registries keeps the texts of numbers in an entry, whose hash has the
   const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   const key = publicKey.export({ format: "pem", type: "spki" }).toString();
   await using registry = new ScriptedRegistry();
-  const signing = { registry: registry.url, privateKey: pem, issued: "2027-01-31T12:00:00Z" };
+  const signing = { registry: registry.url, privateKey: pem };
   const [exact, rounded] = [parseExact(tool), JSON.parse(tool)]
-    .map((tool) => signManifest(denoEntry("hello", ONE, { tools: [tool] }), signing));
+    .map((tool) => denoEntry("hello", ONE, { tools: [tool] }))
+    .map((entry) => signManifest(entry, signing, "2027-01-31T12:00:00Z"));
   assert.deepEqual(exact?.signature, rounded?.signature);
   registry.answer = entries({ hello: { json: exact ?? {} } });
   const registriesNow = () => new Scene(home, [registry], { publicKey: key }).registries;
@@ -361,7 +362,7 @@ Deno.test("Registries takes from a registry with a key only what is signed, and 
     const entry = denoEntry("hello", ONE, { version });
     const key = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
     return entries({
-      hello: { json: signManifest(entry, { registry: registry.url, privateKey: key, issued }) },
+      hello: { json: signManifest(entry, { registry: registry.url, privateKey: key }, issued) },
     });
   };
   await new Scene(home, [registry]).registries.find("hello", never);

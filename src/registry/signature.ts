@@ -13,18 +13,16 @@ import { type JsonObject, quoted, textOf } from "../core/json.ts";
 import { badEntry } from "./_entry_words.ts";
 import { canonicalHash, canonicalText } from "../policy/integrity.ts";
 
-/** The options of `signManifest`. */
-export interface SignOptions {
+/** The private key of a registry. */
+export interface SigningKey {
   /** The URL of the registry, as its clients configure it. */
   readonly registry: string;
   /** The Ed25519 key as PEM (PKCS 8). */
   readonly privateKey: string;
-  /** The time of the signature: `2026-01-31T12:00:00Z`. */
-  readonly issued: string;
 }
 
-/** The options of `verifyManifest`. */
-export interface VerifyOptions {
+/** The public key of a registry, as the user configured it. */
+export interface PinnedKey {
   readonly registry: string;
   /** The Ed25519 key as PEM, or as base64 of its 32 bytes or of its SPKI form. */
   readonly publicKey: string;
@@ -36,10 +34,11 @@ const SPKI_LENGTH = 44;
 const ISSUED = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
 const SIGNATURE = /^[A-Za-z0-9+/]{86}==$/;
 
-/** Returns an entry with `issued` and `signature`. */
+/** Returns an entry with `issued`, such as `2026-01-31T12:00:00Z`, and `signature`. */
 export function signManifest(
   json: JsonObject,
-  { registry, privateKey, issued }: SignOptions,
+  { registry, privateKey }: SigningKey,
+  issued: string,
 ): JsonObject {
   const { signature: _, ...rest } = json;
   const entry = { ...rest, issued };
@@ -52,7 +51,7 @@ export function signManifest(
  * Checks the signature of an entry and returns its time in milliseconds. Throws
  * REGISTRY_BAD_RESPONSE if it is not validly signed.
  */
-export function verifyManifest(json: JsonObject, { registry, publicKey }: VerifyOptions): number {
+export function verifyManifest(json: JsonObject, { registry, publicKey }: PinnedKey): number {
   const { signature, ...entry } = json;
   const key = publicKeyOf(publicKey, registry);
   const [said, issued] = [textOf(signature), textOf(entry.issued)];

@@ -21,7 +21,7 @@ const ENTRY: JsonObject = {
 };
 
 function signed(entry = ENTRY, registry = REGISTRY, key = OWN): JsonObject {
-  return signManifest(entry, { registry, privateKey: pem(key), issued: ISSUED });
+  return signManifest(entry, { registry, privateKey: pem(key) }, ISSUED);
 }
 
 function refuses(json: JsonObject, says: RegExp, publicKey = PUBLIC): void {
@@ -44,11 +44,11 @@ Deno.test("verifyManifest() knows what the registry signed, in whatever form its
     }
   }
   // A new signature replaces the old one.
-  const again = signManifest(json, {
-    registry: REGISTRY,
-    privateKey: pem(OWN),
-    issued: "2026-02-01T00:00:00.5Z",
-  });
+  const again = signManifest(
+    json,
+    { registry: REGISTRY, privateKey: pem(OWN) },
+    "2026-02-01T00:00:00.5Z",
+  );
   assert.equal(verifyManifest(again, { registry: REGISTRY, publicKey: PUBLIC }), 1769904000500);
 });
 
@@ -74,7 +74,7 @@ Deno.test("verifyManifest() refuses an entry in which anything is another", () =
   refuses(signed(ENTRY, "https://other.example/mcp"), /not by that key/);
   refuses(signed(ENTRY, REGISTRY, pair()), /not by that key/);
   refuses(
-    signManifest(ENTRY, { registry: REGISTRY, privateKey: pem(OWN), issued: "today" }),
+    signManifest(ENTRY, { registry: REGISTRY, privateKey: pem(OWN) }, "today"),
     /key/,
   );
 });

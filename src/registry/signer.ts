@@ -44,7 +44,7 @@ class KeySigner implements Signer {
 
   sign(manifest: JsonObject, { registry, issued }: { registry: string; issued: Date }): JsonObject {
     const privateKey = this.#privateKey;
-    return signManifest(manifest, { registry, privateKey, issued: issued.toISOString() });
+    return signManifest(manifest, { registry, privateKey }, issued.toISOString());
   }
 }
 
