@@ -111,7 +111,7 @@ export function declarations(
   servers: readonly DeclaredServer[],
   observed: Observed,
 ): readonly string[] {
-  return servers.length === 0 ? [] : [declarationsOf(servers, { observed })];
+  return servers.length === 0 ? [] : [declarationsOf(servers, observed)];
 }
 
 /** Returns the types of one tool. */

@@ -38,7 +38,7 @@ export async function declared(
   }
   if (servers.size === 0) return wrong.join("\n");
   const all = [...servers].map(([name, tools]) => ({ name, tools }));
-  return [HEAD, "declare const mcp: {", declarationsOf(all, { observed }), "};", ...wrong].join(
+  return [HEAD, "declare const mcp: {", declarationsOf(all, observed), "};", ...wrong].join(
     "\n",
   );
 }

@@ -12,12 +12,7 @@ import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";
 import { keyText } from "./_schema_type.ts";
-import {
-  anyTool,
-  type DeclarationOptions,
-  type DeclaredServer,
-  toolTypes,
-} from "./declarations.ts";
+import { anyTool, type DeclaredServer, toolTypes } from "./declarations.ts";
 
 /** What code can call. */
 export interface Callable {
@@ -95,9 +90,9 @@ export class CheckedText {
   readonly #lines: string[] = [...GLOBALS];
 
   /** Writes the text. */
-  constructor(code: string, callable: Callable, options: DeclarationOptions = {}) {
+  constructor(code: string, callable: Callable) {
     this.#callable = callable;
-    this.#declare(new Words(code), options);
+    this.#declare(new Words(code));
     const body = code
       .replace(MODULE_WORDS, (word) => `_${word.slice(1)}`)
       .replace(WRITTEN_LETTER, "_u");
@@ -121,7 +116,7 @@ export class CheckedText {
     }).take(MOST_PROBLEMS).toArray();
   }
 
-  #declare(words: Words, options: DeclarationOptions): void {
+  #declare(words: Words): void {
     const { names, used } = this.#callable;
     let left = LONGEST_TYPES;
     used.forEach(({ name: server, tools }, at) => {
@@ -130,7 +125,7 @@ export class CheckedText {
       const named = tools.filter((tool) => words.has(tool.name));
       for (const tool of named.slice(0, MOST_TOOLS)) {
         const isTyped = left > 0;
-        const line = isTyped ? this.#tool({ server, tool }, options) : anyTool(tool.name);
+        const line = isTyped ? this.#tool({ server, tool }) : anyTool(tool.name);
         if (isTyped) left -= this.#types.at(-1)?.length ?? 0;
         this.#lines.push(line);
       }
@@ -146,9 +141,9 @@ export class CheckedText {
   }
 
   /** Returns a tool and its types on one line. */
-  #tool(declared: DeclaredTool, options: DeclarationOptions): string {
+  #tool(declared: DeclaredTool): string {
     const { server, tool } = declared;
-    const { args, output, isOptional } = toolTypes(server, tool, { ...options, isOpen: true });
+    const { args, output, isOptional } = toolTypes(server, tool, { isOpen: true });
     const number = this.#numbered.push(declared) - 1;
     this.#types.push(`type $Args${number} = ${args}; type $Output${number} = ${output};`);
     this.#tools.set(this.#lines.length, declared);

@@ -19,12 +19,6 @@ export interface DeclaredServer {
 /** Returns the schema of outputs that were seen of a tool; undefined if none were seen. */
 export type Observed = (server: string, tool: ToolDefinition) => JsonObject | undefined;
 
-/** How declarations are written. */
-export interface DeclarationOptions {
-  /** What is known about the outputs of tools that declare none. */
-  readonly observed?: Observed | undefined;
-}
-
 /** The types of a tool. */
 export interface ToolTypes {
   readonly args: string;
@@ -43,7 +37,7 @@ const LONGEST_DOC = 1_000;
 export function toolTypes(
   server: string,
   tool: ToolDefinition,
-  { observed, ...options }: DeclarationOptions & TypeOptions,
+  { observed, ...options }: TypeOptions & { readonly observed?: Observed | undefined },
 ): ToolTypes {
   const args = typeOf(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
   const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
@@ -71,12 +65,12 @@ export function anyTool(name: string): string {
 /** Returns the declarations of servers: `server: { tool(args: …): Promise<…> }`. */
 export function declarationsOf(
   servers: readonly DeclaredServer[],
-  options: DeclarationOptions = {},
+  observed?: Observed,
 ): string {
   let left = LONGEST;
   const blocks = servers.map(({ name, tools }) => {
     const lines = tools.map((tool) => {
-      const line = toolLine(name, tool, options);
+      const line = toolLine(name, tool, observed);
       left -= line.length;
       return left > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
     });
@@ -85,8 +79,8 @@ export function declarationsOf(
   return blocks.join("\n");
 }
 
-function toolLine(server: string, tool: ToolDefinition, options: DeclarationOptions): string {
-  const types = toolTypes(server, tool, { ...options, docs: true });
+function toolLine(server: string, tool: ToolDefinition, observed?: Observed): string {
+  const types = toolTypes(server, tool, { observed, docs: true });
   const { args, output, isOptional, isCut } = types;
   const doc = comment(tool.description, LONGEST_DOC).trim();
   const call = `${keyText(tool.name)}(args${isOptional ? "?" : ""}: ${args}): Promise<${output}>;`;

@@ -147,7 +147,7 @@ Deno.test("declarationsOf() uses the observed shape of a tool without an output 
       outputSchema: { type: "object", properties: { b: { type: "number" } } },
     }),
   ];
-  const text = declarationsOf([{ name: "s", tools }], { observed: () => shape });
+  const text = declarationsOf([{ name: "s", tools }], () => shape);
   assert.match(text, /t\(args\?: .*Promise<\{ a\?: string; \[key: string\]: any \}>/);
   assert.match(text, /u\(args\?: .*Promise<\{ b\?: number \}>/);
   assert.match(declarationsOf([{ name: "s", tools }]), /t\(args\?: .*Promise<any>/);

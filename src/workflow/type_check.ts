@@ -11,7 +11,7 @@ import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
 import type { TypesChecked } from "./code_tool.ts";
-import type { DeclarationOptions, DeclaredServer } from "./declarations.ts";
+import type { DeclaredServer } from "./declarations.ts";
 
 /** Code to check, and the client that it came from. */
 export interface CodeToCheck {
@@ -38,7 +38,7 @@ export interface CallableTools {
 }
 
 /** The collaborators and the limits of `TypeChecker`. */
-export interface TypeCheckParts extends DeclarationOptions {
+export interface TypeCheckParts {
   /** The folder for the compiler's settings. */
   readonly folder: string;
   readonly policy: ConfigOwner<"limits">;
@@ -111,7 +111,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
   async #checked(code: string, callable: Callable): Promise<TypesChecked> {
     const { checkMs = CHECK_MS } = this.#parts;
     try {
-      const checked = new CheckedText(code, callable, this.#parts);
+      const checked = new CheckedText(code, callable);
       const server = this.#server = await this.#running();
       await this.#started(server);
       using _ = after(checkMs, () => server.end(`it took over ${checkMs} ms`));

@@ -41,7 +41,7 @@ function codeOf(code: string, signal = NEVER, actor = "local"): CodeToCheck {
 type Checker = Awaited<ReturnType<typeof checker>>;
 
 /** What a test changes of the scene. */
-interface CheckerChanges extends Pick<TypeCheckParts, "checkMs" | "waitMs" | "observed"> {
+interface CheckerChanges extends Pick<TypeCheckParts, "checkMs" | "waitMs"> {
   readonly callable?: Partial<CallableTools>;
   readonly groups?: GroupsOpener["groups"];
 }
