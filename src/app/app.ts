@@ -44,10 +44,9 @@ import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory, type DirectoryHost } from "../servers/directory.ts";
-import type { Finder } from "../gateway/finder.ts";
-import type { Capabilities } from "../workflow/capabilities.ts";
+import type { Finder, FinderHost } from "../gateway/finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
-import type { RunOpener } from "../workflow/capabilities.ts";
+import type { Capabilities, RunOpener } from "../workflow/capabilities.ts";
 import type { SavingOpener } from "../workflow/code_tool.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
@@ -136,7 +135,8 @@ async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
 }
 
 /** A running PML, as transports and commands use it. */
-export class App implements RunOpener, SavingOpener, GroupsOpener, DirectoryHost, AsyncDisposable {
+export class App
+  implements RunOpener, SavingOpener, GroupsOpener, FinderHost, DirectoryHost, AsyncDisposable {
   /** Writes to stderr. */
   readonly log: Log;
   /** The configuration, and the trusted part of it. */
@@ -240,9 +240,19 @@ export class App implements RunOpener, SavingOpener, GroupsOpener, DirectoryHost
     return this.#path;
   }
 
+  /** Opens the runner of servers, with the network. */
+  async machine(): Promise<Machine> {
+    return (await this.callPath()).machine;
+  }
+
   /** Returns the process groups of this PML. */
   async groups(): Promise<Machine["groups"]> {
-    return (await this.callPath()).machine.groups;
+    return (await this.machine()).groups;
+  }
+
+  /** Notifies clients that lists of tools by the intent may differ. */
+  toolsRanked(): void {
+    this.openGateway?.clients.listChanged("tools");
   }
 
   /** Returns the memory of the use of tools. It is loaded after the first call. */
@@ -330,7 +340,7 @@ export class App implements RunOpener, SavingOpener, GroupsOpener, DirectoryHost
   /** What finds tools; loaded when it is first needed. */
   finder(): Promise<Finder> {
     if (this.closing.aborted) return Promise.reject(ending("begin"));
-    return this.#finder ??= import("./app_search.ts").then(({ finderOf }) => finderOf(this));
+    return this.#finder ??= import("../gateway/finder.ts").then(({ Finder }) => new Finder(this));
   }
 
   /** Sets the log level of clients, also for servers that start later. */

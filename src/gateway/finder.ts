@@ -20,59 +20,57 @@ import {
   type SearchSources,
 } from "../search/search.ts";
 import type { Servers } from "../servers/lists/servers.ts";
+import { proxyVariables } from "../policy/network.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Machine } from "../servers/machine.ts";
 import type { Meaning, MeaningOwner } from "../search/meaning.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 
-/** What finding needs from outside. */
-export interface FinderOptions extends Pick<MeaningOwner, "environment" | "log"> {
-  /** Whether the process stays. Then a search may have the library of a model installed. */
-  readonly stays?: boolean;
-  /** Returns the variables that make an installer use the user's proxy. */
-  readonly proxyVariables: () => Readonly<Record<string, string>>;
+/** The PML whose tools are searched. `App` implements it. */
+export interface FinderHost {
   readonly catalog: Catalog;
   readonly servers: Pick<Servers, "has">;
   readonly policy: Pick<Policy, "now">;
-  /** The servers of registries. */
-  readonly registries: () => Promise<RegistryServers>;
+  readonly log: Log;
+  /** The parts that know the proxy of the user, and whether the process stays. */
+  readonly parts: Parameters<typeof proxyVariables>[0] & { readonly stays?: boolean };
+  /** Opens the servers of registries. */
+  registries(): Promise<RegistryServers>;
   /** Returns the tools of the cloud, if it can be used. */
-  readonly cloudTools: () => Catalog | undefined;
-  /** Told when lists by the intent may be others, because all tools are understood now. */
-  readonly onRanked: () => void;
-  /** What is remembered of the use of tools. */
-  readonly memory: () => Promise<UseMemory>;
-  /** What runs servers; it has the way out to the network. */
-  readonly machine: () => Promise<Pick<Machine, "groups" | "fetch">>;
+  cloudTools(): Catalog | undefined;
+  /** Opens the memory of the use of tools. */
+  memory(): Promise<UseMemory>;
+  /** Opens the process groups and the network. */
+  machine(): Promise<Pick<Machine, "groups" | "fetch">>;
+  /** Is called when lists by the intent may differ, because all tools have vectors now. */
+  toolsRanked(): void;
 }
 
 /** Finds tools. */
 export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
-  readonly #options: FinderOptions;
+  /** The variables of the process. */
+  readonly environment: Environment;
+  readonly #host: FinderHost;
   readonly #search: Search;
   #registries: RegistryServers | undefined;
   #meaning: Meaning | undefined;
 
   /** Reads nothing before the first search. */
-  constructor(options: FinderOptions) {
-    this.#options = options;
-    this.#search = new Search(options.catalog, this);
+  constructor(host: FinderHost) {
+    this.#host = host;
+    this.environment = host.policy.now.loaded.environment;
+    this.#search = new Search(host.catalog, this);
   }
 
   /** The log of this PML. */
   get log(): Log {
-    return this.#options.log;
-  }
-
-  /** The variables of the process. */
-  get environment(): Environment {
-    return this.#options.environment;
+    return this.#host.log;
   }
 
   /** Whether the process stays. */
   get stays(): boolean {
-    return this.#options.stays === true;
+    return this.#host.parts.stays === true;
   }
 
   /** The limits of the configuration. */
@@ -82,13 +80,13 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
 
   /** Returns the tools that registries and the cloud offer. */
   catalogs(): readonly Catalog[] {
-    const { cloudTools } = this.#options;
-    return [this.#registries?.offers.catalog, cloudTools()].filter((one) => one !== undefined);
+    return [this.#registries?.offers.catalog, this.#host.cloudTools()]
+      .filter((one) => one !== undefined);
   }
 
   /** Returns whether a server of this name exists. */
   isTaken(server: string): boolean {
-    return this.#options.servers.has(server);
+    return this.#host.servers.has(server);
   }
 
   /** Returns the model that is configured, once it was opened. */
@@ -98,19 +96,19 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
 
   /** Returns the process groups of this PML. */
   async groups(): Promise<Machine["groups"]> {
-    return (await this.#options.machine()).groups;
+    return (await this.#host.machine()).groups;
   }
 
   /** Returns the variables that make an installer use the user's proxy. */
   proxyVariables(): Readonly<Record<string, string>> {
-    return this.#options.proxyVariables();
+    return proxyVariables(this.#host.parts);
   }
 
   /** Reports that lists by the intent may differ, because all tools have vectors now. */
   allIndexed(): void {
     const { gateway: { exposure }, intent } = this.#config();
     const isByIntent = exposure === "semantic" || exposure === "hybrid";
-    if (isByIntent && intent !== undefined) this.#options.onRanked();
+    if (isByIntent && intent !== undefined) this.#host.toolsRanked();
   }
 
   /** Finds the tools that fit. */
@@ -123,7 +121,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     if (actor === undefined || options.memory !== undefined || !this.#config().memory) {
       return await this.#search.search(query, options);
     }
-    const memory = await this.#options.memory();
+    const memory = await this.#host.memory();
     const answer = await this.#search.search(query, { ...options, memory });
     memory.searched(actor, {
       query: [query].flat().join(" "),
@@ -135,7 +133,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
     // A server that is there waits for no registry.
-    if (this.#options.servers.has(server)) return [];
+    if (this.#host.servers.has(server)) return [];
     await this.#offers();
     return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
   }
@@ -174,12 +172,12 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   /** Opens the way to a hub of models. */
   async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
     const { ModelHub } = await import("../search/embedding/model_hub.ts");
-    return new ModelHub({ ...options, fetch: (await this.#options.machine()).fetch });
+    return new ModelHub({ ...options, fetch: (await this.#host.machine()).fetch });
   }
 
   /** Gives the tools that are understood: what registries offer goes by words alone. */
   entries(): readonly CatalogEntry[] {
-    return this.#options.catalog.list();
+    return this.#host.catalog.list();
   }
 
   /** Ends what was started. */
@@ -201,16 +199,16 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
 
   /** Has a look at what registries offer. */
   async #offers(): Promise<void> {
-    const { registries, log } = this.#options;
+    const host = this.#host;
     if (this.#config().registries.length === 0) return;
     const look = async () => {
-      this.#registries = await registries();
+      this.#registries = await host.registries();
       await this.#registries.offers.look();
     };
-    await look().catch((error) => log.warn(`Cannot search what registries offer: ${error}`));
+    await look().catch((error) => host.log.warn(`Cannot search what registries offer: ${error}`));
   }
 
   #config(): Config {
-    return this.#options.policy.now.config;
+    return this.#host.policy.now.config;
   }
 }
