@@ -5,7 +5,6 @@
  */
 
 import { dirname, resolve } from "node:path";
-import type { Config } from "../config/current_config.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { findImports } from "../servers/module/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";

@@ -61,44 +61,6 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
-/** The owner of the configuration, which changes while PML runs. `Policy` implements it. */
-export interface ConfigOwner<Key extends keyof Config = keyof Config> {
-  /** The present configuration, or these parts of it. */
-  readonly config: Pick<Config, Key>;
-}
-
-/** The current configuration, as all other modules see it. It is frozen. */
-export interface Config extends PersonSettings {
-  /** The PML home, an absolute path. */
-  readonly home: string;
-  /** The folder that tools may touch, a real path. */
-  readonly workspace: string;
-  /** The rules that hold. */
-  readonly rules: Rules;
-  /** The servers of the person's configuration, and of the workspace file if it is trusted. */
-  readonly servers: readonly ServerDefinition[];
-  /** The registries, in the order in which they are asked. */
-  readonly registries: readonly RegistryEntry[];
-  /** The cloud, if the person named another one. */
-  readonly cloud: { readonly url?: string } | undefined;
-  /** The grants of the person, by server. */
-  readonly grants: Grants;
-  /** The tools that clients see. */
-  readonly gateway: GatewayOptions;
-  /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
-  readonly narrowing: Narrowing | undefined;
-  /** The person's description of their work. Lists of tools can be chosen by it. */
-  readonly intent: string | undefined;
-  /** Whether the workspace file is trusted; false if there is none. */
-  readonly trusted: boolean;
-  /** The parts of an untrusted file that are ignored, with the names of servers. */
-  readonly ignored: readonly string[];
-  /** The problem of the configuration, if there is one. Then every call is denied. */
-  readonly problem: PmlError | undefined;
-  /** Warnings for the person. */
-  readonly warnings: readonly string[];
-}
-
 /** Reads everything. Does not throw for a bad file: the problem is part of the result. */
 export async function loadConfig(
   environment: Environment,

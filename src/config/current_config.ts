@@ -103,3 +103,9 @@ export interface Rate {
   /** The rate as it is written: `60/minute`. */
   readonly text: string;
 }
+
+/** The owner of the configuration, which changes while PML runs. `Policy` implements it. */
+export interface ConfigOwner<Key extends keyof Config = keyof Config> {
+  /** The present configuration, or these parts of it. */
+  readonly config: Pick<Config, Key>;
+}

@@ -7,7 +7,6 @@
 
 import type { Config } from "../config/current_config.ts";
 import type { Log } from "../audit/log.ts";
-import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
 import type { Check } from "../core/check.ts";

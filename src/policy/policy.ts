@@ -10,13 +10,8 @@ import type { Redactor } from "../audit/redact.ts";
 import type { Unapproved } from "./server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
-import {
-  type Config,
-  type ConfigOwner,
-  loadConfig,
-  type LoadedConfig,
-  reloadConfig,
-} from "../config/config.ts";
+import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
+import type { Config, ConfigOwner } from "../config/current_config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Keys } from "../config/keys.ts";
 import type { ServerDefinition } from "../servers/kind.ts";

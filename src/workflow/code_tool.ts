@@ -9,7 +9,7 @@ import { asPmlError, type PmlError, shownPlace } from "../core/errors.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeParts, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunParts } from "./run_scope.ts";

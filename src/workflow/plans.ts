@@ -7,7 +7,7 @@
 import { type CallClient, changedClient, type ToolResult } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import type { Limits } from "../config/limits.ts";
 import { type JudgeParts, judgePlan, type Preflight } from "./_judging.ts";
 import { answerOf } from "./_plan_answer.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 

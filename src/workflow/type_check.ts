@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import type { GroupsOpener } from "../sandbox/reaper.ts";
 import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import type { Outcome, ToolResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { dropOldest, memoized } from "../core/memo.ts";

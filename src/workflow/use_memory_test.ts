@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import type { Outcome } from "../protocol/call.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ConfigOwner } from "../config/config.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import { PmlError } from "../core/errors.ts";
 
 /** The runs that wait for an answer of the person. */
