@@ -46,14 +46,15 @@ async function waysOf(name: string, folder: string): Promise<Readonly<Record<str
   const own = name === "filesystem" ? [workspace] : [];
   const wanted = packageCommand({ name, command: "npx", args: ["-y", spec, ...own] });
   if (wanted === undefined) throw new Error(`${spec} is no package`);
-  const installs = new Installs({
+  const host = {
     home,
-    environment: () => Deno.env.toObject(),
-    closing: new AbortController().signal,
     groups: undefined,
-    onLog: () => {},
-  });
-  const there = await installs.fileOf(wanted, { find: (program) => program, tell: () => {} });
+    installerEnvironment: () => Deno.env.toObject(),
+    logInstall() {},
+  };
+  const installs = new Installs(host, new AbortController().signal);
+  const finder = { find: (program: string) => program };
+  const there = await installs.fileOf(wanted, { finder, tell: () => {} });
   const protection = { writeProtected: [".git"], readProtected: [".env*"] };
   const open = { grants: undefined, isHeld: true, certificates: [] };
   const where = { name, folder: there.folder, home, workspace, protection, ...open };

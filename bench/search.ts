@@ -116,7 +116,7 @@ async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promis
   const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
   const meaning = new Meaning(folder, {
     ...{ environment, limits: limitsOf({}), stays: false },
-    log: new Log({ redactor: new Redactor(), level: "warn" }),
+    log: new Log(new Redactor(), "warn"),
     groups: () => Promise.resolve({ mark: "bench", add: async () => {}, remove: async () => {} }),
     proxyVariables: () => ({}),
     allIndexed: () => {},

@@ -32,8 +32,8 @@ function makeScene(): Promise<Workspace> {
 }
 
 function journalIn(home: string): Journal {
-  const onFailure = assert.fail;
-  return Journal.open(home, { redactor: new Redactor(), onFailure, fileBytes: 900, filesKept: 1 });
+  const options = { redactor: new Redactor(), fileBytes: 900, filesKept: 1 };
+  return Journal.open(home, options, { failed: assert.fail });
 }
 
 async function filesIn(ws: Workspace): Promise<readonly string[]> {

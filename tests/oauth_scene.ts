@@ -6,8 +6,10 @@
 
 import { join } from "node:path";
 import { REFRESH_CODE } from "../src/oauth/refresh_child.ts";
+import type { Fetch } from "../src/core/fetch.ts";
 import { GuardedFetch } from "../src/transport/http/client/guarded_fetch.ts";
-import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
+import { refreshBeside, type RefreshRequest } from "../src/oauth/refreshing.ts";
+import { type OAuthServer, type SignIn, type SignInHost, SignIns } from "../src/oauth/sign_ins.ts";
 import { browse } from "./kit/browser.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -52,7 +54,9 @@ export function serverOf(name: string, url: string, oauth?: OAuthServer["oauth"]
 }
 
 /** The sign-ins of a PML home, without a process. */
-export class Person implements Disposable {
+export class Person implements SignInHost, Disposable {
+  readonly folder: string;
+  readonly document: string | undefined;
   readonly signIns: SignIns;
   readonly secrets: string[] = [];
   /** The user's own list of hosts that an issuer may use. */
@@ -61,19 +65,28 @@ export class Person implements Disposable {
 
   /** Takes the PML home, and the address of a client id metadata document. */
   constructor(home: string, document?: string) {
-    this.signIns = new SignIns({
-      folder: join(home, "sign_ins"),
-      fetch: this.#network.fetch,
-      clean: (error) => error,
-      document: () => document,
-      issuerHosts: () => this.issuerHosts,
-      register: (secrets) => void this.secrets.push(...secrets),
-      closing: new AbortController().signal,
-      warn: (message) => {
-        throw new Error(message);
-      },
-      refresh: () => Promise.resolve({ code: REFRESH_CODE, env: Deno.env.toObject() }),
-    });
+    this.folder = join(home, "sign_ins");
+    this.document = document;
+    this.signIns = new SignIns(this);
+  }
+
+  readonly log = {
+    warn: (message: string) => {
+      throw new Error(message);
+    },
+  };
+
+  get fetch(): Fetch {
+    return this.#network.fetch;
+  }
+
+  register(secrets: readonly string[]): void {
+    this.secrets.push(...secrets);
+  }
+
+  async refresh(request: RefreshRequest): Promise<void> {
+    const closing = new AbortController().signal;
+    await refreshBeside(request, { code: REFRESH_CODE, env: Deno.env.toObject(), closing });
   }
 
   /** Begins a sign-in. */

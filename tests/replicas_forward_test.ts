@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type Head, send } from "../src/transport/replicas/_link.ts";
+import { type Head, OtherProcess } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { tokenHash } from "../src/transport/http/token.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
@@ -257,8 +257,9 @@ Deno.test("What another process passes on goes by the token that was sent to it"
   };
   const passedOn = async (identity: string) => {
     const { signal } = new AbortController();
-    const to = { to: basename(file), address, sealer, signal };
-    const [head] = await Array.fromAsync(send({ identity, method: "POST", headers, body }, to));
+    const other = new OtherProcess(basename(file), address, sealer);
+    const request = { identity, method: "POST", headers, body };
+    const [head] = await Array.fromAsync(other.send(request, signal));
     return (head as Head).status;
   };
   assert.equal(await passedOn(tokenHash(CI)), 200);

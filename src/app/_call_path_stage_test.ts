@@ -135,7 +135,7 @@ export class CallPathStage implements AsyncDisposable {
         register: () => {},
         warn,
       }),
-      log: new Log({ redactor, level: "error" }),
+      log: new Log(redactor, "error"),
       redactor,
     });
     this.servers.lists.replace(this.directory.all());

@@ -74,7 +74,7 @@ function withLayers(environment: Environment): Environment {
   const confines = async (wanted: OsLayer, workspace: string) => {
     const { availableLayer } = await import("../sandbox/confined_program.ts");
     const path = environment.get("PATH");
-    return (await availableLayer({ wanted, path, workspace })).kind !== "none";
+    return (await availableLayer(wanted, path, workspace)).kind !== "none";
   };
   return { confines, ...environment };
 }
@@ -85,7 +85,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const environment = withLayers(options.environment ?? readEnvironment());
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
-  const log = new Log({ redactor, level: environment.logLevel, write: options.write });
+  const log = new Log(redactor, environment.logLevel, options.write);
   const files = new ModuleFiles();
   const isNewHome = Deno.build.os === "windows" && stampAt(environment.home) === undefined;
   const policy = await Policy.open(environment, options, {
@@ -129,9 +129,9 @@ export async function openApp(options: AppOptions): Promise<App> {
 /** Makes a new home on Windows, with an access list where it does not inherit one. */
 async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
   if (config.problem !== undefined) return; // the home may be refused
-  const { accessListOptions, restrict } = await import("../policy/access_list.ts");
+  const { AccessLists } = await import("../policy/access_list.ts");
   privateFolder(config.home);
-  await restrict(config.home, accessListOptions(loaded.environment));
+  await AccessLists.of(loaded.environment).restrict(config.home);
 }
 
 /** A running PML, as transports and commands use it. */

@@ -24,7 +24,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     capabilities: () => app.capabilities(),
     builtins: async () => (await import("../servers/module/builtins.ts")).builtins(),
     onUse: rememberedBy(app),
-    spare: () => app.spare,
+    spares: app,
     events: {
       told: toldTo(app),
       capabilities: (able) => ableOf(app, able),

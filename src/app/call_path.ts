@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { EventRecord } from "../audit/journal.ts";
-import { Journal } from "../audit/journal.ts";
+import { type EventRecord, Journal, type JournalFailures } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
-import { Records } from "../audit/records.ts";
+import type { Redactor } from "../audit/redact.ts";
+import { type JournalOpener, Records } from "../audit/records.ts";
 import { Capacity } from "../calls/capacity.ts";
 import { CHECKS } from "../calls/checks.ts";
 import type { TrustOptions } from "../calls/checks/trust.ts";
@@ -33,6 +33,7 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
+import type { Policy } from "../policy/policy.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import type { AskGateOptions } from "../calls/gate.ts";
 import { approvalRequired } from "../calls/left.ts";
@@ -95,7 +96,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   constructor(options: CallPathOptions) {
     const { policy, log, schemas } = options;
     this.#options = options;
-    this.#records = openRecords(options);
+    this.#records = new Records(new HomeJournal(options), log, options.metrics);
     this.#deadlines = deadlinesOf(options);
     const ttl = policy.now.config.limits.approvalMs;
     this.approvals = new Approvals(policy.now.loaded.environment.home, log, { ttl });
@@ -287,17 +288,21 @@ const BY_CLIENTS: Check = {
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
 
-/** Returns what writes records. The first record opens the journal. */
-function openRecords({ policy, redactor, log, metrics }: CallPathOptions): Records {
-  return new Records({
-    open: (onFailure) => {
-      const { home, limits } = policy.now.config;
-      const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
-      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
-    },
-    log,
-    onNote: (record) => metrics.recorded(record),
-  });
+/** Opens the journal in the PML home, with the limits at that moment. */
+class HomeJournal implements JournalOpener {
+  readonly #policy: Policy;
+  readonly #redactor: Redactor;
+
+  constructor({ policy, redactor }: Pick<CallPathOptions, "policy" | "redactor">) {
+    this.#policy = policy;
+    this.#redactor = redactor;
+  }
+
+  open(failures: JournalFailures): Journal {
+    const { home, limits } = this.#policy.now.config;
+    const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
+    return Journal.open(home, { redactor: this.#redactor, fileBytes, filesKept }, failures);
+  }
 }
 
 /** Returns the deadlines of calls, by the limits of each moment and of each server. */

@@ -75,11 +75,15 @@ export interface EventRecord {
 /** One record of the journal. */
 export type JournalRecord = StartRecord | EndRecord | EventRecord;
 
+/** Takes the failures of a journal. */
+export interface JournalFailures {
+  /** Takes the error of a failed write, once for each write. */
+  failed(error: PmlError): void;
+}
+
 /** The options of a journal. */
 export interface JournalOptions {
   readonly redactor: Redactor;
-  /** Is called with the error of a failed write, once for each write. */
-  readonly onFailure: (error: PmlError) => void;
   /** The size in bytes after which the next file begins. */
   readonly fileBytes: number;
   /** How many files of one process are kept. */
@@ -104,6 +108,7 @@ type Done = (error?: PmlError) => void;
 export class Journal implements Disposable {
   readonly #folder: string;
   readonly #options: JournalOptions;
+  readonly #failures: JournalFailures;
   readonly #run: string;
   #file: JournalFile | undefined;
   #files = 0;
@@ -127,9 +132,10 @@ export class Journal implements Disposable {
   #late: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  private constructor(folder: string, options: JournalOptions) {
+  private constructor(folder: string, options: JournalOptions, failures: JournalFailures) {
     this.#folder = folder;
     this.#options = options;
+    this.#failures = failures;
     // The random part makes the names of two journals in one process different, and prevents others
     // from creating the file first.
     const started = new Date().toISOString().replaceAll(":", "-");
@@ -141,8 +147,8 @@ export class Journal implements Disposable {
    * Opens the journal of this process in `HOME/journal`. Throws AUDIT_UNAVAILABLE if it cannot be
    * written.
    */
-  static open(home: string, options: JournalOptions): Journal {
-    const journal = new Journal(join(home, "journal"), options);
+  static open(home: string, options: JournalOptions, failures: JournalFailures): Journal {
+    const journal = new Journal(join(home, "journal"), options, failures);
     try {
       journal.#begin();
     } catch (error) {
@@ -160,7 +166,7 @@ export class Journal implements Disposable {
 
   /**
    * Writes a record with all others that come before the next microtask. Calls `done` when the
-   * kernel has it, or with AUDIT_UNAVAILABLE. `onFailure` hears of a failure, too.
+   * kernel has it, or with AUDIT_UNAVAILABLE. `failures` get a failure, too.
    */
   append(record: JournalRecord, done?: Done): void {
     if (!this.#isAwaited) queueMicrotask(() => this.#flush());
@@ -292,7 +298,7 @@ export class Journal implements Disposable {
         "that only read run",
       cause,
     });
-    this.#options.onFailure(error);
+    this.#failures.failed(error);
     return error;
   }
 }

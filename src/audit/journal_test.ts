@@ -9,10 +9,11 @@ import { verifyJournal } from "./verify.ts";
 
 const OPTIONS: JournalOptions = {
   redactor: new Redactor(),
-  onFailure: () => {},
   fileBytes: 16_000_000,
   filesKept: 8,
 };
+
+const IGNORED = { failed() {} };
 
 interface Opened extends Disposable {
   readonly home: string;
@@ -26,8 +27,8 @@ interface Opened extends Disposable {
 function open(options: Partial<JournalOptions> = {}): Opened {
   const home = Deno.makeTempDirSync();
   const failures: PmlError[] = [];
-  const onFailure = (error: PmlError) => failures.push(error);
-  const journal = Journal.open(home, { ...OPTIONS, onFailure, ...options });
+  const owner = { failed: (error: PmlError) => failures.push(error) };
+  const journal = Journal.open(home, { ...OPTIONS, ...options }, owner);
   return {
     home,
     journal,
@@ -106,7 +107,7 @@ Deno.test({
 Deno.test("open() narrows a folder that others could read", () => {
   const home = Deno.makeTempDirSync();
   Deno.mkdirSync(join(home, "journal"), { mode: 0o755 });
-  Journal.open(home, OPTIONS)[Symbol.dispose]();
+  Journal.open(home, OPTIONS, IGNORED)[Symbol.dispose]();
   assert.equal((Deno.statSync(join(home, "journal")).mode ?? 0) & 0o777, 0o700);
   Deno.removeSync(home, { recursive: true });
 });
@@ -116,10 +117,10 @@ Deno.test("open() refuses a folder that is a link or a file", () => {
   const elsewhere = Deno.makeTempDirSync();
   const folder = join(home, "journal");
   Deno.symlinkSync(elsewhere, folder);
-  assert.throws(() => Journal.open(home, OPTIONS), unavailable);
+  assert.throws(() => Journal.open(home, OPTIONS, IGNORED), unavailable);
   Deno.removeSync(folder);
   Deno.writeTextFileSync(folder, "");
-  assert.throws(() => Journal.open(home, OPTIONS), unavailable);
+  assert.throws(() => Journal.open(home, OPTIONS, IGNORED), unavailable);
   assert.deepEqual([...Deno.readDirSync(elsewhere)], []);
   Deno.removeSync(home, { recursive: true });
   Deno.removeSync(elsewhere);
@@ -163,7 +164,7 @@ Deno.test({
     const code = `import { Journal } from ${JSON.stringify(import.meta.resolve("./journal.ts"))};
       import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
       const journal = Journal.open(${JSON.stringify(home)}, {
-        redactor: new Redactor(), onFailure() {}, fileBytes: 1e7, filesKept: 8 });
+        redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 }, { failed() {} });
       const codes = [];
       for (let i = 0; i < 300; i++) {
         const about = { text: "x".repeat(450) };
@@ -222,7 +223,7 @@ Deno.test("Journal keeps only so many files also after some could not be begun",
 
 Deno.test("Two journals of one home keep to their own files", async () => {
   const home = Deno.makeTempDirSync();
-  const journals = [1, 2, 3].map(() => Journal.open(home, OPTIONS));
+  const journals = [1, 2, 3].map(() => Journal.open(home, OPTIONS, IGNORED));
   for (let i = 0; i < 20; i++) {
     await Promise.all(journals.map((journal) => journal.write(start(`c${i}`))));
   }

@@ -18,26 +18,21 @@ export type Level = typeof LEVELS[number];
 /** Named values that follow the text of a line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** The options of a log. */
-export interface LogOptions {
-  readonly redactor: Redactor;
-  /** The lowest level that is written; by default `info`. */
-  readonly level?: Level;
-  /** Receives each line; by default it is written to stderr. */
-  readonly write?: ((line: string) => void) | undefined;
-}
-
 /** Writes lines for a person to stderr. Stdout belongs to the protocol. */
 export class Log implements WarningLog {
   readonly #redactor: Redactor;
   readonly #least: number;
   readonly #write: (line: string) => void;
 
-  /** Opens a log. */
-  constructor(options: LogOptions) {
-    this.#redactor = options.redactor;
-    this.#least = LEVELS.indexOf(options.level ?? "info");
-    this.#write = options.write ?? toStderr;
+  /** Opens a log. `level` is the lowest one that is written, and `write` receives each line. */
+  constructor(
+    redactor: Redactor,
+    level: Level = "info",
+    write: (line: string) => void = toStderr,
+  ) {
+    this.#redactor = redactor;
+    this.#least = LEVELS.indexOf(level);
+    this.#write = write;
   }
 
   /** Writes a detail that only helps to find a fault. */

@@ -6,7 +6,7 @@ import { Redactor } from "./redact.ts";
 function logTo(lines: string[], level?: "debug" | "warn"): Log {
   const redactor = new Redactor();
   redactor.register("hunter2hunter2");
-  return new Log({ redactor, write: (line) => lines.push(line), ...(level && { level }) });
+  return new Log(redactor, level, (line) => lines.push(line));
 }
 
 Deno.test("Log writes time, level, text and fields", () => {
@@ -53,7 +53,7 @@ Deno.test("Log makes one bounded line of whatever it is told, without secrets", 
 Deno.test("Log writes to stderr and never to stdout", async () => {
   const code = `import { Log } from ${JSON.stringify(import.meta.resolve("./log.ts"))};
     import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
-    const log = new Log({ redactor: new Redactor(), level: "debug" });
+    const log = new Log(new Redactor(), "debug");
     log.debug("one"); log.info("two"); log.warn("three"); log.error("four");`;
   const child = new Deno.Command(Deno.execPath(), { args: ["eval", "--no-config", code] });
   const { stdout, stderr } = await child.output();

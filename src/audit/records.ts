@@ -7,28 +7,34 @@
 
 import { setImmediate } from "node:timers";
 import { asPmlError, type PmlError } from "../core/errors.ts";
-import type { EndRecord, Journal, JournalRecord } from "./journal.ts";
+import type { EndRecord, Journal, JournalFailures, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
 
-/** The options of `Records`. */
-export interface RecordsOptions {
-  /** Opens the journal. Throws AUDIT_UNAVAILABLE if it cannot, of which `onFailure` hears, too. */
-  readonly open: (onFailure: (error: PmlError) => void) => Journal;
-  readonly log: Pick<Log, "error" | "info">;
-  /** Is called with each record that nobody waits for. */
-  readonly onNote: (record: JournalRecord) => void;
+/** Opens the journal. */
+export interface JournalOpener {
+  /** Opens it. Throws AUDIT_UNAVAILABLE if it cannot, which `failures` gets, too. */
+  open(failures: JournalFailures): Journal;
 }
 
 /** The journal, opened when it is first needed. */
-export class Records implements Disposable {
-  readonly #options: RecordsOptions;
+export class Records implements JournalFailures, Disposable {
+  readonly #opener: JournalOpener;
+  readonly #log: Pick<Log, "error" | "info">;
+  readonly #metrics: Pick<Metrics, "recorded">;
   readonly #left: (() => void)[] = [];
   #journal: Journal | undefined;
   #isBroken = false;
 
   /** Opens nothing: a process without calls writes nothing. */
-  constructor(options: RecordsOptions) {
-    this.#options = options;
+  constructor(
+    opener: JournalOpener,
+    log: Pick<Log, "error" | "info">,
+    metrics: Pick<Metrics, "recorded">,
+  ) {
+    this.#opener = opener;
+    this.#log = log;
+    this.#metrics = metrics;
   }
 
   /** Writes a record; rejects with AUDIT_UNAVAILABLE. */
@@ -44,7 +50,7 @@ export class Records implements Disposable {
 
   /** Writes the end of a call whose start was written, at the latest soon. */
   end(record: EndRecord): void {
-    this.#options.onNote(record);
+    this.#metrics.recorded(record);
     this.#opened().end(record);
   }
 
@@ -67,7 +73,7 @@ export class Records implements Disposable {
    * is only counted.
    */
   note(record: JournalRecord, isLost = false): void {
-    this.#options.onNote(record);
+    this.#metrics.recorded(record);
     if (isLost) return;
     try {
       this.#opened().append(record);
@@ -82,9 +88,15 @@ export class Records implements Disposable {
     this.#journal?.[Symbol.dispose]();
   }
 
+  /** Logs the first of the writes that fail one after the other. */
+  failed({ message }: PmlError): void {
+    if (!this.#isBroken) this.#log.error(message);
+    this.#isBroken = true;
+  }
+
   /** Logs that the journal works again, if it did not. */
   #written(): void {
-    if (this.#isBroken) this.#options.log.info("The journal is written again");
+    if (this.#isBroken) this.#log.info("The journal is written again");
     this.#isBroken = false;
   }
 
@@ -93,15 +105,12 @@ export class Records implements Disposable {
       try {
         work();
       } catch (error) {
-        this.#options.log.error(`Cannot finish the record of a call: ${error}`);
+        this.#log.error(`Cannot finish the record of a call: ${error}`);
       }
     }
   }
 
   #opened(): Journal {
-    return this.#journal ??= this.#options.open(({ message }) => {
-      if (!this.#isBroken) this.#options.log.error(message);
-      this.#isBroken = true;
-    });
+    return this.#journal ??= this.#opener.open(this);
   }
 }

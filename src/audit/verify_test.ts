@@ -7,16 +7,16 @@ import { JournalReader } from "./journal_lines.ts";
 import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
 
+const FAILS = { failed: assert.fail };
 const OPTIONS = {
   redactor: new Redactor(),
-  onFailure: assert.fail,
   fileBytes: 16_000_000,
   filesKept: 8,
 };
 
 async function written(calls: number): Promise<{ readonly home: string; readonly text: string }> {
   const home = Deno.makeTempDirSync();
-  const journal = Journal.open(home, OPTIONS);
+  const journal = Journal.open(home, OPTIONS, FAILS);
   for (let i = 0; i < calls; i++) {
     const callId = `c${i}`;
     await journal.write({
@@ -100,7 +100,7 @@ Deno.test("verifyJournal() names the first flush after a deletion, a swap, a cop
 Deno.test("one flush of many records has one hash, and any record of it is covered (GX13)", async () => {
   const home = Deno.makeTempDirSync();
   {
-    using journal = Journal.open(home, OPTIONS);
+    using journal = Journal.open(home, OPTIONS, FAILS);
     for (let at = 0; at < 5; at++) journal.append({ kind: "event", event: `e${at}` });
     await journal.write({ kind: "event", event: "e5" });
   }
@@ -195,7 +195,7 @@ Deno.test("verifyJournal() tells that an end may have been cut off whole", async
 Deno.test("a write that was cut off anywhere loses no complete record, and only its flush is bad", async () => {
   const home = Deno.makeTempDirSync();
   {
-    using journal = Journal.open(home, OPTIONS);
+    using journal = Journal.open(home, OPTIONS, FAILS);
     for (const flush of [1, 2]) {
       for (let at = 0; at < 3; at++) journal.append({ kind: "event", event: `e${flush}${at}` });
       await journal.write({ kind: "event", event: `e${flush}` });
@@ -233,7 +233,7 @@ Deno.test("The start of a call is in the file when its process is killed in the 
   };
     import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
     const journal = Journal.open(${JSON.stringify(home)}, {
-      redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 });
+      redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 }, { failed() {} });
     const { callTool } = newPipeline({ journal, run: () => Deno.kill(Deno.pid, "SIGKILL") });
     await callTool(newCall({ callId: "killed" }));`;
   await new Deno.Command(Deno.execPath(), {

@@ -102,11 +102,8 @@ export interface TestPipeline extends Disposable {
 export function newPipeline(parts: PipelineParts = {}): TestPipeline {
   const noted: JournalRecord[] = [];
   const journal = parts.journal ?? journalOf(noted, parts.written);
-  const records = new Records({
-    open: () => journal,
-    log: { error: assert.fail, info: () => {} },
-    onNote: () => {},
-  });
+  const log = { error: assert.fail, info: () => {} };
+  const records = new Records({ open: () => journal }, log, { recorded() {} });
   const deadlines = parts.deadlines ?? new Deadlines(() => ({ callMs: 60_000, capMs: 60_000 }));
   const { run = () => Promise.resolve(DONE), fit = (_call, outcome) => outcome } = parts;
   const { server = serverDouble("double"), verdict } = parts;

@@ -144,9 +144,9 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
 
 /** Warns about a home on Windows whose access list lets other people in, or cannot be read. */
 async function sharedHome(app: App): Promise<readonly Check[]> {
-  const { accessListOptions, whyShared } = await import("../policy/access_list.ts");
+  const { AccessLists } = await import("../policy/access_list.ts");
   const { home } = app.config();
-  const why = await whyShared(home, accessListOptions(app.loaded().environment));
+  const why = await AccessLists.of(app.loaded().environment).whyShared(home);
   if (why === undefined) return [];
   const hint = "Set PML_HOME to a folder below %USERPROFILE%, or run `icacls " +
     `"${home}" /inheritance:r /grant:r "%USERNAME%:(OI)(CI)F"\``;

@@ -7,8 +7,11 @@
 
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/current_config.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { Gateway, Listening } from "../gateway/gateway.ts";
 import { stampAt } from "../io/place.ts";
-import { type FaceLimits, HttpFace } from "../transport/http/endpoint.ts";
+import type { Connection, Hello } from "../protocol/connection.ts";
+import { type FaceHost, type FaceLimits, HttpFace, type Tell } from "../transport/http/endpoint.ts";
 import type { Replica } from "../transport/replicas/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
@@ -119,20 +122,44 @@ export class Faces implements AsyncDisposable {
   }
 }
 
+/** Answers with the gateway of a PML. */
+class AppFaceHost implements FaceHost {
+  readonly #app: App;
+  readonly #gateway: Gateway;
+
+  constructor(app: App, gateway: Gateway) {
+    this.#app = app;
+    this.#gateway = gateway;
+  }
+
+  connect(...client: Parameters<Gateway["connect"]>): Connection {
+    return this.#gateway.connect(...client);
+  }
+
+  hello(isModern: boolean): Hello {
+    return this.#app.hello(isModern);
+  }
+
+  listen(tell: Tell): Listening {
+    return this.#gateway.listen({ tell });
+  }
+
+  isTask(id: string): boolean {
+    return this.#gateway.hasTask(id);
+  }
+
+  declared(able: JsonObject): void {
+    this.#app.servers.lists.serve(able);
+  }
+}
+
 async function faceOf(
   app: App,
   { identity, replica }: Pick<FacesOptions, "replica"> & { readonly identity: string | null },
 ): Promise<HttpFace> {
   const gateway = await app.gateway();
-  const face = new HttpFace({
-    ...limitsOf(app),
-    ...{ identity, prefix: replica?.prefix ?? "" },
-    connect: gateway.connect,
-    hello: (isModern) => app.hello(isModern),
-    listen: (tell) => gateway.listen({ tell }),
-    isTask: (id) => gateway.hasTask(id),
-    onAble: (able) => app.servers.lists.serve(able),
-  });
+  const party = { identity, prefix: replica?.prefix ?? "" };
+  const face = new HttpFace(new AppFaceHost(app, gateway), limitsOf(app), party);
   gateway.clients.streams = face;
   gateway.replica = replica?.for(identity, {
     questions: async () => (await app.callPath()).approvals,
@@ -155,10 +182,7 @@ function lookOf({ policy, closing, log }: App): () => void {
 /** Returns the limits of an HTTP endpoint. */
 export function limitsOf(app: App): FaceLimits {
   const { connections, inputBytes, queuedBytes } = app.config().limits;
-  return {
-    ...{ connections, inputBytes, queuedBytes },
-    onError: (error) => app.log.debug(error.message),
-  };
+  return { connections, inputBytes, queuedBytes };
 }
 
 async function end({ face, app }: Own): Promise<void> {

@@ -13,7 +13,15 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { soon } from "../io/waiting.ts";
-import { type HttpDoor, type HttpOptions, serveHttp } from "../transport/http/http.ts";
+import type { HttpFace } from "../transport/http/endpoint.ts";
+import {
+  type HttpDoor,
+  type HttpHost,
+  type HttpOptions,
+  type HttpRequest,
+  serveHttp,
+} from "../transport/http/http.ts";
+import type { Replica, ReplicaHost } from "../transport/replicas/replica.ts";
 import { keptToken, tokenHash } from "../transport/http/token.ts";
 import type { Typed } from "./_command_context.ts";
 import { followCost, logStart } from "./_cost.ts";
@@ -54,17 +62,10 @@ export async function serve(typed: Typed): Promise<number> {
     const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
     await using faces = new Faces({ app, token: tokenHash(token.value), open, replica });
     using refusals = new Refusals(app);
-    const onRefused = (status: number, why: string) => refusals.add(status, why);
-    const limits = { ...limitsOf(app), onRefused, unreadMs: app.config().limits.unreadMs };
-    const faceOf = (identity: string | null) => faces.of(identity);
-    await using link = await replica?.listen({ ...limits, faceOf });
-    await using door = await serveHttp({
-      ...address,
-      ...limits,
-      answer: (face, request) => replica?.answer(face, request) ?? face.answer(request),
-      faceFor: (authorization) => faces.for(authorization),
-      problem: () => app.config().problem?.message,
-    });
+    const limits = { ...limitsOf(app), unreadMs: app.config().limits.unreadMs };
+    const host = new ServeHost({ app, faces, refusals, replica });
+    await using link = await replica?.listen(host, limits);
+    await using door = await serveHttp(host, { ...address, ...limits });
     await using windows = await openWindows({ app, face: await faces.person });
     app.watch();
     logStart(app, door.url);
@@ -79,6 +80,47 @@ export async function serve(typed: Typed): Promise<number> {
     return report(error, typed.json ? ["--json"] : []);
   }
   return signals.exitCode === 143 ? 0 : signals.exitCode ?? 0;
+}
+
+/** What `pml serve` consists of. */
+interface ServeParts {
+  readonly app: App;
+  readonly faces: Faces;
+  readonly refusals: Refusals;
+  readonly replica: Replica | undefined;
+}
+
+/** Answers requests over HTTP and of other processes. */
+class ServeHost implements HttpHost, ReplicaHost {
+  readonly #parts: ServeParts;
+
+  constructor(parts: ServeParts) {
+    this.#parts = parts;
+  }
+
+  get problem(): string | undefined {
+    return this.#parts.app.config().problem?.message;
+  }
+
+  faceFor(authorization: string): Promise<HttpFace | undefined> {
+    return this.#parts.faces.for(authorization);
+  }
+
+  faceOf(identity: string | null): Promise<HttpFace | undefined> {
+    return this.#parts.faces.of(identity);
+  }
+
+  answer(face: HttpFace, request: HttpRequest): ReturnType<HttpHost["answer"]> {
+    return this.#parts.replica?.answer(face, request) ?? face.answer(request);
+  }
+
+  refused(status: number, why: string): void {
+    this.#parts.refusals.add(status, why);
+  }
+
+  failed(error: Error): void {
+    this.#parts.app.log.debug(error.message);
+  }
 }
 
 function show(

@@ -10,7 +10,8 @@ import { stampAt } from "../io/place.ts";
 import { aborted, soon, turn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
 import type { Lists } from "../servers/lists/lists.ts";
-import type { StdioOptions } from "../transport/stdio/stdio.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { StdioHost, StdioOptions } from "../transport/stdio/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
@@ -68,25 +69,17 @@ async function serveAlone(
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
-    await serveStdio(face, {
+    await serveStdio(face, new StdioClient(app, rooting), {
       ...app.config().limits,
-      listsAnswered: () => listsAnswered(app),
-      ...{ pipes, prepare: preparing(app, rooting), hello: (isModern) => app.hello(isModern) },
+      ...{ pipes, hello: (isModern) => app.hello(isModern) },
       roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,
       questions: app.clientQuestions,
-      onWaiting: (size) => void (app.backlog.size = size),
-      onLost: app.lost,
-      onAble: (able) => {
-        rooting?.takeCapabilities(able);
-        app.takeCapabilities(able);
-      },
       isTask: (id) => isTask(id),
       onListen: (listened) => {
         listening ??= app.gateway().then((gateway) => gateway.listen());
         listening.then((one) => one.set(listened), (error) => logError(app, error));
       },
       signal: signals.signal,
-      onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
     await finishWork(app, signals.signal);
@@ -108,11 +101,6 @@ async function preparedGateway(app: App): Promise<Gateway> {
   const preparing = import("../app/first_call.ts").then((one) => one.prepareFirstCall(app));
   preparing.catch(() => {}); // the first request that needs it reports the error
   return gateway;
-}
-
-/** Resolves when the client has the lists that it asks for after the handshake. */
-async function listsAnswered(app: App): Promise<void> {
-  await (await import("../app/first_call.ts")).listsAnswered(app);
 }
 
 /** Logs how this process serves, and the cost of the list of tools until `serving` is disposed. */
@@ -142,13 +130,47 @@ export async function finishLists(
   await soon(Promise.race([lists.allLoaded(), aborted(signal)]), ms);
 }
 
-/**
- * Returns a function that loads the cached prompts of servers, and all that lists need. Returns
- * undefined where that has to wait for the roots of the client, which it sends after its handshake.
- */
-function preparing(app: App, rooting: FirstRoot | undefined): StdioOptions["prepare"] {
-  if (rooting !== undefined) return undefined;
-  return () => app.servers.lists.prepare("prompts", { atOnce: true });
+/** The client of `pml stdio`. */
+class StdioClient implements StdioHost {
+  readonly #app: App;
+  readonly #rooting: FirstRoot | undefined;
+
+  constructor(app: App, rooting: FirstRoot | undefined) {
+    this.#app = app;
+    this.#rooting = rooting;
+  }
+
+  /** Otherwise lists wait for the roots of the client, which it sends after its handshake. */
+  get mayPrepare(): boolean {
+    return this.#rooting === undefined;
+  }
+
+  /** Loads the cached prompts of servers, and all that lists need. */
+  prepare(): Promise<unknown> {
+    return this.#app.servers.lists.prepare("prompts", { atOnce: true });
+  }
+
+  /** Resolves when the client has the lists that it asks for after the handshake. */
+  async listsAnswered(): Promise<void> {
+    await (await import("../app/first_call.ts")).listsAnswered(this.#app);
+  }
+
+  waiting(size: number): void {
+    this.#app.backlog.size = size;
+  }
+
+  lost(requests: readonly string[]): void {
+    this.#app.lost(requests);
+  }
+
+  declared(able: JsonObject): void {
+    this.#rooting?.takeCapabilities(able);
+    this.#app.takeCapabilities(able);
+  }
+
+  failed(error: Error): void {
+    logError(this.#app, error);
+  }
 }
 
 /** A client that started PML in no project may have a root that is one. */

@@ -12,11 +12,11 @@ import { readEnvironment } from "../config/env.ts";
 import { ownNames } from "../config/own_names.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { findWorkspace } from "../config/workspace.ts";
-import { objectOf, textOf } from "../core/json.ts";
+import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import type { Gateway, Listening } from "../gateway/gateway.ts";
 import type { HttpFace } from "../transport/http/endpoint.ts";
-import { serveStdio } from "../transport/stdio/stdio.ts";
+import { serveStdio, type StdioHost } from "../transport/stdio/stdio.ts";
 import { hashed, listenAt, pipesOf, socketOf, Talk } from "../transport/attach/window_socket.ts";
 import { pause, soon } from "../io/waiting.ts";
 import { logError } from "./_serving.ts";
@@ -53,12 +53,50 @@ const TURN_MS = 10;
 const MOST_ANSWERS = 4;
 
 /** A window that is attached. */
-interface Attached {
+class Attached implements StdioHost {
+  readonly mayPrepare = false;
   readonly socket: Duplex;
   /** Brings its work to its end. */
   readonly end: () => Promise<void>;
   /** How many bytes wait for it. */
-  unread: number;
+  unread = 0;
+  readonly #windows: Windows;
+  readonly #most: number;
+
+  /** Takes how many bytes may wait for all windows. */
+  constructor(
+    windows: Windows,
+    socket: Duplex,
+    { end, most }: Pick<Attached, "end"> & { readonly most: number },
+  ) {
+    this.#windows = windows;
+    this.socket = socket;
+    this.end = end;
+    this.#most = most;
+  }
+
+  async prepare(): Promise<void> {}
+
+  async listsAnswered(): Promise<void> {}
+
+  waiting(size: number): void {
+    this.unread = size;
+    // One window must not block servers that others use.
+    // guard: window-unread
+    if (this.#windows.unread() > this.#most) this.#windows.shed();
+  }
+
+  lost(requests: readonly string[]): void {
+    this.#windows.app.lost(requests);
+  }
+
+  declared(able: JsonObject): void {
+    this.#windows.face.declares(able);
+  }
+
+  failed(error: Error): void {
+    this.#windows.app.log.debug(error.message);
+  }
 }
 
 class Windows {
@@ -86,6 +124,16 @@ class Windows {
     });
   }
 
+  /** The PML of the person. */
+  get app(): App {
+    return this.#options.app;
+  }
+
+  /** The endpoint of the user over HTTP. */
+  get face(): HttpFace {
+    return this.#options.face;
+  }
+
   /** Serves a connection until it ends. */
   take(socket: Duplex): void {
     const { app } = this.#options;
@@ -109,7 +157,7 @@ class Windows {
         this.#isDraining = true;
         await soon(Promise.all(this.#attached.values().map(({ end }) => end())), ms);
         do await pause(TURN_MS, this.#closing.signal); while (
-          this.#unread() > 0 && performance.now() - since < ms
+          this.unread() > 0 && performance.now() - since < ms
         );
       },
       [Symbol.asyncDispose]: async () => {
@@ -121,7 +169,7 @@ class Windows {
   }
 
   async #serve(socket: Duplex): Promise<void> {
-    const { app, face } = this.#options;
+    const { app } = this.#options;
     const talk = new Talk(socket);
     const names = this.#names();
     const no = await this.#refused(talk, names) ?? (this.#isDraining ? "it ends" : undefined);
@@ -131,37 +179,28 @@ class Windows {
     talk.end();
     talk.say({ inputBytes });
     const { listen, end, ...own } = this.#gateway.apart();
-    const attached: Attached = { socket, end, unread: 0 };
+    const attached = new Attached(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
     this.#attached.add(attached);
     let listening: Listening | undefined;
-    await serveStdio(() => Promise.resolve(own), {
+    await serveStdio(() => Promise.resolve(own), attached, {
       pipes: pipesOf(socket),
       hello: (isModern) => app.hello(isModern),
       ...{ inputBytes, queuedBytes, unreadMs },
-      // One window must not block servers that others use.
-      onWaiting: (size) => {
-        attached.unread = size;
-        // guard: window-unread
-        if (this.#unread() > MOST_ANSWERS * queuedBytes) this.#shed();
-      },
-      onLost: app.lost,
-      onAble: (able) => face.declares(able),
       isTask: (id) => this.#gateway.hasTask(id),
       onListen: (listened) => (listening ??= listen()).set(listened),
       signal: this.#closing.signal,
-      onError: (error) => app.log.debug(error.message),
     });
     this.#attached.delete(attached);
     listening?.[Symbol.dispose]();
   }
 
   /** Returns how many bytes wait for all windows. */
-  #unread(): number {
+  unread(): number {
     return this.#attached.values().reduce((sum, { unread }) => sum + unread, 0);
   }
 
   /** Closes the window that reads the least. It goes on alone. */
-  #shed(): void {
+  shed(): void {
     const [slowest] = [...this.#attached].toSorted((one, other) => other.unread - one.unread);
     slowest?.socket.destroy();
   }

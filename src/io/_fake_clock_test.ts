@@ -5,10 +5,10 @@
  */
 
 import { setImmediate } from "node:timers";
-import type { Clock } from "./pool.ts";
+import type { TimerClock } from "./pool.ts";
 
 /** Time that goes on when it is told to. */
-export class FakeClock implements Clock {
+export class FakeClock implements TimerClock {
   #now = 0;
   #timers: { readonly at: number; readonly call: () => void }[] = [];
 

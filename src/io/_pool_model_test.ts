@@ -9,8 +9,8 @@ import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import { Deaths } from "./_deaths_test.ts";
 import { FakeClock, settled } from "./_fake_clock_test.ts";
-import { Places } from "./places.ts";
-import { type Living, Pool } from "./pool.ts";
+import { type PlaceOwner, Places } from "./places.ts";
+import { type Living, Pool, type PoolOwner } from "./pool.ts";
 
 /** When the pool ends what nobody used. */
 export const IDLE_MS = 60_000;
@@ -72,7 +72,9 @@ export interface Use {
 }
 
 /** The pool, what it holds, and what it must hold. */
-export class Stage {
+export class Stage implements PlaceOwner, PoolOwner {
+  readonly poolLimits = { idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN };
+  readonly deathCode = "UPSTREAM_DOWN";
   readonly clock = new FakeClock();
   readonly pool: Pool<Thing>;
   readonly things: Thing[] = [];
@@ -89,14 +91,20 @@ export class Stage {
   /** Makes a pool with so many places. */
   constructor(most: number) {
     this.most = most;
-    const limits = () => ({ idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN });
-    const places = this.#places = new Places({
-      most: () => most,
-      ending: () => this.pool.ending,
-      free: () => this.pool.giveUp(),
-      now: this.clock.now,
-    });
-    this.pool = new Pool({ limits, code: "UPSTREAM_DOWN", clock: this.clock, places });
+    this.#places = new Places(this, this.clock);
+    this.pool = new Pool(this, this.#places, this.clock);
+  }
+
+  get mostPlaces(): number {
+    return this.most;
+  }
+
+  get ending(): number {
+    return this.pool.ending;
+  }
+
+  giveUp(): boolean {
+    return this.pool.giveUp();
   }
 
   current(key: string): Thing | undefined {

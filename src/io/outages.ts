@@ -15,14 +15,6 @@ interface Outage {
   probe: Promise<void> | undefined;
 }
 
-/** The options of `pass`. */
-export interface PassOptions {
-  /** Probes the target: resolves if it can be reached. It must have no other effect. */
-  readonly probe: () => Promise<unknown>;
-  /** How long the caller waits for the probe, in milliseconds; by default a short time. */
-  readonly waitMs?: number;
-}
-
 /** How long a caller waits for a probe, in milliseconds. */
 const WAIT_MS = 70;
 
@@ -81,8 +73,11 @@ export class Outages {
     });
   }
 
-  /** Throws the remembered error, unless there is no outage or the probe soon ends it. */
-  async pass(key: string, { probe, waitMs = WAIT_MS }: PassOptions): Promise<void> {
+  /**
+   * Throws the remembered error, unless there is no outage or the probe ends it within `waitMs`.
+   * `probe` resolves if the target can be reached, and must have no other effect.
+   */
+  async pass(key: string, probe: () => Promise<unknown>, waitMs = WAIT_MS): Promise<void> {
     if (this.of(key) === undefined) return;
     if (this.isDue(key)) this.watch(key, probe());
     await soon(this.#probed(key), waitMs);

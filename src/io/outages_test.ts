@@ -18,10 +18,10 @@ class Probes {
 Deno.test("Outages.pass() makes no probe without an outage", async () => {
   const probes = new Probes();
   const outages = new Outages();
-  await outages.pass("a", probes);
+  await outages.pass("a", probes.probe);
   assert.equal(await outages.briefly("a", () => Promise.resolve(1)), 1);
   outages.note("a", error);
-  await outages.pass("b", probes);
+  await outages.pass("b", probes.probe);
   assert.deepEqual([outages.of("a"), outages.of("b")], [error, undefined]);
   assert.deepEqual([outages.isDue("a"), outages.isDue("b"), probes.begun.length], [true, true, 0]);
 });
@@ -31,15 +31,15 @@ Deno.test("Outages makes one probe for all callers, and no caller waits long for
   const outages = new Outages();
   outages.note("a", error);
   const since = performance.now();
-  const all = Array.from({ length: 10 }, () => outages.pass("a", probes).catch((why) => why));
+  const all = Array.from({ length: 10 }, () => outages.pass("a", probes.probe).catch((why) => why));
   assert.deepEqual(new Set(await Promise.all(all)), new Set([error]));
   assert.ok(performance.now() - since < 5_000, "a look that hangs keeps nobody");
   assert.deepEqual([probes.begun.length, outages.isDue("a")], [1, false]);
   // The newest error is thrown, and it starts no second probe.
   outages.note("a", other);
-  await assert.rejects(outages.pass("a", probes), other);
+  await assert.rejects(outages.pass("a", probes.probe), other);
   assert.equal(probes.begun.length, 1);
-  const waiting = outages.pass("a", { ...probes, waitMs: 60_000 });
+  const waiting = outages.pass("a", probes.probe, 60_000);
   probes.begun[0]?.resolve();
   await waiting;
   assert.equal(outages.of("a"), undefined);
@@ -52,11 +52,11 @@ Deno.test("Outages makes another probe after the rest that follows a failed one"
     outages.note("a", error);
     assert.equal(outages.isDue("a"), isDue);
     outages.watch("a", probes.probe());
-    const waiting = outages.pass("a", { ...probes, waitMs: 60_000 });
+    const waiting = outages.pass("a", probes.probe, 60_000);
     probes.begun[0]?.reject(other);
     await assert.rejects(waiting, error);
     assert.equal(outages.isDue("a"), isDue);
-    const again = outages.pass("a", { ...probes, waitMs: 60_000 });
+    const again = outages.pass("a", probes.probe, 60_000);
     assert.equal(probes.begun.length, isDue ? 2 : 1);
     probes.begun[1]?.resolve();
     await (isDue ? again : assert.rejects(again, error));

@@ -6,17 +6,16 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import type { Clock } from "./waiting.ts";
 
-/** The options of `Places`. */
-export interface PlacesOptions {
-  /** Returns the number of places. */
-  readonly most: () => number;
-  /** Returns how many things are about to end, so that their places will be free. */
-  readonly ending: () => number;
+/** The owner of the things that take places. */
+export interface PlaceOwner {
+  /** The number of places now. */
+  readonly mostPlaces: number;
+  /** How many things are about to end, so that their places will be free. */
+  readonly ending: number;
   /** Begins to close an unused thing. Returns whether there was one. */
-  readonly free: () => boolean;
-  /** Returns a monotonic time, in milliseconds. */
-  readonly now?: () => number;
+  giveUp(): boolean;
 }
 
 interface Waiting extends PromiseWithResolvers<Disposable> {
@@ -29,17 +28,17 @@ const PATIENCE_MS = 1_000;
 
 /** The places, and the queue for them. */
 export class Places {
-  readonly #options: PlacesOptions;
-  readonly #now: () => number;
+  readonly #owner: PlaceOwner;
+  readonly #clock: Clock;
   #queue: readonly Waiting[] = [];
   /** The keys that must not wait. */
   readonly #hurried: string[] = [];
   #taken = 0;
 
-  /** Takes the options. All places are free. */
-  constructor(options: PlacesOptions) {
-    this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
+  /** All places are free. The clock is monotonic. */
+  constructor(owner: PlaceOwner, clock: Clock = performance) {
+    this.#owner = owner;
+    this.#clock = clock;
   }
 
   /** Takes a free place; undefined if there is none or others wait. */
@@ -51,7 +50,7 @@ export class Places {
   async take(key: string): Promise<Disposable> {
     const place = this.#hurried.includes(key) ? this.#take() : this.spare();
     if (place !== undefined) return place;
-    const waiting = { ...Promise.withResolvers<Disposable>(), key, since: this.#now() };
+    const waiting = { ...Promise.withResolvers<Disposable>(), key, since: this.#clock.now() };
     this.#queue = [...this.#queue, waiting];
     this.look();
     return await waiting.promise;
@@ -81,7 +80,7 @@ export class Places {
 
   /** Returns how many callers are overdue, so that things in use must become free for them. */
   overdue(): number {
-    const before = this.#now() - PATIENCE_MS;
+    const before = this.#clock.now() - PATIENCE_MS;
     return this.#queue.filter(({ since }) => since <= before).length;
   }
 
@@ -91,12 +90,13 @@ export class Places {
       this.#queue = this.#queue.slice(1);
       first.resolve(this.#take());
     }
-    const { ending, free } = this.#options;
-    for (let missing = this.#queue.length - ending(); missing > 0 && free(); missing--);
+    const owner = this.#owner;
+    let missing = this.#queue.length - owner.ending;
+    while (missing > 0 && owner.giveUp()) missing--;
   }
 
   #isFree(): boolean {
-    return this.#taken < this.#options.most();
+    return this.#taken < this.#owner.mostPlaces;
   }
 
   #leave(key: string): Waiting | undefined {

@@ -18,12 +18,14 @@ class Thing implements Living {
 /** A pool with so many places, and a call in it that can make others. */
 function poolOf(most: number) {
   const places: Places = new Places({
-    most: () => most,
-    ending: () => pool.ending,
-    free: () => pool.giveUp(),
+    mostPlaces: most,
+    get ending() {
+      return pool.ending;
+    },
+    giveUp: () => pool.giveUp(),
   });
-  const limits = () => ({ idleMs: 60_000, idleChildren: 8 });
-  const pool: Pool<Thing> = new Pool({ limits, code: "SANDBOX_CRASHED", places });
+  const poolLimits = { idleMs: 60_000, idleChildren: 8 };
+  const pool: Pool<Thing> = new Pool({ poolLimits, deathCode: "SANDBOX_CRASHED" }, places);
   const state = { living: 0, most: 0 };
   const call = async (key: string, within: () => Promise<void>, isNested = false) => {
     using _ = isNested ? places.hurry(key) : undefined;
@@ -99,7 +101,7 @@ Deno.test("Places serves the queue although the other things are always in use",
 });
 
 Deno.test("Places.spare() returns a place only if nobody waits", async () => {
-  const places: Places = new Places({ most: () => 1, ending: () => 0, free: () => false });
+  const places: Places = new Places({ mostPlaces: 1, ending: 0, giveUp: () => false });
   const first = places.spare();
   assert.ok(first !== undefined && places.spare() === undefined);
   const waiting = places.take("a");

@@ -9,7 +9,7 @@
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Places } from "./places.ts";
-import { unlessAborted } from "./waiting.ts";
+import { type Clock, unlessAborted } from "./waiting.ts";
 
 /** A running thing, which can die and must be closed. */
 export interface Living extends AsyncDisposable {
@@ -33,22 +33,18 @@ export interface PoolLimits {
   readonly idleChildren: number;
 }
 
-/** The clock of a pool. */
-export interface Clock {
-  /** Returns a monotonic time, in milliseconds. */
-  readonly now: () => number;
-  /** Calls a function once after some milliseconds. Returns a function that cancels this. */
-  readonly later: (call: () => void, ms: number) => () => void;
+/** The owner of a pool. */
+export interface PoolOwner {
+  /** The limits now. */
+  readonly poolLimits: PoolLimits;
+  /** The code of the error for a thing that always dies. */
+  readonly deathCode: ErrorCode;
 }
 
-/** The options of `Pool`. */
-export interface PoolOptions {
-  readonly limits: () => PoolLimits;
-  /** The code of the error for a thing that always dies. */
-  readonly code: ErrorCode;
-  readonly clock?: Clock;
-  /** The places that things take when they start. Without it there is no limit. */
-  readonly places?: Pick<Places, "leave" | "look" | "overdue">;
+/** A monotonic clock, with timers. */
+export interface TimerClock extends Clock {
+  /** Calls a function once after some milliseconds. Returns a function that cancels this. */
+  later(call: () => void, ms: number): () => void;
 }
 
 /** A use of a thing, and how to start the thing. */
@@ -76,7 +72,7 @@ const DEATHS = 5;
 const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
 
-const CLOCK: Clock = {
+const CLOCK: TimerClock = {
   now: () => performance.now(),
   later: (call, ms) => {
     const timer = setTimeout(call, ms);
@@ -109,6 +105,9 @@ interface Slot<T extends Living> {
   good: boolean;
 }
 
+/** The places that things take when they start. */
+type PoolPlaces = Pick<Places, "leave" | "look" | "overdue">;
+
 interface Deaths {
   readonly count: number;
   readonly at: number;
@@ -121,14 +120,16 @@ export class Pool<T extends Living> implements AsyncDisposable {
   readonly #retired = new Set<Slot<T>>();
   readonly #ends = new Map<Slot<T>, Promise<void>>();
   readonly #deaths = new Map<string, Deaths>();
-  readonly #options: PoolOptions;
-  readonly #clock: Clock;
+  readonly #owner: PoolOwner;
+  readonly #places: PoolPlaces | undefined;
+  readonly #clock: TimerClock;
   #closed = false;
 
-  /** Makes an empty pool. */
-  constructor(options: PoolOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? CLOCK;
+  /** Makes an empty pool. Without places the number of things has no limit. */
+  constructor(owner: PoolOwner, places?: PoolPlaces, clock: TimerClock = CLOCK) {
+    this.#owner = owner;
+    this.#places = places;
+    this.#clock = clock;
   }
 
   /** Runs `use` with the thing of a key. Starts the thing if there is none. */
@@ -217,7 +218,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     this.#slots.set(key, slot);
     slot.starting.then((living) => {
       slot.living = living;
-      if (slot.users === 0) this.#options.places?.look();
+      if (slot.users === 0) this.#places?.look();
     }, () => {
       if (this.#slots.get(key) === slot) this.#count(slot);
       this.#forget(slot);
@@ -227,7 +228,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
 
   /** Returns whether one use more would keep a place from overdue callers. */
   #isInTheWay({ living, users }: Slot<T>): boolean {
-    const overdue = this.#options.places?.overdue() ?? 0;
+    const overdue = this.#places?.overdue() ?? 0;
     return living !== undefined && users > 0 && this.#retired.size < overdue;
   }
 
@@ -252,11 +253,11 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   #rest(slot: Slot<T>): void {
-    const { places } = this.#options;
+    const places = this.#places;
     const isRetired = this.#retired.has(slot);
     if (!isRetired && this.#slots.get(slot.key) !== slot) return;
     if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
-    const { idleMs, idleChildren } = this.#options.limits();
+    const { idleMs, idleChildren } = this.#owner.poolLimits;
     slot.unsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
     const wanted = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
     slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : wanted);
@@ -316,7 +317,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const wait = at + Math.min(WAIT_MS * 2 ** (count - DEATHS), WAIT_MAX_MS) - this.#clock.now();
     if (wait <= 0) return;
     const why = `it ended ${count} times in a row before it answered`;
-    throw new PmlError(this.#options.code, `Cannot start ${quoted(name)}: ${why}`, {
+    throw new PmlError(this.#owner.deathCode, `Cannot start ${quoted(name)}: ${why}`, {
       hint: `It is started again in ${Math.ceil(wait / 1_000)} s at the earliest`,
       detail: { reason: "backoff", retry_after_ms: Math.ceil(wait) },
     });
@@ -335,7 +336,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const closed = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
     const end = closed.finally(() => {
       this.#ends.delete(slot);
-      this.#options.places?.look();
+      this.#places?.look();
     });
     this.#ends.set(slot, end);
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Clock, type Living, Pool, type PoolLimits } from "./pool.ts";
+import { type Living, Pool, type PoolLimits, type TimerClock } from "./pool.ts";
 
 class Thing implements Living {
   alive = true;
@@ -15,11 +15,12 @@ class Thing implements Living {
 }
 
 function poolOf(
-  { idleMs = 60_000, idleChildren = 8, clock }: Partial<PoolLimits> & { readonly clock?: Clock } =
-    {},
+  { idleMs = 60_000, idleChildren = 8, clock }: Partial<PoolLimits> & {
+    readonly clock?: TimerClock;
+  } = {},
 ): Pool<Thing> {
-  const limits = () => ({ idleMs, idleChildren });
-  return new Pool<Thing>({ limits, code: "SANDBOX_CRASHED", ...(clock && { clock }) });
+  const poolLimits = { idleMs, idleChildren };
+  return new Pool<Thing>({ poolLimits, deathCode: "SANDBOX_CRASHED" }, undefined, clock);
 }
 
 Deno.test("Pool starts one thing for many calls at once", async () => {
@@ -94,7 +95,7 @@ Deno.test("Pool never closes a thing during a call, whenever the idle time ends 
 });
 
 /** Makes a timer that is over whenever the scheduler likes. */
-function laterBy(scheduler: fc.Scheduler): Clock["later"] {
+function laterBy(scheduler: fc.Scheduler): TimerClock["later"] {
   return (call) => {
     let isOn = true;
     scheduler.schedule(Promise.resolve(), "idle time").then(() => isOn && call());

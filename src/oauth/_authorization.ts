@@ -10,16 +10,8 @@ import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { challenged, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
-import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
-import type { Kept, TokenStore } from "./token_store.ts";
-
-/** What the sign-in of a server is found in. */
-export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "clean" | "register"> {
-  readonly key: string;
-  readonly store: TokenStore;
-  /** Has another process refresh the sign-in whose token is over. */
-  readonly refresh: (server: OAuthServer, spent: string) => Promise<void>;
-}
+import type { OAuthServer, SignInHost } from "./sign_ins.ts";
+import { type Kept, keyOf, type TokenStore } from "./token_store.ts";
 
 /** A token is refreshed as long before it expires, or after four fifths of its life. */
 const AHEAD_MS = 60_000;
@@ -34,7 +26,9 @@ const [STEPS, STEPS_MS] = [2, 600_000];
 export class SignedInServer implements Authorization {
   /** The server, as it is defined now. */
   server: OAuthServer;
-  readonly #options: AuthorizationOptions;
+  readonly #key: string;
+  readonly #store: TokenStore;
+  readonly #host: SignInHost;
   #kept: Promise<Kept | undefined> = Promise.resolve(undefined);
   /** When a sign-in that could not be read is read again. */
   #again = Infinity;
@@ -50,9 +44,11 @@ export class SignedInServer implements Authorization {
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
 
   /** Reads nothing yet. */
-  constructor(server: OAuthServer, options: AuthorizationOptions) {
+  constructor(server: OAuthServer, store: TokenStore, host: SignInHost) {
     this.server = server;
-    this.#options = options;
+    this.#key = keyOf(server);
+    this.#store = store;
+    this.#host = host;
   }
 
   async header(signal: AbortSignal): Promise<string | undefined> {
@@ -100,8 +96,7 @@ export class SignedInServer implements Authorization {
 
   /** Returns the sign-in. It is read only when its file was changed. */
   async #now(signal: AbortSignal): Promise<Kept | undefined> {
-    const { store, key } = this.#options;
-    const stamp = store.stamp(key);
+    const stamp = this.#store.stamp(this.#key);
     this.#looked = performance.now();
     // guard: sign-in-keyring-once
     if (stamp !== this.#stamp || performance.now() > this.#again) {
@@ -113,9 +108,8 @@ export class SignedInServer implements Authorization {
   }
 
   async #read(): Promise<Kept | undefined> {
-    const { store, key } = this.#options;
     try {
-      return await this.#took(await store.read(key));
+      return await this.#took(await this.#store.read(this.#key));
     } catch (error) {
       this.#again = performance.now() + AGAIN_MS;
       throw error;
@@ -123,11 +117,10 @@ export class SignedInServer implements Authorization {
   }
 
   #took(kept: Kept | undefined): Promise<Kept | undefined> {
-    const { register } = this.#options;
     const secrets = secretsOf(kept);
     // The last ones may still stand in an answer.
     // guard: sign-in-redactor
-    register(secrets, this.#over.filter((each) => !secrets.includes(each)));
+    this.#host.register(secrets, this.#over.filter((each) => !secrets.includes(each)));
     this.#over = this.#secrets;
     this.#secrets = secrets;
     return Promise.resolve(kept);
@@ -152,10 +145,16 @@ export class SignedInServer implements Authorization {
   }
 
   async #refresh(spent: string): Promise<void> {
-    const { store, key, refresh } = this.#options;
+    const [key, store] = [this.#key, this.#store];
     // Only one process at a time has it refreshed; the others find it done.
     await store.locked(`${key}.queue`, async () => {
-      if ((await store.read(key))?.accessToken === spent) await refresh(this.server, spent);
+      if ((await store.read(key))?.accessToken !== spent) return;
+      const { oauth, named, certificates } = this.server;
+      const { folder, issuerHosts } = this.#host;
+      const [hosts, secret] = [[...named], oauth?.client_secret];
+      await this.#host.refresh({
+        ...{ folder, key, spent, secret, named: hosts, certificates, issuerHosts },
+      });
     });
     // A process that was killed may have kept what came, and not have touched the file.
     // guard: sign-in-keyring-killed
@@ -166,7 +165,7 @@ export class SignedInServer implements Authorization {
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (challenged(challenge, "resource_metadata") !== undefined) return true;
     try {
-      const protocol = await Protocol.open(this.server, this.#options);
+      const protocol = await Protocol.open(this.server, this.#host);
       return await discover(protocol, { challenge, signal }) !== undefined;
     } catch {
       return false; // the server's own answer says more
@@ -175,7 +174,7 @@ export class SignedInServer implements Authorization {
 
   /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */
   async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
-    const { store, key } = this.#options;
+    const [key, store] = [this.#key, this.#store];
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
     const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);

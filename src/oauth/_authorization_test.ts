@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { NO_WARNINGS } from "../io/private_files.ts";
 import { SignedInServer } from "./_authorization.ts";
 import type { Kept, TokenStore } from "./token_store.ts";
 
@@ -48,9 +49,9 @@ function scene(
     },
   };
   const server = { name: "notes", url: KEPT.url, named: new Set<string>() };
-  const signedIn = new SignedInServer(server, {
-    key: "k",
-    store,
+  const signedIn = new SignedInServer(server, store, {
+    folder: "",
+    log: NO_WARNINGS,
     fetch: () => Promise.reject(new Error("nothing is sent")),
     register: (secrets, over) => {
       for (const each of over) seen.secrets.delete(each);

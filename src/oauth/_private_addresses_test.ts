@@ -35,7 +35,7 @@ class Public implements AsyncDisposable {
 
   private constructor(server: Awaited<ReturnType<typeof serving>>) {
     this.#server = server;
-    this.#network = new GuardedFetch({
+    this.#network = new GuardedFetch(undefined, {
       ca: CERTIFICATE,
       lookup: (host) => Promise.resolve([{ address: NAMES[host] ?? "127.0.0.1", family: 4 }]),
     });
@@ -94,12 +94,11 @@ class Public implements AsyncDisposable {
   async #signIn(folder: string): Promise<void> {
     this.asked.length = 0;
     const signIns = new SignIns({
-      ...{ folder, fetch: this.#network.fetch, closing: signal },
-      document: () => undefined,
+      ...{ folder, fetch: this.#network.fetch },
       // The hosts are allowed, so that only their addresses are refused.
-      issuerHosts: () => ({ [this.origin]: this.hosts }),
+      issuerHosts: { [this.origin]: this.hosts },
       register: () => {},
-      warn: (message) => assert.fail(message),
+      log: { warn: (message) => assert.fail(message) },
       refresh: () => assert.fail("nothing is refreshed"),
     });
     const url = `${this.origin}/mcp`;

@@ -17,11 +17,11 @@ import type { OAuthServer } from "./sign_ins.ts";
 type Library = typeof import("oauth4webapi");
 type Server = Omit<OAuthServer, "oauth">;
 
-/** What is used of a PML. */
+/** The way to the network. */
 export interface Way {
   readonly fetch: Fetch;
   /** Returns an error without secrets, which an answer may repeat. */
-  readonly clean?: (error: PmlError) => unknown;
+  clean?(error: PmlError): unknown;
 }
 
 const MOST_BYTES = 256 << 10;

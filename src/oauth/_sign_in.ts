@@ -16,7 +16,7 @@ import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
-import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
+import type { OAuthServer, SignIn, SignInHost } from "./sign_ins.ts";
 import {
   forgetClient,
   keepUser,
@@ -27,7 +27,8 @@ import {
 } from "./token_store.ts";
 
 /** What signing in needs. */
-export interface SigningIn extends SignInsOptions {
+export interface SigningIn {
+  readonly host: SignInHost;
   readonly store: TokenStore;
   readonly server: OAuthServer;
   /** The scopes that a call needed. */
@@ -53,25 +54,25 @@ const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
 /** Begins a sign-in. */
 export async function beginSignIn(options: SigningIn): Promise<SignIn> {
-  const { server, signal } = options;
-  const protocol = await Protocol.open(server, options);
+  const { host, server, signal } = options;
+  const protocol = await Protocol.open(server, host);
   return await protocol.act(() => opened(protocol, options), signal);
 }
 
 async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
-  const { store, server, signal } = options;
+  const { host, store, server, signal } = options;
   const { library } = protocol;
   const challenge = await refusalOf(protocol, signal);
   const found = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
   const { as } = found;
   const scopes = scopesFor(options, { found, challenge });
   const address = await protocol.forBrowser(as);
-  await assertSites(protocol, as, options.issuerHosts());
+  await assertSites(protocol, as, host.issuerHosts);
   const state = library.generateRandomState();
   await using stack = new AsyncDisposableStack();
   const page = stack.use(await listening(protocol, options, { as, state }));
   const redirect = page.url;
-  const clients = { protocol, as, store, server, document: options.document() };
+  const clients = { protocol, as, store, server, document: host.document };
   const client = await clientFor(clients, { redirect, scopes, signal });
   const sharedClient = isShared(clients, client) ? client.client_id : undefined;
   if (server.oauth?.client_id !== undefined) {
@@ -147,7 +148,7 @@ function pageOf(
 async function finished(
   protocol: Protocol,
   page: RedirectPage,
-  { asked, server, store, signal, register }: SigningIn & { readonly asked: Asked },
+  { asked, host, server, store, signal }: SigningIn & { readonly asked: Asked },
 ): Promise<void> {
   const { library } = protocol;
   const { found: { as, resource }, client, scopes, state, verifier } = asked;
@@ -170,7 +171,7 @@ async function finished(
       client,
       ...tokensOf(protocol, said, { refreshToken: undefined, scopes }),
     };
-    register(secretsOf(kept), []);
+    host.register(secretsOf(kept), []);
     const key = keyOf(server);
     await store.locked(key, () => store.write(key, kept, { isAttended: true }));
     page.tell(true);

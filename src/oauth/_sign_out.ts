@@ -7,19 +7,15 @@
 import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites } from "./_sites.ts";
-import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
-import { forgetClient, keepUser, type Kept, type TokenStore } from "./token_store.ts";
+import type { SigningIn } from "./_sign_in.ts";
+import { forgetClient, keepUser, type Kept, keyOf } from "./token_store.ts";
 
 /** Revokes the tokens where the authorization server can, and removes them. */
 export async function endSignIn(
   { issuer, url, client: known, revocationEndpoint }: Kept,
-  { key, store, server, signal, fetch, issuerHosts }: SignInsOptions & {
-    readonly key: string;
-    readonly store: TokenStore;
-    readonly server: OAuthServer;
-    readonly signal: AbortSignal;
-  },
+  { host, store, server, signal }: Omit<SigningIn, "more">,
 ): Promise<"removed" | "revoked"> {
+  const key = keyOf(server);
   return await store.locked(key, async () => {
     const { refreshToken, accessToken, client = known } = await store.read(key).catch(() =>
       undefined
@@ -31,10 +27,10 @@ export async function endSignIn(
     if (revocationEndpoint === undefined || tokens.length === 0) return "removed";
     let done: "removed" | "revoked" = "removed";
     try {
-      const protocol = await Protocol.open(server, { fetch });
+      const protocol = await Protocol.open(server, host);
       const { library } = protocol;
       const as = { issuer, revocation_endpoint: revocationEndpoint };
-      await assertSites(protocol, as, issuerHosts());
+      await assertSites(protocol, as, host.issuerHosts);
       const auth = clientAuth(protocol, client, server.oauth?.client_secret);
       for (const token of tokens) {
         const options = protocol.options<"POST">(signal);

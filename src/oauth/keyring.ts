@@ -20,11 +20,11 @@ const MOST_BYTES = 65_536;
 /** The commands of a keyring. The value comes on stdin, so that no list of processes shows it. */
 interface KeyringCommands {
   readonly program: string;
-  readonly get: (name: string) => readonly string[];
-  readonly remove: (name: string) => readonly string[];
-  readonly set: (name: string) => readonly string[];
+  get(name: string): readonly string[];
+  remove(name: string): readonly string[];
+  set(name: string): readonly string[];
   /** Returns what goes to stdin; the value itself unless told. */
-  readonly input?: (name: string, value: string) => string;
+  input?(name: string, value: string): string;
 }
 
 const VAULT = "[void][Windows.Security.Credentials.PasswordVault," +

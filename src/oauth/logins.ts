@@ -16,20 +16,19 @@ import { locked, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { OAuthServer, SignIn, SignIns } from "./sign_ins.ts";
 
-/** The options of `Logins`. */
-export interface LoginsOptions {
-  readonly home: string;
-  readonly signIns: () => Promise<SignIns>;
+/** The servers at which the user can sign in. */
+export interface LoginHost {
+  /** How long a sign-in waits for the person now, in milliseconds. */
+  readonly signInMs: number;
+  /** Returns the sign-ins. */
+  signIns(): Promise<SignIns>;
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
-  readonly serverOf: (name: string) => Promise<OAuthServer>;
+  signInAt(name: string): Promise<OAuthServer>;
   /**
    * Is called when the person signed in at a server or out, in any process. The mark is another one
    * each time.
    */
-  readonly onChange: (server: string, mark: unknown) => void;
-  /** How long a sign-in waits for the person. */
-  readonly waitMs: () => number;
-  readonly closing: AbortSignal;
+  signInChanged(server: string, mark: unknown): void;
 }
 
 /** A sign-in that waits for the person. */
@@ -62,17 +61,19 @@ export function serverToSignInAt({ code, detail }: PmlError): string | undefined
 
 /** Signs in and out. */
 export class Logins {
-  readonly #options: LoginsOptions;
+  readonly #host: LoginHost;
+  readonly #closing: AbortSignal;
   readonly #file: string;
   readonly #open = new Map<string, Promise<Open>>();
   /** When the person signed in at a server, while a call of this process waited. */
   readonly #since = new Map<string, number>();
   #following: Promise<void> | undefined;
 
-  /** Takes the options; asks nobody. */
-  constructor(options: LoginsOptions) {
-    this.#options = options;
-    this.#file = join(options.home, "signed_in.json");
+  /** Takes the PML home. `closing` aborts when PML ends. */
+  constructor(home: string, host: LoginHost, closing: AbortSignal) {
+    this.#host = host;
+    this.#closing = closing;
+    this.#file = join(home, "signed_in.json");
   }
 
   /** Begins a sign-in, which ends with its time, with PML, or when the signal aborts. */
@@ -83,13 +84,17 @@ export class Logins {
       readonly signal: AbortSignal;
     },
   ): Promise<Login> {
-    const { serverOf, signIns, waitMs, closing } = this.#options;
-    const server = await serverOf(name);
-    const until = AbortSignal.any([closing, signal, AbortSignal.timeout(waitMs())]);
-    const signIn = await (await signIns()).begin(server, { signal: until, ...defined({ scopes }) });
-    const late = () =>
+    const host = this.#host;
+    const server = await host.signInAt(name);
+    const late = AbortSignal.timeout(host.signInMs);
+    const until = AbortSignal.any([this.#closing, signal, late]);
+    const signIn = await (await host.signIns()).begin(server, {
+      signal: until,
+      ...defined({ scopes }),
+    });
+    const tooLong = () =>
       new PmlError("TIMED_OUT", `Cannot sign in at ${quoted(name)}: it took too long`);
-    const done = unlessAborted(signIn.done, until, late).then(() => this.#changed(name))
+    const done = unlessAborted(signIn.done, until, tooLong).then(() => this.#changed(name))
       .finally(() => signIn[Symbol.asyncDispose]());
     done.catch(() => {}); // a login may be given up while nobody waits for it
     return { ...signIn, server, done, host: new URL(signIn.url).host };
@@ -100,15 +105,15 @@ export class Logins {
     name: string | undefined,
     signal: AbortSignal,
   ): Promise<Readonly<Record<string, Ended>>> {
-    const { signIns, serverOf } = this.#options;
-    const all = await signIns();
+    const host = this.#host;
+    const all = await host.signIns();
     const kept = (await all.all()).filter(({ server }) => (name ?? server) === server);
     const done: Record<string, Ended> = {};
-    if (name !== undefined && kept.length === 0) done[(await serverOf(name)).name] = "none";
+    if (name !== undefined && kept.length === 0) done[(await host.signInAt(name)).name] = "none";
     for (const { server: one, url, client } of kept) {
       // Its definition may be another one by now, or gone.
       const gone: OAuthServer = { name: one, url, named: new Set([new URL(url).host]) };
-      const known = await serverOf(one).catch(() => gone);
+      const known = await host.signInAt(one).catch(() => gone);
       for (const server of [known, gone, { ...gone, oauth: { client_id: client } }]) {
         const how = await all.end(server, signal);
         if (how !== "none") done[one] = how;
@@ -152,13 +157,13 @@ export class Logins {
   }
 
   async #follow(): Promise<void> {
-    const { closing, onChange } = this.#options;
+    const closing = this.#closing;
     for (let known = this.#marks(); !closing.aborted;) {
       using file = new Following([this.#file], closing);
       // Read after the watching has begun, so that no change falls between.
       const now = this.#marks();
       for (const [name, mark] of Object.entries(now)) {
-        if (mark !== known[name]) onChange(name, mark);
+        if (mark !== known[name]) this.#host.signInChanged(name, mark);
       }
       known = now;
       await file.change();
@@ -221,7 +226,7 @@ export class Logins {
     const known = this.#open.get(server);
     // guard: login-once
     if (known !== undefined) return known;
-    const { closing: signal } = this.#options;
+    const signal = this.#closing;
     const opening = this.begin(server, { scopes, signal }).then((login): Open => {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
       return { login, asked: undefined };
@@ -240,7 +245,7 @@ export class Logins {
       `${this.#file}.lock`,
       () => writePrivate(this.#file, { ...this.#marks(), [server]: mark }),
     );
-    this.#options.onChange(server, mark);
+    this.#host.signInChanged(server, mark);
   }
 
   #marks(): Readonly<Record<string, unknown>> {

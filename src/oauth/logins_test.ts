@@ -3,39 +3,39 @@ import type { Call, CallClient, Page } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { SignIn, SignIns } from "./sign_ins.ts";
+import type { OAuthServer, SignIn, SignIns } from "./sign_ins.ts";
 import { until } from "../../tests/kit/wait.ts";
-import { Logins } from "./logins.ts";
+import { type LoginHost, Logins } from "./logins.ts";
 
 const PAGE = "https://accounts.example/authorize?state=1";
 
 /** Sign-ins that end when a test says so. */
-class Stage implements AsyncDisposable {
+class Stage implements LoginHost, AsyncDisposable {
   readonly begun: PromiseWithResolvers<void>[] = [];
   readonly changed: string[] = [];
   readonly ended = new Set<unknown>();
-  waitMs = 60_000;
+  signInMs = 60_000;
   readonly closing = new AbortController();
   readonly home = Deno.makeTempDirSync();
-  readonly logins: Logins = this.open((server) => this.changed.push(server));
+  readonly logins: Logins = this.open();
 
-  open(onChange: (server: string) => void): Logins {
-    return new Logins({
-      home: this.home,
-      signIns: () => Promise.resolve(this.#signIns()),
-      serverOf: (name) =>
-        Promise.resolve({ name, url: "https://mcp.example/mcp", named: new Set() }),
-      onChange,
-      waitMs: () => this.waitMs,
-      closing: this.closing.signal,
-    });
+  open(): Logins {
+    return new Logins(this.home, this, this.closing.signal);
+  }
+
+  signInChanged(server: string): void {
+    this.changed.push(server);
+  }
+
+  signInAt(name: string): Promise<OAuthServer> {
+    return Promise.resolve({ name, url: "https://mcp.example/mcp", named: new Set() });
   }
 
   begin() {
     return this.logins.begin("far", { scopes: undefined, signal: this.closing.signal });
   }
 
-  #signIns(): SignIns {
+  signIns(): Promise<SignIns> {
     const begin = (): Promise<SignIn> => {
       const done = Promise.withResolvers<void>();
       done.promise.catch(() => {});
@@ -54,7 +54,7 @@ class Stage implements AsyncDisposable {
         },
       });
     };
-    return { begin } as unknown as SignIns;
+    return Promise.resolve({ begin } as unknown as SignIns);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -194,7 +194,7 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
   await failing(() => Promise.reject(new Error("timed out")), /; nobody answered$/);
   // The page may still be open: the next call asks about the same one.
   const begun = at.begun.length;
-  at.waitMs = 1;
+  at.signInMs = 1;
   await failing(() => {
     queueMicrotask(() => at.begun.at(-1)?.reject(new PmlError("LOGIN_REQUIRED", "access denied")));
     return Promise.resolve(true);
@@ -232,13 +232,13 @@ Deno.test("A server that refuses what was just given to it is not asked about ag
 
 Deno.test("A sign-in of another process is noticed", async () => {
   await using at = new Stage();
-  const noticed = Promise.withResolvers<string>();
-  const other = at.open(noticed.resolve);
-  const following = other.follow();
+  const following = at.open().follow();
   const login = await at.begin();
   at.begun[0]?.resolve();
   await login.done;
-  assert.equal(await noticed.promise, "far");
+  // Both notice it.
+  await until(() => at.changed.length === 2);
+  assert.deepEqual(at.changed, ["far", "far"]);
   at.closing.abort();
   await following;
 });

@@ -7,44 +7,76 @@
 import { join } from "node:path";
 import type { Log } from "../audit/log.ts";
 import { ownEnvironment } from "../config/child_environment.ts";
-import { SignIns, type SignInsOptions } from "./sign_ins.ts";
-import { keyringOf, keyringProgram } from "./keyring.ts";
-import { type NetworkOptions, proxyOf } from "../policy/network.ts";
+import type { Environment } from "../config/env.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { Fetch } from "../core/fetch.ts";
+import type { IssuerHosts } from "./_sites.ts";
+import { refreshBeside, type RefreshRequest } from "./refreshing.ts";
+import { type SignInHost, SignIns } from "./sign_ins.ts";
+import type { Keyring } from "./token_store.ts";
+import { keyringOf, keyringProgram, type OutsideProgram } from "./keyring.ts";
+import { type NetworkParts, proxyOf } from "../policy/network.ts";
 
-/** What sign-ins stand in. */
-export interface OpenSignInsOptions
-  extends NetworkOptions, Pick<SignInsOptions, "fetch" | "closing"> {
+/** The parts of PML that sign-ins use. */
+interface SignInParts extends NetworkParts {
   readonly log: Log;
 }
 
 /** Opens the sign-ins of the person; nothing is read yet. */
-export function openSignIns(options: OpenSignInsOptions): SignIns {
-  const { policy, redactor, log, fetch, closing } = options;
-  const { loaded } = policy.now;
-  const { environment } = loaded;
-  const keyring = keyringProgram(loaded);
-  return new SignIns({
-    fetch,
-    closing,
-    keyring: keyringOf(keyring, closing),
-    folder: join(environment.home, "sign_ins"),
-    clean: (error) => redactor.cleaned(error),
-    document: () => policy.now.loaded.person.oauth?.client_metadata_url,
-    issuerHosts: () => policy.now.loaded.person.oauth?.issuer_hosts,
-    register: (secrets, over) => {
-      for (const secret of secrets) redactor.register(secret);
-      for (const secret of over) redactor.forget(secret);
-    },
-    warn: (message) => log.warn(message),
-    refresh: async () => {
-      const { REFRESH_CODE } = await import("./refresh_child.ts");
-      const proxy = proxyOf(options);
-      return {
-        code: REFRESH_CODE,
-        env: ownEnvironment(environment),
-        keyring,
-        proxy: proxy && { ...proxy, url: proxy.url.href },
-      };
-    },
-  });
+export function openSignIns(parts: SignInParts, fetch: Fetch, closing: AbortSignal): SignIns {
+  return new SignIns(new OwnSignInHost(parts, fetch, closing));
+}
+
+/** The PML of this process. */
+class OwnSignInHost implements SignInHost {
+  readonly folder: string;
+  readonly keyring: Keyring | undefined;
+  readonly log: Log;
+  readonly fetch: Fetch;
+  readonly #closing: AbortSignal;
+  readonly #parts: SignInParts;
+  readonly #environment: Environment;
+  readonly #keyringProgram: OutsideProgram | undefined;
+
+  constructor(parts: SignInParts, fetch: Fetch, closing: AbortSignal) {
+    const { loaded } = parts.policy.now;
+    this.#parts = parts;
+    this.#environment = loaded.environment;
+    this.#keyringProgram = keyringProgram(loaded);
+    this.keyring = keyringOf(this.#keyringProgram, closing);
+    this.folder = join(loaded.environment.home, "sign_ins");
+    this.log = parts.log;
+    this.fetch = fetch;
+    this.#closing = closing;
+  }
+
+  get document(): string | undefined {
+    return this.#parts.policy.now.loaded.person.oauth?.client_metadata_url;
+  }
+
+  get issuerHosts(): IssuerHosts | undefined {
+    return this.#parts.policy.now.loaded.person.oauth?.issuer_hosts;
+  }
+
+  clean(error: PmlError): unknown {
+    return this.#parts.redactor.cleaned(error);
+  }
+
+  register(secrets: readonly string[], over: readonly string[]): void {
+    const { redactor } = this.#parts;
+    for (const secret of secrets) redactor.register(secret);
+    for (const secret of over) redactor.forget(secret);
+  }
+
+  async refresh(request: RefreshRequest): Promise<void> {
+    const { REFRESH_CODE } = await import("./refresh_child.ts");
+    const proxy = proxyOf(this.#parts);
+    await refreshBeside(request, {
+      code: REFRESH_CODE,
+      env: ownEnvironment(this.#environment),
+      keyring: this.#keyringProgram,
+      proxy: proxy && { ...proxy, url: proxy.url.href },
+      closing: this.#closing,
+    });
+  }
 }

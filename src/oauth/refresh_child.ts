@@ -8,7 +8,8 @@ import { asPmlError } from "../core/errors.ts";
 import { type RefreshRequest, refreshSignIn } from "./refreshing.ts";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { FileTokenStore } from "./token_store.ts";
-import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
+import { GuardedFetch, type NetworkPolicy } from "../transport/http/client/guarded_fetch.ts";
+import type { Proxy } from "../transport/http/client/proxy.ts";
 import { keyringOf } from "./keyring.ts";
 
 /** The URL of this code. Whoever imports it has all of it installed, too. */
@@ -17,16 +18,29 @@ export const REFRESH_CODE: string = import.meta.url;
 const MOST_MS = 30_000;
 const NEVER = new AbortController().signal;
 
+/** The network with the proxy that the process was started with. */
+class FixedNetwork implements NetworkPolicy {
+  readonly #proxy: Proxy | undefined;
+
+  constructor(proxy: Proxy | undefined) {
+    this.#proxy = proxy;
+  }
+
+  proxy(): Proxy | undefined {
+    return this.#proxy;
+  }
+}
+
 async function main(): Promise<object> {
   const { folder, proxy, keyring, ...request }: RefreshRequest = await new Response(
     Deno.stdin.readable,
   )
     .json();
   const way = proxy && { ...proxy, url: new URL(proxy.url) };
-  using network = new GuardedFetch({ proxy: () => way });
+  using network = new GuardedFetch(new FixedNetwork(way));
   try {
     const signal = AbortSignal.timeout(MOST_MS);
-    // What came is kept, also where its answer came late.
+    // New tokens are stored, also if they come late.
     const store = new FileTokenStore(folder, NO_WARNINGS, keyringOf(keyring, NEVER));
     await refreshSignIn(request, { store, send: network.fetch, signal });
     return {};

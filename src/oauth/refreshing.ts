@@ -38,14 +38,11 @@ export interface RefreshRequest {
 }
 
 /** How the process is started. */
-export interface RefreshProgram extends Pick<RefreshRequest, "proxy" | "keyring"> {
+interface RefreshProgram extends Pick<RefreshRequest, "proxy" | "keyring"> {
   /** The URL of its code. */
   readonly code: string;
   readonly env: Readonly<Record<string, string>>;
-}
-
-/** The program, and when nobody waits for it any more. */
-interface Running extends RefreshProgram {
+  /** Aborts when PML ends, which does not wait for it. */
   readonly closing: AbortSignal;
 }
 
@@ -57,7 +54,7 @@ const KILLED = "Cannot refresh the sign-in: its process ended";
 /** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
 export async function refreshBeside(
   request: RefreshRequest,
-  { code, env, closing, ...more }: Running,
+  { code, env, closing, ...more }: RefreshProgram,
 ): Promise<void> {
   const child = startProcess({
     file: Deno.execPath(),

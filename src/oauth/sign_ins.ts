@@ -6,12 +6,13 @@
 
 import type { Authorization, OAuthSettings } from "../core/authorization.ts";
 import type { Certificates } from "../core/fetch.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import { SignedInServer } from "./_authorization.ts";
 import type { Way } from "./_protocol.ts";
 import { beginSignIn } from "./_sign_in.ts";
 import { endSignIn } from "./_sign_out.ts";
 import type { IssuerHosts } from "./_sites.ts";
-import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
+import type { RefreshRequest } from "./refreshing.ts";
 import { FileTokenStore, keyOf, type Keyring, type TokenStore } from "./token_store.ts";
 
 /** A server to sign in at. */
@@ -60,55 +61,39 @@ export interface SignedIn {
   readonly isInKeyring: boolean;
 }
 
-/** What sign-ins need. */
-export interface SignInsOptions extends Way {
+/** The PML that sign-ins belong to. */
+export interface SignInHost extends Way {
   /** The folder that they are kept in. */
   readonly folder: string;
-  /** Where tokens go; into files of the folder if left out. */
+  /** Where tokens go; into files of the folder if it is undefined. */
   readonly keyring?: Keyring | undefined;
-  /** Returns the address of the person's client id metadata document, if there is one. */
-  readonly document: () => string | undefined;
-  /** Returns the user's own list of hosts that an issuer may use, if there is one. */
-  readonly issuerHosts: () => IssuerHosts | undefined;
+  readonly log: WarningLog;
+  /** The address of the person's client id metadata document now, if there is one. */
+  readonly document?: string | undefined;
+  /** The user's own list of hosts that an issuer may use now, if there is one. */
+  readonly issuerHosts?: IssuerHosts | undefined;
   /** Registers secrets, which are removed from every text from now on, and forgets others. */
-  readonly register: (secrets: readonly string[], over: readonly string[]) => void;
-  readonly warn: (message: string) => void;
-  /** Returns the process that refreshes a sign-in. */
-  readonly refresh: () => Promise<RefreshProgram>;
-  /** Aborts when PML ends. */
-  readonly closing: AbortSignal;
+  register(secrets: readonly string[], over: readonly string[]): void;
+  /** Has another process refresh a sign-in. */
+  refresh(request: RefreshRequest): Promise<void>;
 }
 
 /** The sign-ins of the person. */
 export class SignIns {
-  readonly #options: SignInsOptions;
+  readonly #host: SignInHost;
   readonly #store: TokenStore;
   readonly #servers = new Map<string, SignedInServer>();
 
   /** Reads nothing yet. */
-  constructor(options: SignInsOptions) {
-    this.#options = options;
-    this.#store = new FileTokenStore(options.folder, options);
+  constructor(host: SignInHost) {
+    this.#host = host;
+    this.#store = new FileTokenStore(host.folder, host.log, host.keyring);
   }
 
   /** Returns what the requests to a server carry: the same object for the same server. */
   of(server: OAuthServer): Authorization {
     const key = keyOf(server);
-    const known = this.#servers.get(key) ?? new SignedInServer(server, {
-      ...this.#options,
-      key,
-      store: this.#store,
-      refresh: async ({ oauth, named, certificates }, spent) =>
-        await refreshBeside({
-          folder: this.#options.folder,
-          key,
-          spent,
-          secret: oauth?.client_secret,
-          named: [...named],
-          certificates,
-          issuerHosts: this.#options.issuerHosts(),
-        }, { ...await this.#options.refresh(), closing: this.#options.closing }),
-    });
+    const known = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
     known.server = server;
     this.#servers.set(key, known);
     return known;
@@ -120,7 +105,7 @@ export class SignIns {
     { scopes = [], signal }: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
   ): Promise<SignIn> {
     return await beginSignIn({
-      ...this.#options,
+      host: this.#host,
       store: this.#store,
       server,
       more: scopes,
@@ -130,11 +115,10 @@ export class SignIns {
 
   /** Revokes the tokens where the server can, and removes them. Returns what was done. */
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
-    const key = keyOf(server);
     const store = this.#store;
-    const kept = store.look(key);
+    const kept = store.look(keyOf(server));
     if (kept === undefined) return "none";
-    return await endSignIn(kept, { ...this.#options, key, store, server, signal });
+    return await endSignIn(kept, { host: this.#host, store, server, signal });
   }
 
   /** Returns all sign-ins that are kept, sorted by server. */

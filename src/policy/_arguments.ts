@@ -38,9 +38,9 @@ interface ArgumentForms {
 export interface PathSystem {
   readonly rules: PathRules;
   /** Returns the real path of what exists. Throws otherwise. */
-  readonly realPath: (path: string) => string;
+  realPath(path: string): string;
   /** Returns whether a path is a link. */
-  readonly isLink: (path: string) => boolean;
+  isLink(path: string): boolean;
 }
 
 /** This system. */
@@ -339,9 +339,9 @@ function realPathOf(path: string, system: PathSystem): string | undefined {
  * Returns the real path of an existing path; null if it does not exist, undefined if this is
  * unknown.
  */
-function lookedUp(path: string, { realPath }: PathSystem): string | null | undefined {
+function lookedUp(path: string, system: PathSystem): string | null | undefined {
   try {
-    return realPath(path);
+    return system.realPath(path);
   } catch (error) {
     return error instanceof Deno.errors.NotFound ? null : undefined;
   }

@@ -97,7 +97,7 @@ export class PinFiles {
   /** Returns the definition of a hash; undefined if it was not kept or its file was changed. */
   definition(hash: string): ToolDefinition | undefined {
     const parse = (text: string) => {
-      const definition = parseExact(text) as unknown as ToolDefinition; // its hash is compared, so it is what was kept
+      const definition = parseExact(text) as unknown as ToolDefinition; // its hash is compared
       // guard: kept-definition
       if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;

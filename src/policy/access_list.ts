@@ -11,14 +11,10 @@ import { WINDOWS } from "../core/paths.ts";
 import { isInside } from "../io/place.ts";
 import { runProgram } from "../sandbox/process.ts";
 
-/** Runs a program of Windows. Returns its output; undefined if it fails or is missing. */
-type RunSystem = (name: string, args: readonly string[]) => Promise<string | undefined>;
-
-/** The options of both functions. */
-export interface AccessListOptions {
-  /** The folder of the user's profile. */
-  readonly profile: string;
-  readonly run: RunSystem;
+/** Runs the programs of Windows. */
+export interface SystemPrograms {
+  /** Runs a program. Returns its output; undefined if it fails or is missing. */
+  run(name: string, args: readonly string[]): Promise<string | undefined>;
 }
 
 /** The system and the administrators, in any language. */
@@ -26,47 +22,61 @@ const ALWAYS = ["S-1-5-18", "S-1-5-32-544"];
 const MOST_MS = 10_000;
 const MOST_BYTES = 10_000;
 
-/** Returns the options for the user of an environment. */
-export function accessListOptions(
-  { account, userHome, get }: Pick<Environment, "account" | "userHome" | "get">,
-): AccessListOptions {
-  const system = get("SystemRoot") ?? "C:\\Windows";
-  return {
-    profile: account ?? userHome,
-    run: async (name, args) => {
-      const file = join(system, "System32", `${name}.exe`);
-      try {
-        const program = { file, args, cwd: system, env: { SystemRoot: system } };
-        const options = { ms: MOST_MS, maxBytes: MOST_BYTES };
-        const { code, stdout } = await runProgram(program, options);
-        return code === 0 ? stdout : undefined;
-      } catch {
-        return undefined; // it is not there, or does not end
-      }
-    },
-  };
+/** The programs of this system. */
+class OwnSystem implements SystemPrograms {
+  readonly #root: string;
+
+  constructor({ get }: Pick<Environment, "get">) {
+    this.#root = get("SystemRoot") ?? "C:\\Windows";
+  }
+
+  async run(name: string, args: readonly string[]): Promise<string | undefined> {
+    const cwd = this.#root;
+    const file = join(cwd, "System32", `${name}.exe`);
+    try {
+      const program = { file, args, cwd, env: { SystemRoot: cwd } };
+      const options = { ms: MOST_MS, maxBytes: MOST_BYTES };
+      const { code, stdout } = await runProgram(program, options);
+      return code === 0 ? stdout : undefined;
+    } catch {
+      return undefined; // it is not there, or does not end
+    }
+  }
 }
 
-/** Lets only the user, the system and the administrators use a folder with all its files. */
-export async function restrict(
-  folder: string,
-  { profile, run }: AccessListOptions,
-): Promise<void> {
-  if (isInside(profile, folder, WINDOWS)) return;
-  const [user] = /\bS-1-[\d-]+/.exec(await run("whoami", ["/user"]) ?? "") ?? [];
-  if (user === undefined) return;
-  const grants = [user, ...ALWAYS].map((one) => `*${one}:(OI)(CI)F`);
-  await run("icacls", [folder, "/inheritance:r", "/grant:r", ...grants]);
-}
+/** The access lists of folders. */
+export class AccessLists {
+  readonly #profile: string;
+  readonly #system: SystemPrograms;
 
-/** Returns why other people may have access to a folder; undefined if they have none. */
-export async function whyShared(
-  folder: string,
-  { profile, run }: AccessListOptions,
-): Promise<string | undefined> {
-  if (isInside(profile, folder, WINDOWS)) return undefined;
-  const list = await run("icacls", [folder]);
-  if (!list?.includes(":(")) return "icacls does not show who has access to it";
-  // An entry with this mark comes from the folder above.
-  return list.includes("(I)") ? "it inherits who has access to it" : undefined;
+  /** Takes the folder of the user's profile. */
+  constructor(profile: string, system: SystemPrograms) {
+    this.#profile = profile;
+    this.#system = system;
+  }
+
+  /** Returns those for the user of an environment. */
+  static of(environment: Pick<Environment, "account" | "userHome" | "get">): AccessLists {
+    const { account, userHome } = environment;
+    return new AccessLists(account ?? userHome, new OwnSystem(environment));
+  }
+
+  /** Lets only the user, the system and the administrators use a folder with all its files. */
+  async restrict(folder: string): Promise<void> {
+    if (isInside(this.#profile, folder, WINDOWS)) return;
+    const said = await this.#system.run("whoami", ["/user"]);
+    const [user] = /\bS-1-[\d-]+/.exec(said ?? "") ?? [];
+    if (user === undefined) return;
+    const grants = [user, ...ALWAYS].map((one) => `*${one}:(OI)(CI)F`);
+    await this.#system.run("icacls", [folder, "/inheritance:r", "/grant:r", ...grants]);
+  }
+
+  /** Returns why other people may have access to a folder; undefined if they have none. */
+  async whyShared(folder: string): Promise<string | undefined> {
+    if (isInside(this.#profile, folder, WINDOWS)) return undefined;
+    const list = await this.#system.run("icacls", [folder]);
+    if (!list?.includes(":(")) return "icacls does not show who has access to it";
+    // An entry with this mark comes from the folder above.
+    return list.includes("(I)") ? "it inherits who has access to it" : undefined;
+  }
 }

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
-import { type AccessListOptions, restrict, whyShared } from "./access_list.ts";
+import { AccessLists, type SystemPrograms } from "./access_list.ts";
 
 const HOME = String.raw`D:\pml`;
 
-/** Options with programs that print these texts, and the commands that were run. */
+/** Access lists with programs that print these texts, and the commands that were run. */
 function withPrograms(outputs: Readonly<Record<string, string>>) {
   const ran: string[][] = [];
-  const run: AccessListOptions["run"] = (name, args) => {
+  const run: SystemPrograms["run"] = (name, args) => {
     ran.push([name, ...args]);
     return Promise.resolve(outputs[name]);
   };
-  return { ran, options: { profile: String.raw`C:\Users\Ada`, run } };
+  return { ran, lists: new AccessLists(String.raw`C:\Users\Ada`, { run }) };
 }
 
 Deno.test("restrict() lets only the user, the system and administrators use a folder", async () => {
-  const { ran, options } = withPrograms({ whoami: "PC\\ada  S-1-5-21-1-2-3-1001\r\n", icacls: "" });
-  await restrict(HOME, options);
+  const { ran, lists } = withPrograms({ whoami: "PC\\ada  S-1-5-21-1-2-3-1001\r\n", icacls: "" });
+  await lists.restrict(HOME);
   const grants = ["S-1-5-21-1-2-3-1001", "S-1-5-18", "S-1-5-32-544"];
   const wanted = ["icacls", HOME, "/inheritance:r", "/grant:r"];
   assert.deepEqual(ran, [
@@ -26,16 +26,16 @@ Deno.test("restrict() lets only the user, the system and administrators use a fo
 
 Deno.test("restrict() changes nothing in the profile, nor without the user's id", async () => {
   const inside = withPrograms({ whoami: "S-1-5-21-1" });
-  await restrict(String.raw`c:\users\ADA\.pml`, inside.options);
+  await inside.lists.restrict(String.raw`c:\users\ADA\.pml`);
   assert.deepEqual(inside.ran, []);
   const unknown = withPrograms({});
-  await restrict(HOME, unknown.options);
+  await unknown.lists.restrict(HOME);
   assert.deepEqual(unknown.ran, [["whoami", "/user"]]);
 });
 
 Deno.test("whyShared() returns why others may use a folder", async () => {
   const reason = (icacls?: string, folder = HOME) =>
-    whyShared(folder, withPrograms(icacls === undefined ? {} : { icacls }).options);
+    withPrograms(icacls === undefined ? {} : { icacls }).lists.whyShared(folder);
   assert.match(await reason("D:\\pml BUILTIN\\Users:(I)(OI)(CI)(RX)") ?? "", /it inherits/);
   assert.match(await reason("") ?? "", /does not show/);
   assert.match(await reason() ?? "", /does not show/);

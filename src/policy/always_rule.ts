@@ -40,7 +40,7 @@ export class AlwaysRules {
     if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
     const { workspace, rules, narrowing } = config;
     const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
-    // No rule of the person overrides what a company wants asked.
+    // No rule of the user overrides an ask rule of a company.
     const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
     // guard: company-always
     if (company?.(id, args).kind === "ask") return undefined;

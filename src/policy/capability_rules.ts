@@ -42,7 +42,7 @@ export class SavedCapabilityRules implements CapabilityPolicy {
 /**
  * Returns a judge that knows capabilities. A deny rule for any tool that a capability calls denies
  * the capability. Where no rule matches its name, it runs if all that it calls is allowed, and asks
- * otherwise. That goes by what it called before; each real call is judged again. `plain` judges by
+ * otherwise. Its earlier calls decide that; each real call is judged again. `plain` judges by
  * the rules alone, and `judge` judges tools that are no capabilities.
  */
 export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge): Judge {

@@ -11,17 +11,18 @@ import type { RemoteDefinition } from "../servers/kind.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
 import type { Policy } from "./policy.ts";
+import type { NetworkPolicy } from "../transport/http/client/guarded_fetch.ts";
 import type { Proxy } from "../transport/http/client/proxy.ts";
 
-/** What the way to the network needs. */
-export interface NetworkOptions {
+/** The parts of PML that know the way to the network. */
+export interface NetworkParts {
   readonly policy: Policy;
   readonly keys: Pick<Keys, "get">;
   readonly redactor: Redactor;
 }
 
 /** Returns the proxy that the person configured. Throws if a variable in it is not set. */
-export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | undefined {
+export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undefined {
   const { network } = policy.now.config;
   if (network === undefined) return undefined;
   const filled = network.proxy.replace(/\$\{(\w+)\}/g, (_, name: string) => {
@@ -39,8 +40,32 @@ export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | und
   return { url, except: network.no_proxy ?? [] };
 }
 
+/** The network with the user's proxy. */
+export class UserNetwork implements NetworkPolicy {
+  /** The parts of PML that know the way. */
+  protected readonly parts: NetworkParts;
+
+  /** Looks nothing up yet. */
+  constructor(parts: NetworkParts) {
+    this.parts = parts;
+  }
+
+  /** Returns the proxy that the person configured. Throws if a variable in it is not set. */
+  proxy(): Proxy | undefined {
+    return proxyOf(this.parts);
+  }
+}
+
+/** The same network without the hosts that a company forbids. */
+export class CompanyNetwork extends UserNetwork {
+  /** Returns why the company forbids a URL; undefined if it does not. */
+  forbidden(url: string): PmlError | undefined {
+    return this.parts.policy.now.config.narrowing?.company?.forbidsHost(url)?.error;
+  }
+}
+
 /** Returns the variables that make installers use the proxy. */
-export function proxyVariables(options: NetworkOptions): Readonly<Record<string, string>> {
+export function proxyVariables(options: NetworkParts): Readonly<Record<string, string>> {
   const proxy = proxyOf(options);
   if (proxy === undefined) return {};
   const { url: { href }, except } = proxy;

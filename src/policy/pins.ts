@@ -66,6 +66,8 @@ const TURN_MS = 10;
 /** The pins of a workspace. */
 export class Pins {
   readonly #workspace: PinnedWorkspace;
+  readonly #register = (value: string): void => this.#workspace.register(value);
+  readonly #plain = (name: string): string | undefined => this.#workspace.plain(name);
   readonly #log: WarningLog;
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #reported = new Set<string>();
@@ -120,7 +122,7 @@ export class Pins {
     const workspace = this.#workspace;
     const fileNames = envFileNames(own, workspace);
     const url = this.#url(own);
-    const shown = url && shownAddress(url, (name) => workspace.plain(name));
+    const shown = url && shownAddress(url, this.#plain);
     const address = shown === url ? undefined : shown;
     const isSame = known !== undefined && known.pinned.address === address &&
       known.pinned.version === code.version &&
@@ -129,8 +131,7 @@ export class Pins {
     if (isSame) return known;
     const outside = { envFile: fileNames, address };
     const isInLock = workspace.isShared(own);
-    const register = (value: string) => workspace.register(value);
-    const plain = (name: string) => workspace.plain(name);
+    const [register, plain] = [this.#register, this.#plain];
     const text = serverText(own, { isOfUser: !isInLock, register, fileNames, plain });
     const identity = ownIdentity(own, { ...code, facts: [text], isInLock }, defined(outside));
     this.#identities.set(own, identity);

@@ -22,7 +22,12 @@ import { staysInside } from "../io/place.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import { TrustStore } from "./trust.ts";
 import type { PinnedWorkspace } from "./pins.ts";
-import { type ShownFile, type TrustState, WorkspaceTrust } from "./workspace_trust.ts";
+import {
+  type ShownFile,
+  type ShownFileReader,
+  type TrustState,
+  WorkspaceTrust,
+} from "./workspace_trust.ts";
 import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
 /** A module that a file names. */
@@ -55,7 +60,7 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
-export class Policy implements PinnedWorkspace, ConfigOwner {
+export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** The trust of the person, kept in the PML home. */
   readonly store: TrustStore;
   /** What is approved of the workspace file. */
@@ -276,14 +281,7 @@ export class Policy implements PinnedWorkspace, ConfigOwner {
    */
   async unapproved(server?: string): Promise<Unapproved | undefined> {
     if (server !== undefined && this.#isApproved(server)) return undefined;
-    const again = async () => {
-      this.#loaded = await reloadConfig(this.#loaded);
-      return await this.#shown();
-    };
-    const unapproved = await this.trust.unapproved(await this.#shown(), {
-      again,
-      ...server !== undefined && { server },
-    });
+    const unapproved = await this.trust.unapproved(await this.#shown(), this, server);
     if (unapproved === undefined) {
       // Another process may have added trust meanwhile.
       await this.settle();
@@ -294,6 +292,12 @@ export class Policy implements PinnedWorkspace, ConfigOwner {
       await this.settle();
     };
     return { ...unapproved, accept };
+  }
+
+  /** Reads the workspace file again, to compare it with the one that was shown. */
+  async readAgain(): Promise<ShownFile | undefined> {
+    this.#loaded = await reloadConfig(this.#loaded);
+    return await this.#shown();
   }
 
   /** Returns why a server must not be listed now; undefined if it may be. */

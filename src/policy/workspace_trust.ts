@@ -41,13 +41,10 @@ export interface TrustState {
   readonly approved: ReadonlyMap<string, string>;
 }
 
-/**
- * The options of a question: how the file is read again after the answer, and the server that it is
- * about.
- */
-interface TrustQuestion {
-  readonly again: () => Promise<ShownFile | undefined>;
-  readonly server?: string;
+/** Reads the workspace file. `Policy` is one. */
+export interface ShownFileReader {
+  /** Reads the file again. Returns undefined if there is none. */
+  readAgain(): Promise<ShownFile | undefined>;
 }
 
 /** Reads and saves what is approved of a workspace. */
@@ -88,11 +85,13 @@ export class WorkspaceTrust {
 
   /**
    * Returns what nobody has approved yet: the whole file, or modules whose code changed since the
-   * approval. `server` limits it to what a call of that server needs.
+   * approval. `server` limits it to the needs of a call of that server. The file is read again when it
+   * is approved.
    */
   async unapproved(
     shown: ShownFile | undefined,
-    { again, server }: TrustQuestion,
+    reader: ShownFileReader,
+    server?: string,
   ): Promise<Unapproved | undefined> {
     if (shown === undefined) return undefined;
     if (server !== undefined && !shown.servers.includes(server)) return undefined;
@@ -104,7 +103,7 @@ export class WorkspaceTrust {
         code: "WORKSPACE_UNTRUSTED",
         facts: trustFacts(shown, { lines, before: (await this.#store.record(shown.path))?.shown }),
         accept: async () => {
-          await mustBe(shown, again);
+          await mustBe(shown, reader);
           await this.#store.trust({ ...shown, servers: codeOf(shown.modules), shown: lines });
         },
       };
@@ -119,7 +118,7 @@ export class WorkspaceTrust {
       code: "APPROVAL_STALE",
       facts: changed.map((module) => changedLine(module, approved.get(module.name))),
       accept: async () => {
-        await mustBe(shown, again);
+        await mustBe(shown, reader);
         // Modules that were not shown keep their earlier approval.
         await this.#store.approve(shown.path, (before) => ({ ...before, ...codeOf(changed) }));
       },
@@ -127,7 +126,7 @@ export class WorkspaceTrust {
   }
 }
 
-async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<void> {
+async function mustBe(shown: ShownFile, reader: ShownFileReader): Promise<void> {
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
   // guard: trusted-link
   if (shown.linked) {
@@ -136,7 +135,7 @@ async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<
     });
   }
   // guard: changed-meanwhile
-  if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
+  if (JSON.stringify(await reader.readAgain()) !== JSON.stringify(shown)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it was changed meanwhile`, {
       hint: "Try again, and see what is there now",
     });

@@ -40,7 +40,7 @@ function shownFile(path: string, change: Partial<ShownFile> = {}): ShownFile {
   };
 }
 
-const same = (shown: ShownFile) => ({ again: () => Promise.resolve(shown) });
+const same = (shown: ShownFile) => ({ readAgain: () => Promise.resolve(shown) });
 
 Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once it is accepted", async () => {
   await using at = await place();
@@ -71,9 +71,9 @@ Deno.test("WorkspaceTrust shows what cannot be seen, and no blanks that push tex
 Deno.test("WorkspaceTrust asks nothing about a server that the file does not define", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
-  const asked = await at.trust.unapproved(shown, { ...same(shown), server: "filesystem" });
+  const asked = await at.trust.unapproved(shown, same(shown), "filesystem");
   assert.equal(asked, undefined);
-  assert.ok(await at.trust.unapproved(shown, { ...same(shown), server: "db" }));
+  assert.ok(await at.trust.unapproved(shown, same(shown), "db"));
 });
 
 Deno.test("WorkspaceTrust keeps nothing when the file changed while the person was asked", async () => {
@@ -101,7 +101,7 @@ Deno.test("WorkspaceTrust asks again about changed code, and a yes covers only w
   const first = two(CODE, CODE);
   await (await at.trust.unapproved(first, same(first)))?.accept();
   const changed = two(OTHER, OTHER);
-  const asked = await at.trust.unapproved(changed, { ...same(changed), server: "weather" });
+  const asked = await at.trust.unapproved(changed, same(changed), "weather");
   assert.equal(asked?.code, "APPROVAL_STALE");
   assert.equal(asked.facts.length, 1);
   assert.ok(asked.facts[0]?.includes(CODE) && asked.facts[0].includes(OTHER));

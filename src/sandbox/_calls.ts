@@ -35,27 +35,20 @@ export interface SandboxCall {
 /** Stops a call that was cancelled. Returns the timer that kills the child if it goes on. */
 type Cancel = (id: number, request: SandboxCall) => ReturnType<typeof setTimeout>;
 
-/** The values that all calls of one child share. */
-interface CallOptions {
-  readonly limits: SandboxLimits;
-  readonly requests: Requests;
-  readonly cancel: Cancel;
-}
-
 /** A call that the child has not answered. It listens to the signal of its request. */
 class OpenCall {
   readonly answer: PromiseWithResolvers<Json> = Promise.withResolvers<Json>();
   readonly meter: Meter;
   readonly #id: number;
   readonly #request: SandboxCall;
-  readonly #options: CallOptions;
+  readonly #calls: Calls;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(id: number, request: SandboxCall, options: CallOptions) {
+  constructor(id: number, request: SandboxCall, calls: Calls) {
     this.#id = id;
     this.#request = request;
-    this.#options = options;
-    this.meter = new Meter(options.limits);
+    this.#calls = calls;
+    this.meter = new Meter(calls.limits);
     if (request.signal.aborted) this.handleEvent();
     else request.signal.addEventListener("abort", this, { once: true });
   }
@@ -63,8 +56,8 @@ class OpenCall {
   /** Cancels the call when its signal aborts. */
   handleEvent(): void {
     this.answer.reject(reasonOf(this.#request.signal));
-    this.#options.requests.end(this.#id);
-    this.#timer = this.#options.cancel(this.#id, this.#request);
+    this.#calls.requests.end(this.#id);
+    this.#timer = this.#calls.cancel(this.#id, this.#request);
   }
 
   get onProgress(): SandboxCall["onProgress"] {
@@ -80,7 +73,7 @@ class OpenCall {
 
   /** Stops listening to the signal, the timer that would kill, and the requests of its code. */
   release(): void {
-    this.#options.requests.end(this.#id);
+    this.#calls.requests.end(this.#id);
     clearTimeout(this.#timer);
     this.#request.signal.removeEventListener("abort", this);
   }
@@ -88,18 +81,20 @@ class OpenCall {
 
 /** The calls of one child. */
 export class Calls {
-  readonly #limits: SandboxLimits;
-  readonly #options: CallOptions;
+  readonly limits: SandboxLimits;
+  /** The requests that the code of calls makes. */
+  readonly requests: Requests;
+  /** Stops a call whose signal aborted. */
+  readonly cancel: Cancel;
   readonly #pending = new Map<number, OpenCall>();
-  readonly #requests: Requests;
   #last = 0;
   #noise: Meter;
 
-  /** Creates an empty set. `cancel` stops a call whose signal aborted. */
+  /** Creates an empty set. */
   constructor(limits: SandboxLimits, requests: Requests, cancel: Cancel) {
-    this.#limits = limits;
-    this.#requests = requests;
-    this.#options = { limits, requests, cancel };
+    this.limits = limits;
+    this.requests = requests;
+    this.cancel = cancel;
     this.#noise = new Meter(limits);
   }
 
@@ -111,7 +106,7 @@ export class Calls {
   /** Takes a call under a new id. */
   add(request: SandboxCall): { id: number; answer: Promise<Json> } {
     const id = ++this.#last;
-    const call = new OpenCall(id, request, this.#options);
+    const call = new OpenCall(id, request, this);
     this.#pending.set(id, call);
     return { id, answer: call.answer.promise };
   }
@@ -133,11 +128,11 @@ export class Calls {
    * too much, if anything is.
    */
   want(frame: Frame): string | undefined {
-    if (frame.type === "drop") return void this.#requests.drop(frame.id);
+    if (frame.type === "drop") return void this.requests.drop(frame.id);
     const wanted = wantedOf(frame);
     const excess = this.charge(frame.json.length, wanted.call);
     const handler = this.#pending.get(wanted.call)?.onRequest;
-    if (excess === undefined) void this.#requests.take(wanted, handler);
+    if (excess === undefined) void this.requests.take(wanted, handler);
     return excess;
   }
 
@@ -148,7 +143,7 @@ export class Calls {
     const isOldest = this.#pending.keys().next().value === frame.id;
     call.release();
     this.#pending.delete(frame.id);
-    if (isOldest) this.#noise = new Meter(this.#limits);
+    if (isOldest) this.#noise = new Meter(this.limits);
     try {
       call.answer.resolve(this.#resultOf(frame, name));
     } catch (error) {
@@ -168,7 +163,7 @@ export class Calls {
 
   #resultOf({ type, json }: Frame, name: string): Json {
     if (type === "failed") throw failureFrom(plainJson(json, "the error"));
-    const { resultBytes } = this.#limits;
+    const { resultBytes } = this.limits;
     const size = json.length;
     if (size > resultBytes) {
       const message = `Cannot return the result: it has ${size} bytes, more than ${resultBytes}`;

@@ -21,15 +21,6 @@ export type Layer =
   | { readonly kind: "bwrap"; readonly program: string; readonly version: string }
   | { readonly kind: "none"; readonly why: string };
 
-/** The options for choosing a layer. */
-export interface OsLayerOptions {
-  readonly wanted: OsLayerChoice;
-  /** The person's `PATH`. */
-  readonly path: string | undefined;
-  /** No program is taken from this folder. */
-  readonly workspace: string;
-}
-
 const TRIAL_MS = 5_000;
 const TRIAL_BYTES = 4_000;
 /** The files that Deno is loaded from, and the time zones. */
@@ -51,12 +42,19 @@ export function systemPaths(net: boolean): readonly string[] {
 
 /** Starts children with the best layer that works on this machine. */
 export class OsLayers {
-  readonly #options: OsLayerOptions;
+  readonly #wanted: OsLayerChoice;
+  readonly #path: string | undefined;
+  readonly #workspace: string;
   #known: Promise<Layer> | undefined;
 
-  /** Nothing is tried before the first child is started. */
-  constructor(options: OsLayerOptions) {
-    this.#options = options;
+  /**
+   * Nothing is tried before the first child is started. Programs are found on the person's `path`,
+   * but not in the workspace.
+   */
+  constructor(wanted: OsLayerChoice, path: string | undefined, workspace: string) {
+    this.#wanted = wanted;
+    this.#path = path;
+    this.#workspace = workspace;
   }
 
   /**
@@ -64,7 +62,7 @@ export class OsLayers {
    */
   async start<T>(begin: (layer: Layer) => Promise<T>): Promise<T> {
     if (this.#known !== undefined) return await begin(await this.#known);
-    const { wanted } = this.#options;
+    const wanted = this.#wanted;
     const off: Layer = { kind: "none", why: "it is off" };
     if (wanted === "off") return await begin(off);
     // Landlock is not tried if it is already known to be missing.
@@ -88,8 +86,10 @@ export class OsLayers {
   }
 
   async #find(lack: string): Promise<Layer> {
-    const { wanted } = this.#options;
-    const found = wanted === "landlock" ? "it is off" : await findBubblewrap(this.#options);
+    const wanted = this.#wanted;
+    const found = wanted === "landlock"
+      ? "it is off"
+      : await findBubblewrap(this.#path, this.#workspace);
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
     if (wanted !== "required") return { kind: "none", why };
@@ -123,7 +123,8 @@ function lackOf(error: unknown): string | undefined {
 
 /** Finds a bubblewrap that works. Returns the reason if there is none. */
 export async function findBubblewrap(
-  { path, workspace }: Pick<OsLayerOptions, "path" | "workspace">,
+  path: string | undefined,
+  workspace: string,
 ): Promise<Layer & { kind: "bwrap" } | string> {
   if (Deno.build.os !== "linux") return "not on this system";
   const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });

@@ -15,7 +15,7 @@ import { residentBytes } from "./process.ts";
 
 const ignore = Deno.build.os !== "linux";
 const PATH = "/usr/bin:/bin";
-const found = ignore ? "none" : await findBubblewrap({ path: PATH, workspace: "/nowhere" });
+const found = ignore ? "none" : await findBubblewrap(PATH, "/nowhere");
 const bubblewrap = typeof found === "string" ? undefined : found;
 const absent = { ignore: bubblewrap === undefined };
 
@@ -28,7 +28,7 @@ class Stub implements Disposable {
   }
 
   find(workspace = "/nowhere"): Promise<Layer | string> {
-    return findBubblewrap({ path: `relative:/nowhere:${this.folder}`, workspace });
+    return findBubblewrap(`relative:/nowhere:${this.folder}`, workspace);
   }
 
   [Symbol.dispose](): void {
@@ -58,7 +58,7 @@ Deno.test("findBubblewrap() takes what works, from outside the workspace", { ign
 
 /** Starts two children on a machine without Landlock, and returns the layers that were tried. */
 async function begun(wanted: OsLayerChoice, path: string): Promise<readonly string[]> {
-  const layers = new OsLayers({ wanted, path, workspace: "/nowhere" });
+  const layers = new OsLayers(wanted, path, "/nowhere");
   const kinds: string[] = [];
   const begin = (layer: Layer) => {
     kinds.push(layer.kind === "none" ? `none: ${layer.why}` : layer.kind);
@@ -94,7 +94,7 @@ Deno.test(
 );
 
 Deno.test("OsLayers tries nothing else when a child fails for another reason", async () => {
-  const layers = new OsLayers({ wanted: "auto", path: "", workspace: "/nowhere" });
+  const layers = new OsLayers("auto", "", "/nowhere");
   let count = 0;
   const begin = () => {
     count++;
@@ -222,7 +222,7 @@ Deno.test("Sandbox starts under Landlock, and refuses where a child says that th
     "SANDBOX_DENIED",
     "no landlock: no libc.so.6",
   ]);
-  const layers = new OsLayers({ wanted: "auto", path: "", workspace: yard.ws });
+  const layers = new OsLayers("auto", "", yard.ws);
   const open = await layers.start((layer) => yard.startOpen(mute, layer));
   assert.match(open.confined, /^none: no landlock: .*; no bubblewrap: not on PATH$/);
 });

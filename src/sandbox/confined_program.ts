@@ -13,7 +13,7 @@ import {
   type Covers,
   findBubblewrap,
   type Layer,
-  type OsLayerOptions,
+  type OsLayerChoice,
   systemPaths,
 } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
@@ -21,7 +21,7 @@ import type { Program } from "./process.ts";
 import type { Reach } from "./boot/reach.ts";
 
 export { openPrivateFolder, systemPaths };
-export type { Covers, Layer, OsLayerOptions, PrivateFolder, Reach };
+export type { Covers, Layer, PrivateFolder, Reach };
 
 /** A bubblewrap that worked, by the PATH and the workspace that it was searched with. */
 const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
@@ -30,34 +30,44 @@ const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
  * Returns the layer that can confine programs on this machine. Throws `SANDBOX_DENIED` if the user
  * requires one and there is none.
  */
-export async function programLayer(options: OsLayerOptions): Promise<Layer> {
-  const layer = await availableLayer(options);
-  if (layer.kind !== "none" || options.wanted !== "required") return layer;
+export async function programLayer(
+  wanted: OsLayerChoice,
+  path: string | undefined,
+  workspace: string,
+): Promise<Layer> {
+  const layer = await availableLayer(wanted, path, workspace);
+  if (layer.kind !== "none" || wanted !== "required") return layer;
   const message = `Cannot confine programs: no layer of the system (${layer.why})`;
   throw new PmlError("SANDBOX_DENIED", message, {
     hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
   });
 }
 
-/** Returns the layer that can confine programs on this machine, also if the user requires one. */
+/**
+ * Returns the layer that can confine programs on this machine, also if the user requires one.
+ * Bubblewrap is found on the person's `path`, but not in the workspace.
+ */
 export async function availableLayer(
-  { wanted, path, workspace }: OsLayerOptions,
+  wanted: OsLayerChoice,
+  path: string | undefined,
+  workspace: string,
 ): Promise<Layer> {
   if (wanted === "off") return { kind: "none", why: "it is off" };
   const lack = wanted === "bwrap"
     ? "it is off"
     : landlockLack() ?? (canKeep() ? undefined : "no program can be kept");
   if (lack === undefined) return { kind: "landlock" };
-  const found = wanted === "landlock" ? "it is off" : await bubblewrapOf({ path, workspace });
+  const found = wanted === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
   if (typeof found === "object") return found;
   return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${found}` };
 }
 
 async function bubblewrapOf(
-  where: Pick<OsLayerOptions, "path" | "workspace">,
+  path: string | undefined,
+  workspace: string,
 ): Promise<Layer & { readonly kind: "bwrap" } | string> {
-  const key = JSON.stringify([where.path, where.workspace]);
-  const found = bubblewraps.get(key) ?? await findBubblewrap(where);
+  const key = JSON.stringify([path, workspace]);
+  const found = bubblewraps.get(key) ?? await findBubblewrap(path, workspace);
   if (typeof found === "object") bubblewraps.set(key, found);
   return found;
 }

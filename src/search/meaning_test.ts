@@ -21,11 +21,7 @@ class Scene implements MeaningOwner, AsyncDisposable {
   readonly environment = environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE });
   readonly limits = limitsOf({});
   readonly logged: string[] = [];
-  readonly log = new Log({
-    redactor: new Redactor(),
-    level: "debug",
-    write: (line) => this.logged.push(line),
-  });
+  readonly log = new Log(new Redactor(), "debug", (line) => this.logged.push(line));
   readonly pids = new Set<number>();
   stays = false;
 

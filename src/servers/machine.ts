@@ -30,7 +30,8 @@ import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "./client/start_progress.ts";
 import { Upstreams, type UpstreamsOptions } from "./client/upstreams.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
-import type { Modules, ModulesOptions } from "./module/modules.ts";
+import type { ModuleHost } from "./module/child_starter.ts";
+import type { Modules } from "./module/modules.ts";
 import type { ModuleFiles } from "./module/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -41,21 +42,25 @@ import { HubRouting } from "./cloud/hub_routing.ts";
 import { CLOUD_URL } from "./cloud/kind.ts";
 import { programOf, programsOf } from "./kinds.ts";
 import type { Cloud } from "./cloud/rpc.ts";
+import type { Grants } from "../policy/grants.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
+import type { SpareKeeper } from "../sandbox/process.ts";
 import { Reaper } from "../sandbox/reaper.ts";
+import type { LogEntry, Protection } from "../sandbox/sandbox.ts";
 import type { Trial } from "./stdio/learn.ts";
 import {
   type NewestPackage,
+  type ProgramHost,
   type ServerScripts,
+  type SpareOwner,
   StdioServers,
-  type StdioServersOptions,
   type StdioValues,
 } from "./stdio/stdio_servers.ts";
 import type { ClientRoots } from "./client_roots.ts";
 import { rootsFor } from "./visible_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { codeOf } from "./server_code.ts";
-import { proxyOf, proxyVariables } from "../policy/network.ts";
+import { CompanyNetwork, proxyVariables } from "../policy/network.ts";
 import { Packages } from "./packages.ts";
 
 /** What the machine stands in. */
@@ -69,8 +74,8 @@ export interface MachineOptions {
   readonly backlog?: Backlog;
   /** The roots of the client, where only one uses the servers. */
   readonly clientRoots?: ClientRoots;
-  /** Returns the keeper that waits for the first program, if there is one. */
-  readonly spare?: StdioServersOptions["spare"];
+  /** Has the keeper that waits for the first program. */
+  readonly spares?: SpareOwner;
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
   /** Finds the way to a server, of those in the cloud or of the others. */
@@ -86,20 +91,32 @@ export interface MachineOptions {
   readonly stays?: boolean;
 }
 
-/** What the parts of a machine have in common. */
-interface Basics extends Pick<ModulesOptions, "home" | "workspace" | "protection" | "osLayer"> {
+/** The common values of the connections of a machine. */
+interface Basics {
+  readonly home: string;
   readonly groups: Reaper;
   readonly fetch: Fetch;
   readonly room: Backlog["room"] | undefined;
+  readonly workspace: () => string;
   readonly limits: () => Config["limits"];
 }
 
 /** Runs and reaches servers; starts nothing before the first call. */
-export class Machine implements AsyncDisposable {
+export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: StartProgress = new StartProgress();
   /** Is told what modules log, without keys. */
-  heard: ModulesOptions["onLog"];
+  heard: (server: string, entry: LogEntry) => void;
+  /** The PML home. */
+  readonly home: string;
+  /** The person's certificates, which confined servers may read. */
+  readonly certificates: readonly string[];
+  /** The environment of every server, with PATH. */
+  readonly serverEnvironment: Readonly<Record<string, string>>;
+  /** The variables that servers in containers get as well. */
+  readonly containerEnvironment: Readonly<Record<string, string>>;
+  /** The environment of the programs of modules. */
+  readonly programEnvironment: Readonly<Record<string, string>>;
   /** Ends what was started if PML is killed. */
   readonly groups: Reaper;
   /** Starts programs. */
@@ -136,19 +153,23 @@ export class Machine implements AsyncDisposable {
     this.#options = options;
     const { policy, log, way } = options;
     this.heard = logged(log);
-    const { home } = policy.now.loaded.environment;
+    const { environment } = policy.now.loaded;
+    const { home } = environment;
+    this.home = home;
+    this.certificates = certificatePaths(environment);
+    this.serverEnvironment = serverEnvironment(environment);
+    this.containerEnvironment = containerEnvironment(environment);
+    this.programEnvironment = programEnvironment(environment);
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     if (options.hasClient) void this.groups.watch();
     this.packages = new Packages(options);
     const basics = this.#basics = {
       ...{ home, groups: this.groups, fetch: this.fetch, room: options.backlog?.room },
-      workspace: () => this.#config().workspace,
-      protection: () => this.#protection(this.#config()),
-      limits: () => this.#config().limits,
-      osLayer: () => this.#config().osLayer,
+      workspace: () => this.workspace,
+      limits: () => this.limits,
     };
     const shared = { ...basics, ...this.#upstreamsOptions() };
-    this.programs = this.#openPrograms(shared);
+    this.programs = new StdioServers(this);
     this.addresses = new HttpServers({
       ...basics,
       authorization: async (server) => {
@@ -179,6 +200,68 @@ export class Machine implements AsyncDisposable {
   /** Aborts when PML ends. */
   get closing(): AbortSignal {
     return this.#closing.signal;
+  }
+
+  /** The workspace now. */
+  get workspace(): string {
+    return this.#config().workspace;
+  }
+
+  /** The names and paths that stay closed now. */
+  get protection(): Omit<Protection, "granted"> {
+    return this.#protection(this.#config());
+  }
+
+  /** The limits now. */
+  get limits(): Config["limits"] {
+    return this.#config().limits;
+  }
+
+  /** The layer that the user wants now. */
+  get osLayer(): Config["osLayer"] {
+    return this.#config().osLayer;
+  }
+
+  /** Pauses the readers of servers if too much waits for the client. */
+  get room(): Backlog["room"] | undefined {
+    return this.#options.backlog?.room;
+  }
+
+  /** The keeper that waits for the first program, if there is one. */
+  get spare(): SpareKeeper | undefined {
+    return this.#options.spares?.spare;
+  }
+
+  /** Returns the grants of a server now. */
+  grants(server: string): Grants | undefined {
+    return this.#config().grants[server];
+  }
+
+  /** Returns the value of a variable. */
+  variable(name: string): string | undefined {
+    return this.#options.keys.get(name);
+  }
+
+  /** Returns how the person's registry of packages is reached now. */
+  installEnvironment(): Readonly<Record<string, string>> {
+    const { environment } = this.#options.policy.now.loaded;
+    return { ...installEnvironment(environment), ...proxyVariables(this.#options) };
+  }
+
+  /** Removes secrets from texts of servers that are not results. */
+  withoutSecrets<T>(said: T): T {
+    return this.#options.redactor.clean(said);
+  }
+
+  /** Logs an entry of a module, without secrets. */
+  logModule(server: string, { level, text }: LogEntry): void {
+    this.heard(server, { level, text: this.#options.redactor.redact(text) });
+  }
+
+  /** Logs a text of a server that is not a message. */
+  logServer(server: string, level: "debug" | "info" | "warn", text: string): void {
+    this.#trials.get(server)?.hear(text);
+    this.#options.log[level](text, { server });
   }
 
   /** Tells the running servers which log messages clients want. */
@@ -237,7 +320,7 @@ export class Machine implements AsyncDisposable {
     const { workspace, osLayer } = this.#config();
     const path = serverEnvironment(this.#options.policy.now.loaded.environment).PATH;
     const { availableLayer } = await import("../sandbox/confined_program.ts");
-    return await availableLayer({ wanted: osLayer, path, workspace });
+    return await availableLayer(osLayer, path, workspace);
   }
 
   /** Returns a sentence for the user if only Deno confines modules here; undefined otherwise. */
@@ -292,10 +375,7 @@ export class Machine implements AsyncDisposable {
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../transport/http/client/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch({
-        proxy: () => proxyOf(this.#options),
-        forbidden: (url) => this.#config().narrowing?.company?.forbidsHost(url)?.error,
-      })
+      new GuardedFetch(new CompanyNetwork(this.#options))
     );
     return await (await this.#network).fetch(url, options);
   };
@@ -303,7 +383,7 @@ export class Machine implements AsyncDisposable {
   /** Returns the sign-ins of the person, which are loaded by the first server over HTTP. */
   signIns(): Promise<SignIns> {
     this.#signIns ??= import("../oauth/open_sign_ins.ts").then(({ openSignIns }) =>
-      openSignIns({ ...this.#options, fetch: this.fetch, closing: this.closing })
+      openSignIns(this.#options, this.fetch, this.closing)
     );
     return this.#signIns;
   }
@@ -341,47 +421,19 @@ export class Machine implements AsyncDisposable {
 
   async #openModules(): Promise<Modules> {
     const { Modules } = await import("./module/modules.ts");
-    const { files, policy, redactor } = this.#options;
-    return new Modules({
-      ...this.#basics,
-      files,
-      variable: (name) => this.#options.keys.get(name),
-      environment: programEnvironment(policy.now.loaded.environment),
-      onLog: (server, { level, text }) =>
-        this.heard(server, { level, text: redactor.redact(text) }),
-    });
+    return new Modules(this, this.#options.files);
   }
 
   #upstreamsOptions(): Omit<UpstreamsOptions, "server" | keyof Basics> {
-    const { policy, log, events, redactor } = this.#options;
+    const { policy, events } = this.#options;
     return {
       ...events,
-      withoutSecrets: (said) => redactor.clean(said),
+      withoutSecrets: (said) => this.withoutSecrets(said),
       roots: (server) => rootsFor(server, this.#options),
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-      onLog: (server, level, text) => {
-        this.#trials.get(server)?.hear(text);
-        log[level](text, { server });
-      },
+      onLog: (server, level, text) => this.logServer(server, level, text),
       starts: this.starts,
     };
-  }
-
-  #openPrograms(shared: Basics & Omit<UpstreamsOptions, "server">): StdioServers {
-    const { environment } = this.#options.policy.now.loaded;
-    return new StdioServers({
-      ...shared,
-      grants: (server) => this.#config().grants[server],
-      certificates: certificatePaths(environment),
-      environment: serverEnvironment(environment),
-      containerEnvironment: containerEnvironment(environment),
-      installEnvironment: () => ({
-        ...installEnvironment(environment),
-        ...proxyVariables(this.#options),
-      }),
-      packages: this.packages,
-      spare: this.#options.spare,
-    });
   }
 
   #config(): Config {
@@ -405,7 +457,7 @@ function valuesOf(
 }
 
 /** Returns what writes the lines of modules to the log. */
-function logged(log: Log): ModulesOptions["onLog"] {
+function logged(log: Log): Machine["heard"] {
   return (server, { level, text }) => {
     const serious = level === "error" || level === "warn";
     log[serious ? level : "debug"](text, { server });

@@ -94,7 +94,7 @@ export class Packages implements PackagePins, ServerPackages {
     const { home, servers } = this.#policy.now.config;
     return programsOf(servers).flatMap((own) => {
       const { name } = own;
-      const waiting = waitingScripts(own, { home, version: this.#pinnedVersion(own) });
+      const waiting = waitingScripts(own, home, this.#pinnedVersion(own));
       return waiting.map(({ spec, scripts }) => ({
         name: `scripts of ${quoted(spec)}`,
         ok: true,
@@ -121,7 +121,7 @@ export class Packages implements PackagePins, ServerPackages {
     const known = this.#installed.get(own);
     if (known !== undefined) return known === "none" ? undefined : known;
     const { home } = this.#policy.now.config;
-    const found = installedPackage(own, { home, version: this.#pinnedVersion(own) });
+    const found = installedPackage(own, home, this.#pinnedVersion(own));
     this.#installed.set(own, found ?? "none");
     return found;
   }

@@ -14,7 +14,7 @@ import { unknownTool } from "./lists/unknown_tool.ts";
 import { McpServer } from "./client/mcp_server.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
 import type { ModuleSource } from "./module/module_files.ts";
-import type { OAuthServer } from "../oauth/sign_ins.ts";
+import type { OAuthServer, SignIns } from "../oauth/sign_ins.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "./http/http_options.ts";
@@ -38,7 +38,7 @@ import { NothingToApprove } from "./sources/nothing_to_approve.ts";
 import type { CapabilityRunner } from "./capability/capability_server.ts";
 import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
-import { Logins } from "../oauth/logins.ts";
+import { type LoginHost, Logins } from "../oauth/logins.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import { NamespaceServer, type PartOpener } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
@@ -62,7 +62,8 @@ const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name })
 const DISABLED = new NothingToApprove("a server that a file disables");
 
 /** Opens servers of every kind; starts nothing before the first call. */
-export class ServerOpener implements ServerHost, SourceServices, ServerOpening, PartOpener {
+export class ServerOpener
+  implements ServerHost, SourceServices, ServerOpening, PartOpener, LoginHost {
   /** Runs and reaches the servers. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
@@ -93,18 +94,7 @@ export class ServerOpener implements ServerHost, SourceServices, ServerOpening, 
       values: this.#values,
       way: (name, isCloud) => this.#wayTo(name, isCloud),
     });
-    const { machine } = this;
-    this.logins = new Logins({
-      home: policy.now.config.home,
-      signIns: () => machine.signIns(),
-      serverOf: (name) => this.#signInAt(name),
-      closing: machine.closing,
-      waitMs: () => policy.now.config.limits.approvalMs,
-      onChange: (name, mark) => {
-        machine.addresses.renew(name, mark);
-        servers.lists.expire(name);
-      },
-    });
+    this.logins = new Logins(options.policy.now.config.home, this, this.machine.closing);
   }
 
   /** Opens a server: the same one for the same listing. */
@@ -152,8 +142,24 @@ export class ServerOpener implements ServerHost, SourceServices, ServerOpening, 
     this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
   }
 
+  /** How long a sign-in waits for the person, in milliseconds. */
+  get signInMs(): number {
+    return this.#options.policy.now.config.limits.approvalMs;
+  }
+
+  /** Returns the sign-ins of the person. */
+  signIns(): Promise<SignIns> {
+    return this.machine.signIns();
+  }
+
+  /** Uses the sign-in of a server that has changed. */
+  signInChanged(name: string, mark: unknown): void {
+    this.machine.addresses.renew(name, mark);
+    this.#options.servers.lists.expire(name);
+  }
+
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
-  async #signInAt(name: string): Promise<OAuthServer> {
+  async signInAt(name: string): Promise<OAuthServer> {
     const listing = this.#options.directory.listingOf(name);
     const cannot = (code: ErrorCode, why: string, hint?: string) =>
       new PmlError(code, `Cannot sign in or out at ${quoted(name)}: ${why}`, { hint });

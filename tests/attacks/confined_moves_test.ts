@@ -37,7 +37,7 @@ const kept = new KeptPackages();
 /** Returns whether this machine has a layer; without one there is always a way. */
 async function has(layer: LayerName | "auto"): Promise<boolean> {
   const path = Deno.env.get("PATH");
-  const { kind } = await availableLayer({ wanted: layer, path, workspace: "/nowhere" });
+  const { kind } = await availableLayer(layer, path, "/nowhere");
   return ["off", "auto", kind].includes(layer);
 }
 

@@ -39,11 +39,7 @@ const kept = new KeptPackages();
 
 /** Returns whether this machine has a layer; without one the server counts as unconfined. */
 async function has(layer: string): Promise<boolean> {
-  const { kind } = await availableLayer({
-    wanted: layer as "bwrap",
-    path: Deno.env.get("PATH"),
-    workspace: "/nowhere",
-  });
+  const { kind } = await availableLayer(layer as "bwrap", Deno.env.get("PATH"), "/nowhere");
   return kind === layer;
 }
 

@@ -8,7 +8,7 @@
 
 import { asPmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { Pool, type PoolLimits, type PoolUse } from "../../io/pool.ts";
+import { Pool, type PoolLimits, type PoolOwner, type PoolUse } from "../../io/pool.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import type { Connection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
@@ -37,7 +37,8 @@ export interface SessionUse<T> {
 }
 
 /** The sessions of this process: at most one for each server. */
-export class OlderSessions implements AsyncDisposable {
+export class OlderSessions implements PoolOwner, AsyncDisposable {
+  readonly deathCode = "UPSTREAM_DOWN";
   readonly #options: OlderSessionsOptions;
   readonly #pool: Pool<Connection>;
   readonly #declared: DeclaredCapabilities;
@@ -47,11 +48,13 @@ export class OlderSessions implements AsyncDisposable {
   /** Takes the options; opens nothing. */
   constructor(options: OlderSessionsOptions) {
     this.#options = options;
-    this.#pool = new Pool({
-      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
-      code: "UPSTREAM_DOWN",
-    });
+    this.#pool = new Pool(this);
     this.#declared = new DeclaredCapabilities(options.capabilities, () => {});
+  }
+
+  /** The limits of sessions: only idle time closes one. */
+  get poolLimits(): PoolLimits {
+    return { ...this.#options.limits(), idleChildren: Infinity };
   }
 
   /** Uses the session with a server, or `newest` if no session can be opened. */

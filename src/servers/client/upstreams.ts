@@ -18,7 +18,7 @@ import { memoized } from "../../core/memo.ts";
 import type { CheckedCall } from "../server.ts";
 import type { Room } from "../../io/backlog.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
-import { Pool, type PoolLimits } from "../../io/pool.ts";
+import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import { besideResult, withMembers } from "./_other_members.ts";
@@ -96,7 +96,8 @@ const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 const LISTS_MAX = 3;
 
 /** The connections of this process. */
-export class Upstreams implements AsyncDisposable {
+export class Upstreams implements PoolOwner, AsyncDisposable {
+  readonly deathCode = "UPSTREAM_DOWN";
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Connection>;
   readonly #closing = new AbortController();
@@ -128,11 +129,7 @@ export class Upstreams implements AsyncDisposable {
   /** Takes the options; starts nothing. */
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    this.#pool = new Pool({
-      // All servers may be in use at once: only idle time closes one.
-      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
-      code: "UPSTREAM_DOWN",
-    });
+    this.#pool = new Pool(this);
     this.#lists = new ServerLists(
       options.home,
       (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
@@ -246,6 +243,11 @@ export class Upstreams implements AsyncDisposable {
     // Adds the present owner, so that its lists on disk are not used, either.
     this.#ownerOf(server);
     this.#lists.forgetAll(server, lists);
+  }
+
+  /** The limits of servers: all may be in use at once, so that only idle time closes one. */
+  get poolLimits(): PoolLimits {
+    return { ...this.#options.limits(), idleChildren: Infinity };
   }
 
   /** Sets the log level of the running servers. */
@@ -496,10 +498,9 @@ export class Upstreams implements AsyncDisposable {
     const outage = this.#outages.of(keyOf(server));
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
-    await this.#outages.pass(keyOf(server), {
-      probe: () => run(() => Promise.resolve()),
-      ...(waits && { waitMs: this.#options.limits().startMs }),
-    });
+    const probe = () => run(() => Promise.resolve());
+    const waitMs = waits ? this.#options.limits().startMs : undefined;
+    await this.#outages.pass(keyOf(server), probe, waitMs);
     try {
       return await run(use);
     } catch (error) {

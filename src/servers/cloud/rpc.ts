@@ -187,7 +187,7 @@ export class Cloud {
         if (!(error instanceof PmlError) || isUnsent(error)) throw error;
       });
     };
-    await this.#outages.pass(origin, { probe });
+    await this.#outages.pass(origin, probe);
     try {
       return await fetch(url, options);
     } catch (error) {

@@ -6,14 +6,14 @@
  */
 
 import type { ListName } from "../../protocol/lists.ts";
-import type { Clock } from "../../io/pool.ts";
+import type { TimerClock } from "../../io/pool.ts";
 
 /** How long a first report waits for others, and one of a list that keeps changing at most. */
 const [CHANGE_MS, CHANGE_MAX_MS] = [100, 30_000];
 /** After so many milliseconds without a report, the next one counts as a first one. */
 const QUIET_MS = 60_000;
 
-const CLOCK: Clock = {
+const CLOCK: TimerClock = {
   now: () => performance.now(),
   later: (call, ms) => {
     const timer = setTimeout(call, ms);
@@ -36,7 +36,7 @@ interface Change {
 export class ListChanges implements Disposable {
   readonly #reload: (server: string, list: ListName) => Promise<boolean>;
   readonly #onChange: (list: ListName) => void;
-  readonly #clock: Clock;
+  readonly #clock: TimerClock;
   readonly #all = new Map<string, Change>();
 
   /**
@@ -46,7 +46,7 @@ export class ListChanges implements Disposable {
   constructor(
     reload: (server: string, list: ListName) => Promise<boolean>,
     onChange: (list: ListName) => void,
-    clock: Clock = CLOCK,
+    clock: TimerClock = CLOCK,
   ) {
     this.#reload = reload;
     this.#onChange = onChange;

@@ -9,7 +9,7 @@ import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../proto
 import { type Access, type Grants, ToolAccess } from "../../policy/grants.ts";
 import type { ChildOptions } from "../../sandbox/sandbox.ts";
 import type { Module, ModuleUse } from "./loader.ts";
-import type { ModulesOptions } from "./modules.ts";
+import type { ModuleHost } from "./child_starter.ts";
 
 /** The child of a tool. */
 export interface ToolChild {
@@ -45,31 +45,26 @@ interface KnownTool {
   child?: KnownChild;
 }
 
-type Options = Pick<
-  ModulesOptions,
-  "home" | "workspace" | "protection" | "variable" | "environment" | "limits" | "osLayer"
->;
-
 /** The access of tools to which nothing is granted. */
 export const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 
 /** Builds the options of children. */
 export class ToolChildren {
-  readonly #options: Options;
+  readonly #host: ModuleHost;
   readonly #tools = new WeakMap<Module, Map<string, KnownTool>>();
 
   /** Builds nothing yet. */
-  constructor(options: Options) {
-    this.#options = options;
+  constructor(host: ModuleHost) {
+    this.#host = host;
   }
 
   /** Returns the child of a tool: the same object as long as nothing has changed. */
   of(use: ModuleUse, called: ModuleTool): ToolChild {
     const access = this.accessOf(use, called);
-    const { protection, limits, osLayer } = this.#options;
+    const { protection, limits, osLayer } = this.#host;
     // Programs of built-in modules need to write only where the module may.
     const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
-    const from = [access, writesOnly, protection(), limits(), osLayer()];
+    const from = [access, writesOnly, protection, limits, osLayer];
     const tool = this.#toolOf(called);
     const isSame = tool.child?.from.every((one, at) => one === from[at]) === true;
     // The values of variables can change at any time.
@@ -86,7 +81,7 @@ export class ToolChildren {
   accessOf({ source, grants: granted }: ModuleUse, called: ModuleTool): Access {
     if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
     const shipped = source.kind === "builtin" ? source.grants : undefined;
-    const workspace = this.#options.workspace();
+    const workspace = this.#host.workspace;
     const tool = this.#toolOf(called);
     const known = tool.access;
     const isSame = known?.shipped === shipped && known?.granted === granted &&
@@ -102,22 +97,23 @@ export class ToolChildren {
 
   /** Returns the options of a child with this access. */
   optionsFor({ granted, env, ...access }: Access): ChildOptions {
-    const { home, limits, protection, workspace, variable, environment } = this.#options;
-    const { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs } = limits();
+    const host = this.#host;
+    const { home, workspace, programEnvironment: environment, limits } = host;
+    const { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs } = limits;
     return {
       ...access,
       home,
-      workspace: workspace(),
-      env: Object.fromEntries(env.map((name) => [name, variable(name) ?? null])),
+      workspace,
+      env: Object.fromEntries(env.map((name) => [name, host.variable(name) ?? null])),
       environment,
-      protection: { ...protection(), granted },
+      protection: { ...host.protection, granted },
       limits: { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs },
     };
   }
 
   /** Returns the key of children with these options that have no module yet. */
   warmKeyOf(options: ChildOptions): string {
-    return JSON.stringify([options, this.#options.osLayer()]);
+    return JSON.stringify([options, this.#host.osLayer]);
   }
 
   #toolOf({ module, tool }: ModuleTool): KnownTool {

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
 import type { Module, ModuleUse } from "./loader.ts";
 import { ToolChildren } from "./_tool_children.ts";
-
-type Options = ConstructorParameters<typeof ToolChildren>[0];
+import type { ModuleHost } from "./child_starter.ts";
 
 const PROTECTION = { writeProtected: [], readProtected: [], writable: [], paths: [] };
 const LIMITS = {
@@ -12,25 +11,23 @@ const LIMITS = {
   ...{ startMs: 1, idleMs: 1, idleChildren: 1, moduleBytes: 1, children: 1 },
 };
 
-/** Returns options whose values a test replaces. */
-function optionsOf(workspace: string) {
-  const now = {
-    workspace,
-    protection: PROTECTION as ReturnType<Options["protection"]>,
-    limits: LIMITS,
-    osLayer: "auto" as ReturnType<Options["osLayer"]>,
-    variable: "1",
-  };
-  const options: Options = {
-    home: "/home",
-    environment: {},
-    workspace: () => now.workspace,
-    protection: () => now.protection,
-    limits: () => now.limits,
-    osLayer: () => now.osLayer,
-    variable: () => now.variable,
-  };
-  return { now, options };
+/** A machine whose values a test replaces. */
+class FakeHost implements ModuleHost {
+  readonly home = "/home";
+  readonly programEnvironment = {};
+  readonly groups = { mark: "", add() {}, remove() {} };
+  protection: ModuleHost["protection"] = PROTECTION;
+  limits = LIMITS;
+  osLayer: ModuleHost["osLayer"] = "auto";
+  value = "1";
+
+  constructor(public workspace: string) {}
+
+  variable(): string {
+    return this.value;
+  }
+
+  logModule(): void {}
 }
 
 function moduleOf(permissions: Partial<Permissions>): Module {
@@ -55,8 +52,8 @@ function useOf(grants?: ModuleUse["grants"]): ModuleUse {
 
 Deno.test("calls of a tool share one options object until something changes", () => {
   const workspace = Deno.realPathSync(Deno.makeTempDirSync());
-  const { now, options } = optionsOf(workspace);
-  const children = new ToolChildren(options);
+  const now = new FakeHost(workspace);
+  const children = new ToolChildren(now);
   const called = { module: moduleOf({ read: [".", "docs"], net: ["example.com"] }), tool: "tool" };
   let use = useOf();
   const child = () => children.of(use, called);
@@ -81,17 +78,17 @@ Deno.test("calls of a tool share one options object until something changes", ()
 });
 
 Deno.test("the child of a tool that reads variables has their values of now", () => {
-  const { now, options } = optionsOf("/workspace");
-  const children = new ToolChildren(options);
+  const now = new FakeHost("/workspace");
+  const children = new ToolChildren(now);
   const called = { module: moduleOf({ env: ["ONE"] }), tool: "tool" };
   const child = () => children.of(useOf({ env: ["ONE"] }), called);
   assert.deepEqual(child().options.env, { ONE: "1" });
-  now.variable = "2";
+  now.value = "2";
   assert.deepEqual(child().options.env, { ONE: "2" });
 });
 
 Deno.test("a draft has no access, whatever is granted to the module in the file", () => {
-  const children = new ToolChildren(optionsOf("/workspace").options);
+  const children = new ToolChildren(new FakeHost("/workspace"));
   const module = moduleOf({ read: ["."], net: ["*"] });
   const called = { module, tool: "tool" };
   const { source, ...use } = useOf({ net: ["example.com"] });

@@ -4,24 +4,17 @@
  * @module
  */
 
-import { Places } from "../../io/places.ts";
+import { ending } from "../../core/errors.ts";
+import { type PlaceOwner, Places } from "../../io/places.ts";
 import { turn, unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { ChildStarter, ModuleHost } from "./child_starter.ts";
 import { WarmChildren } from "./warm_child.ts";
 
-/** The options of `CodeChildren`. */
-export interface CodeChildrenOptions {
-  /** Returns the most children at the same time, for code at one depth. */
-  readonly most: () => number;
-  /** Returns how long a warm child stays unused, in milliseconds. */
-  readonly idleMs: () => number;
-  /** Returns what children are started with. Only a child of the same key can be used. */
-  readonly key: () => string;
-  /** Starts a child that takes this place. */
-  readonly open: (place: Disposable | undefined) => Promise<Sandbox>;
-  /** Prepares a child that waits for its code. */
-  readonly warmUp: (child: Sandbox) => Promise<void>;
-}
+/** How long a child may take to prepare for its code. */
+const WARM_UP_MS = 10_000;
+/** The name that messages have for the code of `execute_code`. */
+const CODE = "execute_code";
 
 /** Whom a child is for. */
 export interface CodeChildUse {
@@ -32,8 +25,9 @@ export interface CodeChildUse {
 }
 
 /** Gives each piece of code a child of its own. */
-export class CodeChildren implements AsyncDisposable {
-  readonly #options: CodeChildrenOptions;
+export class CodeChildren implements PlaceOwner, AsyncDisposable {
+  readonly #starter: ChildStarter;
+  readonly #host: ModuleHost;
   readonly #warm: WarmChildren<Sandbox>;
   /**
    * The places by depth. Code waits for the tools that it calls, so it must not take the places of
@@ -41,12 +35,28 @@ export class CodeChildren implements AsyncDisposable {
    */
   readonly #places = new Map<number, Places>();
   readonly #ends = new Set<Promise<void>>();
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   /** Starts nothing. */
-  constructor(options: CodeChildrenOptions) {
-    this.#options = options;
-    this.#warm = new WarmChildren(options.idleMs);
+  constructor(starter: ChildStarter, host: ModuleHost) {
+    this.#starter = starter;
+    this.#host = host;
+    this.#warm = new WarmChildren(() => host.limits.idleMs);
+  }
+
+  /** The most children at the same time, for code at one depth. */
+  get mostPlaces(): number {
+    return this.#host.limits.children;
+  }
+
+  /** How many children are about to end. */
+  get ending(): number {
+    return this.#ends.size;
+  }
+
+  /** Closes the child that waits for code. Returns whether there was one. */
+  giveUp(): boolean {
+    return this.#warm.giveUp();
   }
 
   /** Uses a child, which then ends. */
@@ -54,36 +64,48 @@ export class CodeChildren implements AsyncDisposable {
     { depth, signal }: CodeChildUse,
     work: (child: Sandbox) => Promise<T>,
   ): Promise<T> {
-    const key = this.#options.key();
-    const open = async () => await this.#options.open(await this.#place(depth, signal));
+    const key = this.#key;
+    const open = async () => await this.#open(await this.#place(depth, signal));
     const opening = this.#warm.take(key, open);
     try {
       return await work(await unlessAborted(opening, signal));
     } finally {
       this.#end(opening);
-      if (!this.#isClosed) this.#warm.keep(key, () => this.#openWarm());
+      if (!this.#closing.signal.aborted) this.#warm.keep(key, () => this.#openWarm());
     }
   }
 
   /** Has a child started for code that is expected: soon, or at once for code that is here. */
   ahead(options?: { readonly now: true }): void {
-    if (!this.#isClosed) {
-      this.#warm.keep(this.#options.key(), () => this.#openWarm(options?.now), options);
+    if (!this.#closing.signal.aborted) {
+      this.#warm.keep(this.#key, () => this.#openWarm(options?.now), options);
     }
   }
 
   /** Ends every child. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort(ending("start the module"));
     await this.#warm[Symbol.asyncDispose]();
     await Promise.all(this.#ends);
   }
 
+  /** What children are started with. Only a child of the same key can be used. */
+  get #key(): string {
+    const { children, closedOptions } = this.#starter;
+    return children.warmKeyOf(closedOptions);
+  }
+
+  async #open(place: Disposable | undefined): Promise<Sandbox> {
+    const { CODE_MODULE: code } = await import("../../sandbox/code_module.ts");
+    return await this.#starter.openClosed({ name: CODE, code }, place);
+  }
+
   async #openWarm(isAwaited = false): Promise<Sandbox> {
-    const child = await this.#options.open(this.#placesAt(0).spare());
+    const child = await this.#open(this.#placesAt(0).spare());
     if (isAwaited) return child;
     try {
-      await this.#options.warmUp(child);
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(WARM_UP_MS)]);
+      await child.call({ fn: "warm", arguments: {}, signal });
       return child;
     } catch (error) {
       await child[Symbol.asyncDispose]();
@@ -115,11 +137,7 @@ export class CodeChildren implements AsyncDisposable {
   #placesAt(depth: number): Places {
     const known = this.#places.get(depth);
     if (known !== undefined) return known;
-    const places = new Places({
-      most: this.#options.most,
-      ending: () => this.#ends.size,
-      free: () => this.#warm.giveUp(),
-    });
+    const places = new Places(this);
     this.#places.set(depth, places);
     return places;
   }

@@ -6,8 +6,8 @@
 
 import type { ModuleMeta } from "../../protocol/tool.ts";
 import { textOfUtf8 } from "../../core/utf8.ts";
-import { Loader } from "./loader.ts";
-import { unloadable } from "./module_files.ts";
+import { type Inspection, Loader, type ModuleInspector, type ModuleReader } from "./loader.ts";
+import { type ModuleCode, unloadable } from "./module_files.ts";
 import { integrityOf } from "../../policy/integrity.ts";
 import { load, type LoadOptions } from "./load_check.ts";
 
@@ -17,21 +17,39 @@ export async function describeModule(
   code: Uint8Array,
   options: LoadOptions,
 ): Promise<ModuleMeta> {
-  const loader = new Loader({
-    home: options.home,
-    // Uses these bytes, even if the file has changed since.
-    files: { identify: () => ({ code, integrity: integrityOf(code) }) },
-    moduleBytes: () => code.length,
-    inspect: async () => {
-      const text = textOfUtf8(code);
-      const { inspection, why = "it does not load" } = await load(text, options);
-      if (inspection !== undefined) return inspection;
-      throw unloadable(path, why, { hint: "Check it with `pml check`" });
-    },
-  });
+  const module = new PublishedModule(path, code, options);
+  const loader = new Loader(options.home, module, module);
   return (await loader.load({
     source: { kind: "file", name: "module", path },
     approved: undefined,
     grants: undefined,
   })).meta;
+}
+
+/** The bytes to publish, even if their file has changed since. */
+class PublishedModule implements ModuleReader, ModuleInspector {
+  readonly #path: string;
+  readonly #code: Uint8Array;
+  readonly #options: LoadOptions;
+
+  constructor(path: string, code: Uint8Array, options: LoadOptions) {
+    this.#path = path;
+    this.#code = code;
+    this.#options = options;
+  }
+
+  get moduleBytes(): number {
+    return this.#code.length;
+  }
+
+  identify(): ModuleCode {
+    return { code: this.#code, integrity: integrityOf(this.#code) };
+  }
+
+  async inspect(): Promise<Inspection> {
+    const text = textOfUtf8(this.#code);
+    const { inspection, why = "it does not load" } = await load(text, this.#options);
+    if (inspection !== undefined) return inspection;
+    throw unloadable(this.#path, why, { hint: "Check it with `pml check`" });
+  }
 }

@@ -20,12 +20,7 @@ import type { Grants } from "../../policy/grants.ts";
 import { assertIntegrity } from "../../policy/integrity.ts";
 import { BUNDLE, findImport } from "./imports.ts";
 import { metaComment, unexported } from "./meta_comment.ts";
-import {
-  type ModuleCode,
-  type ModuleFiles,
-  type ModuleSource,
-  unloadable,
-} from "./module_files.ts";
+import { type ModuleCode, type ModuleSource, unloadable } from "./module_files.ts";
 
 /** A module with its metadata. */
 export interface Module extends ModuleCode {
@@ -54,15 +49,18 @@ export interface ModuleUse {
   readonly grants: Grants | undefined;
 }
 
-/** The options of a loader. */
-export interface LoaderOptions {
-  /** The PML home, where metadata is kept by hash. */
-  readonly home: string;
-  readonly files: Pick<ModuleFiles, "identify">;
-  /** Returns the most bytes that a module may have. */
-  readonly moduleBytes: () => number;
-  /** Runs a module without any grant and returns what it exports. */
-  readonly inspect: (module: NamedModule) => Promise<Inspection>;
+/** Reads the bytes of modules. `ModuleFiles` is one. */
+export interface ModuleReader {
+  /** Reads a module. Throws if it has more than `maxBytes` bytes. */
+  identify(source: ModuleSource, maxBytes: number): ModuleCode;
+}
+
+/** Runs modules without any grant. */
+export interface ModuleInspector {
+  /** The most bytes that a module may have now. */
+  readonly moduleBytes: number;
+  /** Returns the metadata and the exports of a module. */
+  inspect(module: NamedModule): Promise<Inspection>;
 }
 
 /** The code of a module, and how messages name it. */
@@ -75,12 +73,16 @@ export interface NamedModule {
 
 /** Loads modules and remembers them by their hash. */
 export class Loader {
-  readonly #options: LoaderOptions;
+  readonly #home: string;
+  readonly #files: ModuleReader;
+  readonly #inspector: ModuleInspector;
   readonly #modules = new Map<string, Promise<Module>>();
 
-  /** Makes a loader that keeps metadata in the PML home. */
-  constructor(options: LoaderOptions) {
-    this.#options = options;
+  /** Makes a loader that keeps metadata in the PML home, by hash. */
+  constructor(home: string, files: ModuleReader, inspector: ModuleInspector) {
+    this.#home = home;
+    this.#files = files;
+    this.#inspector = inspector;
   }
 
   /**
@@ -91,8 +93,7 @@ export class Loader {
   async load({ source, approved, promised }: ModuleUse): Promise<Module> {
     const { name } = source;
     const draft = source.kind === "file" ? source.draft : undefined;
-    const identified = draft ??
-      this.#options.files.identify(source, this.#options.moduleBytes());
+    const identified = draft ?? this.#files.identify(source, this.#inspector.moduleBytes);
     // guard: identify
     assertIntegrity(name, { approved, atHand: identified.integrity });
     const key = `${name} ${identified.integrity}`;
@@ -122,7 +123,7 @@ export class Loader {
       definitions: meta.tools.map(({ definition }) => definition),
     });
     if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
-    const file = join(this.#options.home, "meta", `${identified.integrity.slice(7)}.json`);
+    const file = join(this.#home, "meta", `${identified.integrity.slice(7)}.json`);
     const kept = readKept(file);
     if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
     const text = new TextDecoder().decode(identified.code);
@@ -131,7 +132,7 @@ export class Loader {
       (error: Error) => error,
     );
     // Deno says better what is wrong with a text that the lexer cannot read.
-    const said = await this.#options.inspect({ name, file: source.path, code: identified.code });
+    const said = await this.#inspector.inspect({ name, file: source.path, code: identified.code });
     if (unread !== undefined) throw unread;
     const value = said.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);

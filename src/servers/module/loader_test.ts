@@ -14,10 +14,8 @@ async function stage() {
   const path = join(root, "mine.js");
   await Deno.writeTextFile(path, CODE);
   const looked: string[] = [];
-  const loader = new Loader({
-    home: root,
-    files: new ModuleFiles(),
-    moduleBytes: () => 1_000_000,
+  const loader = new Loader(root, new ModuleFiles(), {
+    moduleBytes: 1_000_000,
     inspect: ({ code }) => {
       looked.push(new TextDecoder().decode(code));
       return Promise.resolve({ meta: META, exports: ["run"] });

@@ -11,6 +11,7 @@ import { stampOf } from "../../io/place.ts";
 import { readRegular, whyUnread } from "../../io/regular_file.ts";
 import type { Grants } from "../../policy/grants.ts";
 import type { ModuleHashes } from "../../policy/policy.ts";
+import type { ModuleReader } from "./loader.ts";
 
 /** The source of a module's code: shipped with PML, or a file that the person named. */
 export type ModuleSource =
@@ -43,7 +44,7 @@ interface FileMemo {
 }
 
 /** Reads modules' bytes and hashes them. An unchanged file is not read again. */
-export class ModuleFiles implements ModuleHashes {
+export class ModuleFiles implements ModuleReader, ModuleHashes {
   readonly #memos = new Map<string, FileMemo>();
 
   /** Reads a module. Throws if it has more than `maxBytes` bytes. */

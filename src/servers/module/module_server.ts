@@ -13,25 +13,26 @@ import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
 
-/** The options of a module's server. */
-export interface ModuleServerOptions extends KnownServerOptions {
-  readonly modules: Modules;
+/** The code of a server. */
+export interface ServerCode {
   /** Returns the module as it may run now. It is called for each use, because trust can change. */
-  readonly use: () => ModuleUse;
+  use(): ModuleUse;
   /** Fetches the code before it is read. */
-  readonly fetched?: () => Promise<void>;
+  fetched?(): Promise<void>;
 }
 
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** A server that is a module. */
 export class ModuleServer extends KnownServer {
-  readonly #options: ModuleServerOptions;
+  readonly #modules: Modules;
+  readonly #code: ServerCode;
 
   /** Loads nothing yet. */
-  constructor(options: ModuleServerOptions) {
+  constructor(options: KnownServerOptions, modules: Modules, code: ServerCode) {
     super(options);
-    this.#options = options;
+    this.#modules = modules;
+    this.#code = code;
   }
 
   /** Returns why the arguments of a call do not match the schema of its tool. */
@@ -39,30 +40,29 @@ export class ModuleServer extends KnownServer {
     call: Pick<Call, "id" | "arguments" | "cancellation">,
     { inputSchema }: ToolDefinition,
   ): Maybe<string | undefined> {
-    return this.#options.modules.wrongArguments(this.#options.use(), call, inputSchema);
+    return this.#modules.wrongArguments(this.#code.use(), call, inputSchema);
   }
 
   /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
   override async permissionLines(tool: string): Promise<readonly string[]> {
-    return await this.#options.modules.permissionLines(this.#options.use(), tool);
+    return await this.#modules.permissionLines(this.#code.use(), tool);
   }
 
   /** Returns whether a tool can neither write nor use the network or programs. */
   override async onlyReads(tool: string): Promise<boolean> {
-    return await this.#options.modules.onlyReads(this.#options.use(), tool);
+    return await this.#modules.onlyReads(this.#code.use(), tool);
   }
 
   /** Returns the tools; a module has no other lists. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
     if (list !== "tools") return NO_ITEMS;
-    const { modules, use, fetched } = this.#options;
-    await fetched?.();
-    return (await modules.load(use())).definitions;
+    await this.#code.fetched?.();
+    return (await this.#modules.load(this.#code.use())).definitions;
   }
 
   /** Runs a tool in the sandbox. */
   override async call(call: CheckedCall): Promise<Outcome> {
     if (call.method !== undefined) throw toolsOnly(this.name);
-    return await this.#options.modules.call(this.#options.use(), call);
+    return await this.#modules.call(this.#code.use(), call);
   }
 }

@@ -19,106 +19,84 @@ import { checkBlocks } from "../../protocol/result_bounds.ts";
 import { withoutForged } from "../../protocol/result_members.ts";
 import { withTagRemark } from "../../protocol/safe_text.ts";
 import { splitToolId } from "../../core/tool_id.ts";
-import { Places } from "../../io/places.ts";
-import { Pool, type PoolLimits } from "../../io/pool.ts";
+import { type PlaceOwner, Places } from "../../io/places.ts";
+import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
-import type {
-  ChildOptions,
-  Groups,
-  Layer,
-  LogEntry,
-  ModuleOptions,
-  OsLayerChoice,
-  OsLayers,
-  Protection,
-  Sandbox,
-  SandboxCall,
-  SandboxLimits,
-} from "../../sandbox/sandbox.ts";
+import type { ModuleOptions, Sandbox, SandboxCall } from "../../sandbox/sandbox.ts";
 import { placed, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
-import { askedBy, NO_ACCESS, ToolChildren } from "./_tool_children.ts";
+import { askedBy, type ToolChildren } from "./_tool_children.ts";
+import { ChildStarter, type ModuleHost } from "./child_starter.ts";
 import { CodeChildren } from "./code_children.ts";
 import {
   type Inspection,
   Loader,
   type Module,
+  type ModuleInspector,
+  type ModuleReader,
   type ModuleUse,
   type NamedModule,
 } from "./loader.ts";
-import type { ModuleFiles } from "./module_files.ts";
 import { SchemaChild } from "./schema_child.ts";
 import { WarmChildren } from "./warm_child.ts";
-
-/** The options for running modules. The functions are called at each call. */
-export interface ModulesOptions {
-  readonly home: string;
-  readonly files: Pick<ModuleFiles, "identify">;
-  readonly workspace: () => string;
-  readonly protection: () => Omit<Protection, "granted">;
-  /** Returns the value of a granted variable. */
-  readonly variable: (name: string) => string | undefined;
-  /** The environment of a module's programs, as far as its variables are set. */
-  readonly environment: Readonly<Record<string, string>>;
-  readonly limits: () => SandboxLimits & PoolLimits & {
-    readonly moduleBytes: number;
-    /** The most children at the same time. */
-    readonly children: number;
-  };
-  /** Records what is started, so that it ends with PML, however PML ends. */
-  readonly groups: Groups;
-  /** Returns what modules are confined with in addition to Deno. */
-  readonly osLayer: () => OsLayerChoice;
-  /** Called with what modules log. */
-  readonly onLog: (server: string, entry: LogEntry) => void;
-}
 
 const SELF_TEST_MS = 10_000;
 /** The time between two progress reports of a waiting call. */
 const WAITS_MS = 1_000;
 
-/** The name that messages have for the code of `execute_code`. */
-const CODE = "execute_code";
-
 /** Runs modules on this machine. */
-export class Modules implements AsyncDisposable {
+export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDisposable {
   /** The children for code, to which nothing is granted. */
   readonly code: CodeChildren;
   /** Checks values against schemas that others wrote. */
   readonly schemas: SchemaChild;
-  readonly #options: ModulesOptions;
+  readonly deathCode = "SANDBOX_CRASHED";
+  readonly #host: ModuleHost;
   readonly #own = new OwnSchemas();
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
   readonly #warm: WarmChildren<Sandbox>;
   readonly #places: Places;
   readonly #children: ToolChildren;
-  readonly #layers = new Map<string, OsLayers>();
+  readonly #starter: ChildStarter;
   readonly #closing = new AbortController();
 
   /** Nothing is started before the first call. */
-  constructor(options: ModulesOptions) {
-    this.#options = options;
-    this.#children = new ToolChildren(options);
-    this.#places = new Places({
-      most: () => options.limits().children,
-      ending: () => this.#pool.ending,
-      free: () => this.#warm.giveUp() || this.#pool.giveUp(),
-    });
-    const { limits } = options;
-    this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
-    this.#warm = new WarmChildren(() => limits().idleMs);
-    this.code = this.#codeChildren();
-    this.schemas = new SchemaChild({
-      open: () => this.#openSchemaChild(),
-      idleMs: () => limits().idleMs,
-    });
-    this.#loader = new Loader({
-      home: options.home,
-      files: options.files,
-      moduleBytes: () => limits().moduleBytes,
-      inspect: (module) => this.#inspect(module),
-    });
+  constructor(host: ModuleHost, files: ModuleReader) {
+    this.#host = host;
+    this.#starter = new ChildStarter(host, this.#closing.signal);
+    this.#children = this.#starter.children;
+    this.#places = new Places(this);
+    this.#pool = new Pool(this, this.#places);
+    this.#warm = new WarmChildren(() => host.limits.idleMs);
+    this.code = new CodeChildren(this.#starter, host);
+    this.schemas = new SchemaChild(this.#starter, host);
+    this.#loader = new Loader(host.home, files, this);
+  }
+
+  /** The limits of children with a module. */
+  get poolLimits(): PoolLimits {
+    return this.#host.limits;
+  }
+
+  /** The most children at the same time. */
+  get mostPlaces(): number {
+    return this.#host.limits.children;
+  }
+
+  /** How many children are about to end. */
+  get ending(): number {
+    return this.#pool.ending;
+  }
+
+  /** The most bytes of a module. */
+  get moduleBytes(): number {
+    return this.#host.limits.moduleBytes;
+  }
+
+  /** Begins to close a child that no call uses. Returns whether there was one. */
+  giveUp(): boolean {
+    return this.#warm.giveUp() || this.#pool.giveUp();
   }
 
   /** Loads a module with its metadata. Its hash must be approved. */
@@ -152,9 +130,9 @@ export class Modules implements AsyncDisposable {
   /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
   async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
     const module = await this.load(use);
-    const workspace = this.#options.workspace();
     const called = { module, tool };
-    return permissionLines(askedBy(called), this.#children.accessOf(use, called), workspace);
+    const access = this.#children.accessOf(use, called);
+    return permissionLines(askedBy(called), access, this.#host.workspace);
   }
 
   /** Returns whether a tool can neither write nor use the network or programs. */
@@ -187,9 +165,9 @@ export class Modules implements AsyncDisposable {
       ...{ name: server, signal, hurried },
       start: async () => {
         started = true;
-        const open = async () => this.#open(options, await this.#places.take(key));
+        const open = async () => this.#starter.open(options, await this.#places.take(key));
         const results = await resultsOf(module);
-        return this.#load(await this.#warm.take(warmKey, open), { ...module, results });
+        return this.#starter.load(await this.#warm.take(warmKey, open), { ...module, results });
       },
       onWait: () => this.#tellWhileWaiting(key, call),
       use: (sandbox) => this.#answer(sandbox, call, { tool, file: module.file }),
@@ -197,7 +175,7 @@ export class Modules implements AsyncDisposable {
     // Only if the warm child was used: otherwise tools with different permissions would start one
     // each in turn.
     if (started && !this.#closing.signal.aborted) {
-      this.#warm.keep(warmKey, () => this.#open(options, this.#places.spare()));
+      this.#warm.keep(warmKey, () => this.#starter.open(options, this.#places.spare()));
     }
     return { kind: "result", result: value };
   }
@@ -243,81 +221,15 @@ export class Modules implements AsyncDisposable {
     await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
   }
 
-  #codeChildren(): CodeChildren {
-    const { limits } = this.#options;
-    const options = () => this.#children.optionsFor(NO_ACCESS);
-    return new CodeChildren({
-      most: () => limits().children,
-      idleMs: () => limits().idleMs,
-      key: () => this.#children.warmKeyOf(options()),
-      open: async (place) => {
-        const { CODE_MODULE: code } = await import("../../sandbox/code_module.ts");
-        return await this.#load(await this.#open(options(), place), { name: CODE, code });
-      },
-      warmUp: async (child) => {
-        const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SELF_TEST_MS)]);
-        await child.call({ fn: "warm", arguments: {}, signal });
-      },
-    });
-  }
-
-  /** Starts the child that checks values. It takes no place: a call that waits for one waits for it. */
-  async #openSchemaChild(): Promise<Sandbox> {
-    const { SCHEMA_CODE } = await import("../../sandbox/schema_module.ts");
-    const child = await this.#open(
-      this.#children.optionsFor(NO_ACCESS),
-      new DisposableStack(),
-    );
-    return await this.#load(child, {
-      name: "schemas",
-      code: new TextEncoder().encode(SCHEMA_CODE),
-    });
-  }
-
-  async #inspect(module: NamedModule): Promise<Inspection> {
+  /** Runs a module without grants, and returns its metadata and exports. */
+  async inspect(module: NamedModule): Promise<Inspection> {
     await using sandbox = await this.#closed(module);
     return { meta: sandbox.meta(), exports: sandbox.exports() };
   }
 
   /** Starts a module in a child without grants. */
   async #closed(module: NamedModule): Promise<Sandbox> {
-    const place = await this.#places.take(module.name);
-    return await this.#load(await this.#open(this.#children.optionsFor(NO_ACCESS), place), module);
-  }
-
-  /** Starts a child. Its place is free again when the child has ended. */
-  async #open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
-    if (place === undefined) throw new Error("there is no place for one more child");
-    using opening = new DisposableStack();
-    opening.use(place);
-    const sandbox = await this.#start(child);
-    const held = opening.move();
-    void sandbox.ended.then(() => held.dispose());
-    return sandbox;
-  }
-
-  async #start(child: ChildOptions): Promise<Sandbox> {
-    // The sandbox is loaded by the first call, so that a start without calls does not load it.
-    const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
-    const begin = (layer: Layer) =>
-      Sandbox.open(child, { layer, groups: this.#options.groups, signal: this.#closing.signal });
-    // Programs run with the person's rights. Only limits apply to them.
-    if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
-    const [wanted, { workspace, environment }] = [this.#options.osLayer(), child];
-    const key = JSON.stringify([wanted, workspace]);
-    const layers = this.#layers.get(key) ??
-      new OsLayers({ wanted, workspace, path: environment.PATH });
-    this.#layers.set(key, layers);
-    return await layers.start(begin);
-  }
-
-  #load(
-    sandbox: Sandbox,
-    module: NamedModule & Pick<ModuleOptions, "results">,
-  ): Promise<Sandbox> {
-    const { signal } = this.#closing;
-    const onLog = (entry: LogEntry) => this.#options.onLog(module.name, entry);
-    return sandbox.load({ ...module, onLog, signal });
+    return await this.#starter.openClosed(module, await this.#places.take(module.name));
   }
 
   async #answer(
@@ -337,7 +249,7 @@ export class Modules implements AsyncDisposable {
       const { ModuleFailure } = await import("../../sandbox/sandbox.ts");
       if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
       const whole = placed(error, file);
-      this.#options.onLog(splitToolId(call.id).server, { level: "debug", text: whole });
+      this.#host.logModule(splitToolId(call.id).server, { level: "debug", text: whole });
       // A client gets the place of errors of the language only.
       const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
       return { ...textResult(isMistake ? whole : error.message), isError: true };

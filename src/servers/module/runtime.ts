@@ -13,7 +13,7 @@ export const load: LoadRuntime = async ({ machine }) => {
   return {
     open: ({ use, fetched, ...options }) => {
       if (use === undefined) throw new Error(`no code was found for ${options.listing.name}`);
-      return new ModuleServer({ ...options, modules, use, ...fetched && { fetched } });
+      return new ModuleServer(options, modules, { use, ...fetched && { fetched } });
     },
   };
 };

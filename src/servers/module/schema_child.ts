@@ -11,19 +11,12 @@ import { unsafeSchema } from "../../core/schema_size.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SchemaAnswer, SchemaCheck } from "../../sandbox/schema_module.ts";
+import type { ChildStarter, ModuleHost } from "./child_starter.ts";
 
 /** How long one check may take, in milliseconds. */
 export const CHECK_MS = 2_000;
 /** How many schemas a child keeps. */
 const MOST_SCHEMAS = 500;
-
-/** The options of `SchemaChild`. */
-export interface SchemaChildOptions {
-  /** Starts a child that has the module of checks. */
-  readonly open: () => Promise<Sandbox>;
-  /** Returns how long the child stays unused, in milliseconds. */
-  readonly idleMs: () => number;
-}
 
 /** A child that is started, with the numbers of the schemas that it has. */
 interface Started {
@@ -36,14 +29,16 @@ interface Started {
  * other check may be in it.
  */
 export class SchemaChild implements AsyncDisposable {
-  readonly #options: SchemaChildOptions;
+  readonly #starter: ChildStarter;
+  readonly #host: ModuleHost;
   #started: Started | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #idle: ReturnType<typeof setTimeout> | undefined;
 
   /** Starts nothing before the first check. */
-  constructor(options: SchemaChildOptions) {
-    this.#options = options;
+  constructor(starter: ChildStarter, host: ModuleHost) {
+    this.#starter = starter;
+    this.#host = host;
   }
 
   /**
@@ -101,12 +96,16 @@ export class SchemaChild implements AsyncDisposable {
     clearTimeout(this.#idle);
     if (this.#started?.sandbox.alive) return this.#started;
     await this.#started?.sandbox[Symbol.asyncDispose]();
-    return this.#started = { sandbox: await this.#options.open(), schemas: new Map() };
+    const { SCHEMA_CODE } = await import("../../sandbox/schema_module.ts");
+    const module = { name: "schemas", code: new TextEncoder().encode(SCHEMA_CODE) };
+    // It takes no place: a call that waits for a place waits for it.
+    const sandbox = await this.#starter.openClosed(module, new DisposableStack());
+    return this.#started = { sandbox, schemas: new Map() };
   }
 
   #rest(): void {
     clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => void this[Symbol.asyncDispose](), this.#options.idleMs());
+    this.#idle = setTimeout(() => void this[Symbol.asyncDispose](), this.#host.limits.idleMs);
     Deno.unrefTimer(Number(this.#idle));
   }
 }

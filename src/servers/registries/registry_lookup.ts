@@ -22,14 +22,14 @@ import { sourceOf } from "../../registry/sources.ts";
 import { callsOf } from "../kinds.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
 import { misusedToken } from "./registry_entry.ts";
-import { type NetworkOptions, proxyOf } from "../../policy/network.ts";
+import { type NetworkParts, UserNetwork } from "../../policy/network.ts";
 import { UnreachedName } from "../unreached_name.ts";
 
 /** How long a comparison with what is pinned waits for registries. */
 const COMPARED_MS = 4_000;
 
 /** What looking servers up needs. */
-export interface RegistryLookupOptions extends NetworkOptions {
+export interface RegistryLookupOptions extends NetworkParts {
   readonly keys: Pick<Keys, "get" | "cloud">;
   readonly pins: Pins;
   readonly log: Log;
@@ -48,7 +48,7 @@ interface TriedRegistry {
 export class RegistryLookup implements RegistryUser, Disposable {
   readonly #options: RegistryLookupOptions;
   readonly #closing = new AbortController();
-  readonly #network = new GuardedFetch({ proxy: () => proxyOf(this.#options) });
+  readonly #network: GuardedFetch;
   readonly #cache: Cache;
   /** What was looked up anew to be compared with what is pinned. */
   readonly #compared = new Map<string, Promise<Found | undefined>>();
@@ -59,6 +59,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   constructor(options: RegistryLookupOptions) {
     const { policy, log } = options;
     this.#options = options;
+    this.#network = new GuardedFetch(new UserNetwork(options));
     this.#cache = new Cache(policy.now.config.home, log);
     this.#registries = this.#opened();
     policy.onChange(() => {
@@ -247,10 +248,10 @@ class VariableAccess implements RegistryAccess {
 /** The key of the account: it goes to the hub that the user named, and to no other registry. */
 class HubAccess implements RegistryAccess {
   readonly #url: string;
-  readonly #policy: NetworkOptions["policy"];
+  readonly #policy: NetworkParts["policy"];
   readonly #keys: RegistryLookupOptions["keys"];
 
-  constructor(url: string, policy: NetworkOptions["policy"], keys: RegistryLookupOptions["keys"]) {
+  constructor(url: string, policy: NetworkParts["policy"], keys: RegistryLookupOptions["keys"]) {
     this.#url = url;
     this.#policy = policy;
     this.#keys = keys;

@@ -47,7 +47,7 @@ async function openStage(
     register: () => {},
     warn,
   });
-  const log = new Log({ redactor, level: "error" });
+  const log = new Log(redactor, "error");
   const openAdopted = () => new RegistryServers({ policy, pins, keys, log, redactor, builtins });
   const adopted = stack.use(openAdopted());
   const all = stack.move();

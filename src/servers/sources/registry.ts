@@ -44,7 +44,8 @@ export class RegistrySource implements ServerSource {
     return (approved?.capabilities() ?? []).map((whole) => {
       const [namespace = "", action = ""] = whole.split(/:(.*)/s);
       const definition = approved?.manifestOf(whole);
-      const listing = listingOf(this, { name: namespace, kind: MODULE.name, definition });
+      const { kind } = definition ?? { kind: MODULE.name };
+      const listing = listingOf(this, { name: namespace, kind, definition });
       return {
         namespace,
         action,

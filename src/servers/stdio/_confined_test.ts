@@ -125,11 +125,7 @@ Deno.test("serverReach() opens to granted programs no folder around a missing pa
   assert.throws(() => serverReach(missing, options), /that it may write is missing/);
 });
 
-const bubblewrap = await availableLayer({
-  wanted: "bwrap",
-  path: Deno.env.get("PATH"),
-  workspace: "/nowhere",
-});
+const bubblewrap = await availableLayer("bwrap", Deno.env.get("PATH"), "/nowhere");
 
 Deno.test({
   name: "coversOf() has bubblewrap hide and fix closed paths, without the help of Deno (GX1)",

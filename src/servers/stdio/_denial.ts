@@ -34,15 +34,17 @@ export function denialIn(text: string, options: TrialOptions): Denial | undefine
   };
 }
 
+/** Finds denials in texts of a server. */
+interface DenialFinder {
+  denial(text: string): Denial | undefined;
+}
+
 /** Adds the missing grant to an answer that reports a denial. */
-export function withRemark(
-  message: unknown,
-  denied: (text: string) => Denial | undefined,
-): unknown {
+export function withRemark(message: unknown, launched: DenialFinder): unknown {
   if (!isObject(message)) return message;
   const { result, error } = message;
   if (isObject(error)) {
-    const denial = denied(String(error.message));
+    const denial = launched.denial(String(error.message));
     return denial
       ? { ...message, error: { ...error, message: `${error.message}\n${remark(denial)}` } }
       : message;
@@ -51,7 +53,7 @@ export function withRemark(
     return message;
   }
   const texts = result.content.map((block) => isObject(block) ? String(block.text) : "");
-  const denial = denied(texts.join("\n"));
+  const denial = launched.denial(texts.join("\n"));
   if (denial === undefined) return message;
   const content = [...result.content, { type: "text", text: remark(denial) }];
   return { ...message, result: { ...result, content } };

@@ -5,7 +5,7 @@
  */
 
 import { devNull } from "node:os";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { delimiter, join } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { quoted } from "../../core/json.ts";
@@ -14,9 +14,8 @@ import { variablesOf } from "../../core/steering.ts";
 import type { Tell } from "../../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../../sandbox/confined_program.ts";
 import type { Program } from "../../sandbox/process.ts";
-import { findProgram, searchPath, withEnding } from "../../sandbox/search_path.ts";
 import { confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
-import { denialIn } from "./_denial.ts";
+import { CommandFinder, searchFolders } from "./_command_finder.ts";
 import { takesFromFolder } from "./_folder_code.ts";
 import { grantedPrograms } from "./_granted_programs.ts";
 import { type NewestVersion, newestVersion } from "./install/_newest.ts";
@@ -27,60 +26,128 @@ import {
   type WrittenCommand,
 } from "./_package_command.ts";
 import type { ScriptConfinement } from "./install/_script_reach.ts";
-import { type ScriptedPackage, scriptsHint } from "./install/_scripts.ts";
+import type { ScriptedPackage } from "./install/_scripts.ts";
+import { LaunchedProgram } from "./_launched_program.ts";
 import { serverReach } from "./_server_reach.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
-import { type InstalledPackage, Installs, type PresentPackage } from "./install/installs.ts";
-import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
-import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
+import {
+  type InstalledPackage,
+  type InstallHost,
+  Installs,
+  type PresentPackage,
+} from "./install/installs.ts";
+import type { ProgramHost, StdioValues } from "./stdio_servers.ts";
+import { StdioWire } from "./stdio_wire.ts";
 
 // What starts a program also talks to it.
 export { StdioWire };
 
-/** The program of a server, and functions that explain a failed start or a denied access. */
-export type LaunchedProgram = Pick<StdioWireOptions, "program" | "hint" | "denied">;
+/** A package, and what installs it. */
+interface Installation {
+  readonly installs: Installs;
+  readonly finder: CommandFinder;
+}
 
 /** The package of a server, and its install scripts. */
-export interface ServerScripts {
-  readonly installed: InstalledPackage;
+export class ServerScripts {
   /** The packages whose scripts did not run yet. */
   readonly waiting: readonly ScriptedPackage[];
+  readonly #from: Installation;
+  readonly #present: PresentPackage;
+  readonly #confining: ScriptConfinement;
+
+  /** Takes the package, and how its scripts would be confined. */
+  constructor(from: Installation, present: PresentPackage, confining: ScriptConfinement) {
+    this.waiting = present.waiting();
+    this.#from = from;
+    this.#present = present;
+    this.#confining = confining;
+  }
+
+  /** The package. */
+  get installed(): InstalledPackage {
+    return this.#present.installed;
+  }
+
   /** The layer that would confine the scripts. */
-  readonly layer: Layer;
+  get layer(): Layer {
+    return this.#confining.layer;
+  }
+
   /** Runs the scripts of the packages that a person agreed to. */
-  readonly run: (agreed: readonly ScriptedPackage[], tell: Tell) => Promise<void>;
+  async run(scripted: readonly ScriptedPackage[], tell: Tell): Promise<void> {
+    const { installs, finder } = this.#from;
+    const confining = this.#confining;
+    await installs.runScripts(this.#present, { scripted, tell, finder, confining });
+  }
 }
 
 /** The newest version of a server's package. */
-export interface NewestPackage extends NewestVersion {
+export class NewestPackage implements NewestVersion {
   /** The package as the command names it, and its bare name. */
   readonly spec: string;
   readonly name: string;
+  readonly named: string | undefined;
+  readonly newest: string;
+  readonly changes: string | undefined;
+  readonly #from: Installation;
+  readonly #wanted: PackageCommand;
+
+  /** Takes the package as it is wanted, and its newest version. */
+  constructor(from: Installation, wanted: PackageCommand, newest: NewestVersion) {
+    this.spec = wanted.spec;
+    this.name = wanted.name;
+    this.named = newest.named;
+    this.newest = newest.newest;
+    this.changes = newest.changes;
+    this.#from = from;
+    this.#wanted = wanted;
+  }
+
   /** Installs that version beside the one that is there. No script of it runs. */
-  readonly install: (tell: Tell) => Promise<InstalledPackage>;
+  async install(tell: Tell): Promise<InstalledPackage> {
+    const { installs, finder } = this.#from;
+    const asked = { ...this.#wanted, isOffline: false };
+    return (await installs.fileOf(asked, { finder, tell, version: this.newest })).installed;
+  }
 }
 
 /** A command that may name a package. */
 export type NamedPackage = Pick<StdioValues, "name" | "command" | "args" | "env" | "cwd">;
 
 /** Finds and installs the programs of servers. */
-export class Launch {
-  readonly #options: StdioServersOptions;
+export class Launch implements InstallHost {
+  readonly #host: ProgramHost;
   readonly #installs: Installs;
   readonly #closing: AbortSignal;
 
-  /** Takes the options; `closing` stops installations. */
-  constructor(options: StdioServersOptions, closing: AbortSignal) {
-    this.#options = options;
+  /** Takes the machine; `closing` stops installations. */
+  constructor(host: ProgramHost, closing: AbortSignal) {
+    this.#host = host;
     this.#closing = closing;
-    const { home, groups } = options;
-    this.#installs = new Installs({
-      home,
-      environment: () => this.#installerEnvironment(),
-      groups,
-      closing,
-      onLog: (level, text) => options.onLog("install", level, text),
-    });
+    this.#installs = new Installs(this, closing);
+  }
+
+  /** The PML home. */
+  get home(): string {
+    return this.#host.home;
+  }
+
+  /** Records process groups. */
+  get groups(): ProgramHost["groups"] {
+    return this.#host.groups;
+  }
+
+  /** Logs a message about an installation. */
+  logInstall(level: "debug" | "info", text: string): void {
+    this.#host.logServer("install", level, text);
+  }
+
+  /** Returns the environment of installers. */
+  installerEnvironment(): Readonly<Record<string, string>> {
+    const { serverEnvironment, groups } = this.#host;
+    const more = this.#host.installEnvironment();
+    return { ...serverEnvironment, ...more, PATH: this.#path, PML_RUN: `${groups.mark}.` };
   }
 
   /** Returns the program of a server. Installs the package first if it is missing. */
@@ -93,22 +160,22 @@ export class Launch {
     // The variables of a trial may name the folder of the server's data.
     const tried = withDataFolder(trial?.env ?? {}, data);
     const env = { ...variablesOf(server.env), ...variablesOf(tried) };
-    const { groups } = this.#options;
+    const { groups } = this.#host;
     const environment = this.#environmentOf(server);
     const confine = server.confine || trial !== undefined;
     // The server is confined to the folder, or its definition names it.
     const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
     if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
-    const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
     const named = variablesOf(wanted?.env ?? {});
-    const own = { ...environment, PATH: path, ...env, ...named, PML_RUN: `${groups.mark}.` };
+    const own = { ...environment, PATH: this.#path, ...env, ...named, PML_RUN: `${groups.mark}.` };
     if (confine && wanted?.tool !== "npm") {
       const instead = "Start it with npx";
       throw unconfinable(name, command, { why: "is not an npm package", instead });
     }
     if (wanted === undefined) {
-      return { program: { file: this.#found(command, server), args, cwd, env: own } };
+      const file = new CommandFinder(this.#host, server, command).own();
+      return new LaunchedProgram({ file, args, cwd, env: own });
     }
     // These options are for node, but Deno would run a confined server.
     if (confine && wanted.env.NODE_OPTIONS !== undefined) {
@@ -119,18 +186,18 @@ export class Launch {
       throw unconfinable(name, steering, { why: "changes its permissions" });
     }
     const present = await this.#installed(server, wanted);
-    const hint = () => scriptsHint(name, present.waiting());
-    return { ...await this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+    const program = await this.#program({ ...server, confine }, { wanted, present, env: own });
+    return program.of(name, present);
   }
 
   /** Returns the environment of a server without its own variables. */
   #environmentOf(
     server: Pick<StdioValues, "command" | "args">,
   ): Readonly<Record<string, string>> {
-    const { environment, containerEnvironment } = this.#options;
+    const { serverEnvironment, containerEnvironment } = this.#host;
     return runsContainers(plainCommand(server))
-      ? { ...environment, ...containerEnvironment }
-      : environment;
+      ? { ...serverEnvironment, ...containerEnvironment }
+      : serverEnvironment;
   }
 
   /** Returns the names of those servers whose command installs a package. */
@@ -147,55 +214,39 @@ export class Launch {
     }
     // The person asks for this installation, so an offline option of the command does not count.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
-    const waiting = present.waiting();
-    const confining = await this.#confining(waiting);
-    return {
-      installed: present.installed,
-      waiting,
-      layer: confining.layer,
-      run: async (scripted, tell) => {
-        const find = this.#finder(server, wanted);
-        await this.#installs.runScripts(present, { scripted, tell, find, confining });
-      },
-    };
+    const confining = await this.#confining(present.waiting());
+    return new ServerScripts(this.#from(server, wanted), present, confining);
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: NamedPackage): Promise<NewestPackage | undefined> {
     const wanted = packageCommand(server);
     if (wanted?.tool !== "npm") return undefined;
-    const { groups, home } = this.#options;
-    const find = this.#finder(server, wanted);
-    const env = this.#installerEnvironment();
-    const where = { file: find("npm"), cwd: home, env, signal: this.#closing, groups };
-    const found = await newestVersion(wanted, where);
-    const install = async (tell: Tell) => {
-      const asked = { ...wanted, isOffline: false };
-      return (await this.#installs.fileOf(asked, { find, tell, version: found.newest })).installed;
-    };
-    return { ...found, spec: wanted.spec, name: wanted.name, install };
+    const from = this.#from(server, wanted);
+    const env = this.installerEnvironment();
+    const where = { file: from.finder.find("npm"), cwd: this.home, env };
+    const running = { signal: this.#closing, groups: this.groups };
+    return new NewestPackage(from, wanted, await newestVersion(wanted, { ...where, ...running }));
   }
 
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
   async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
-    const { home, environment, certificates } = this.#options;
-    const workspace = this.#options.workspace();
-    const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
+    const { home, serverEnvironment, certificates, workspace } = this.#host;
+    const where = { home, workspace, userHome: serverEnvironment.HOME ?? home, certificates };
     if (waiting.length === 0) return { ...where, layer: { kind: "none", why: "nothing runs" } };
     return { ...where, layer: await this.#layer() };
   }
 
   async #layer(): Promise<Layer> {
-    const { osLayer, workspace } = this.#options;
-    const path = this.#path().join(delimiter);
-    return await programLayer({ wanted: osLayer(), path, workspace: workspace() });
+    const { osLayer: wanted, workspace } = this.#host;
+    return await programLayer(wanted, this.#path, workspace);
   }
 
   async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
-    const { starts, packages } = this.#options;
+    const { starts, packages } = this.#host;
     const { name, definition } = server;
     const present = await this.#installs.fileOf(wanted, {
-      find: this.#finder(server, wanted),
+      finder: this.#from(server, wanted).finder,
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(definition),
     });
@@ -204,10 +255,8 @@ export class Launch {
     return present;
   }
 
-  #installerEnvironment(): Readonly<Record<string, string>> {
-    const { environment, installEnvironment, groups } = this.#options;
-    const path = this.#path().join(delimiter);
-    return { ...environment, ...installEnvironment(), PATH: path, PML_RUN: `${groups.mark}.` };
+  #from(server: NamedPackage, { command }: PackageCommand): Installation {
+    return { installs: this.#installs, finder: new CommandFinder(this.#host, server, command) };
   }
 
   async #program(
@@ -223,30 +272,31 @@ export class Launch {
     if (server.confine) return await this.#confined(server, { folder, file, args, env });
     if (runtime === undefined) {
       // Python would write compiled files, which are not among the installed ones.
-      return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
+      const own = { PYTHONDONTWRITEBYTECODE: "1", ...env };
+      return new LaunchedProgram({ file, args, cwd, env: own });
     }
     // The command asked for this runtime by its name: packages of npm are written for node.
-    const run = this.#finder(server, wanted)(runtime);
-    return { program: { file: run, args: [...APART[runtime], file, ...args], cwd, env } };
+    const run = this.#from(server, wanted).finder.find(runtime);
+    return new LaunchedProgram({ file: run, args: [...APART[runtime], file, ...args], cwd, env });
   }
 
   async #confined(
     { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): Promise<LaunchedProgram> {
-    const { workspace, grants, certificates, home, environment } = this.#options;
     const layer = await this.#layer();
+    const { workspace, protection: usual, certificates, home, serverEnvironment } = this.#host;
     const where = {
       ...{ name, home, certificates, isHeld: layer.kind !== "none" },
-      ...{ workspace: workspace(), protection: this.#options.protection() },
+      ...{ workspace, protection: usual },
     };
-    const granted = trial?.grants ?? grants(name) ?? {};
+    const granted = trial?.grants ?? this.#host.grants(name) ?? {};
     const { run, write } = confinedAccess({ ...where, grants: granted });
     const programs = grantedPrograms(run, { ...where, cwd, path: env.PATH, write });
     const paths = [...where.protection.paths ?? [], ...programs.files];
     const protection = { ...where.protection, paths };
     const confinement = { ...where, folder, grants: granted, protection };
-    const { HOME: userHome = home } = environment;
+    const { HOME: userHome = home } = serverEnvironment;
     // A granted program can write in it, and Deno runs code that is kept there.
     const denoDir = join(home, "servers", "deno", sha256(this.#dataFolder(name)).slice(0, 32));
     const program = {
@@ -266,46 +316,19 @@ export class Launch {
     Deno.mkdirSync(denoDir, { recursive: true, mode: 0o700 });
     const own = [denoDir, ...trial === undefined ? [] : [trial.file]];
     const reach = serverReach(confinement, { userHome, path: programs.path, own });
-    return {
-      program: confinedProgram(program, { layer, reach, covers: coversOf(confinement) }),
-      denied: (text) =>
-        denialIn(text, { ...where, cwd, userHome, grants: granted, env: {}, given: [] }),
-    };
+    return new LaunchedProgram(
+      confinedProgram(program, { layer, reach, covers: coversOf(confinement) }),
+      { ...where, cwd, userHome, grants: granted, env: {}, given: [] },
+    );
   }
 
   #dataFolder(name: string): string {
-    const { home, workspace } = this.#options;
-    return dataFolder({ home, workspace: workspace(), name });
+    const { home, workspace } = this.#host;
+    return dataFolder({ home, workspace, name });
   }
 
-  /**
-   * Returns what finds a program in the folder of the command, if the command is a path, otherwise
-   * on PATH.
-   */
-  #finder({ name, cwd }: NamedPackage, { command }: PackageCommand): (program: string) => string {
-    return (program) => {
-      const beside = resolve(cwd, join(dirname(command), program));
-      const where = { path: [dirname(beside)], workspace: this.#options.workspace() };
-      const file = /[\\/]/.test(command) ? findProgram(program, where) : undefined;
-      return file ?? this.#found(program, { name, cwd });
-    };
-  }
-
-  #found(command: string, { name, cwd }: Pick<StdioValues, "name" | "cwd">): string {
-    // The person wrote this path and was shown it.
-    if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));
-    const where = { path: this.#path(), workspace: this.#options.workspace() };
-    const file = findProgram(command, where);
-    if (file !== undefined) return file;
-    const why = `command ${quoted(command, 300)} is not on PATH`;
-    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-      hint: "Install it, or give its absolute path",
-    });
-  }
-
-  #path(): readonly string[] {
-    const { environment, workspace } = this.#options;
-    return searchPath(environment.PATH, workspace());
+  get #path(): string {
+    return searchFolders(this.#host).join(delimiter);
   }
 }
 

@@ -6,10 +6,11 @@
 
 import type { ProgramDefinition } from "../kind.ts";
 import { memoized } from "../../core/memo.ts";
-import type { UpstreamsOptions } from "../client/upstreams.ts";
+import type { Room } from "../../io/backlog.ts";
+import type { StartProgress } from "../client/start_progress.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import type { Grants } from "../../policy/grants.ts";
-import type { OsLayerChoice } from "../../sandbox/sandbox.ts";
+import type { Groups, OsLayerChoice } from "../../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";
 import type { Launch, NamedPackage, NewestPackage, ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./install/installs.ts";
@@ -17,7 +18,7 @@ import type { SpareKeeper } from "../../sandbox/process.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
 import { StdioRevisions } from "./_revisions.ts";
-import type { StdioWireOptions } from "./stdio_wire.ts";
+import type { WireLimits } from "./stdio_wire.ts";
 
 /** The values that a server is started with. Variables are replaced by their values. */
 export interface StdioValues {
@@ -38,27 +39,42 @@ export interface StdioValues {
   readonly trial?: Trial | undefined;
 }
 
-/** The options for starting servers. The functions are called at each start. */
-export interface StdioServersOptions
-  extends
-    Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
-  readonly grants: (server: string) => Grants | undefined;
-  readonly protection: () => Confinement["protection"];
+/** Has the keeper that waits for the first program. `App` is one. */
+export interface SpareOwner {
+  /** The keeper; undefined if there is none. */
+  readonly spare: SpareKeeper | undefined;
+}
+
+/** The machine that starts servers. Its values are read at each start. */
+export interface ProgramHost extends SpareOwner {
+  /** The PML home. */
+  readonly home: string;
+  readonly workspace: string;
+  readonly protection: Confinement["protection"];
   /** The person's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly serverEnvironment: Readonly<Record<string, string>>;
   /** The variables that servers in containers get as well. */
   readonly containerEnvironment: Readonly<Record<string, string>>;
-  /** Returns additional variables of installers: how the person's registry is reached. */
-  readonly installEnvironment: () => Readonly<Record<string, string>>;
-  /** Returns the layer that should confine install scripts. */
-  readonly osLayer: () => OsLayerChoice;
-  readonly limits: () => StdioWireOptions["limits"];
-  readonly groups: StdioWireOptions["groups"] & { readonly mark: string };
+  /** The layer that should confine install scripts. */
+  readonly osLayer: OsLayerChoice;
+  readonly limits: WireLimits;
+  /** Records process groups, so that they end with PML, however PML ends. */
+  readonly groups: Groups;
+  /** Pauses the readers of servers if too much waits for the client. */
+  readonly room?: Room | undefined;
+  /** Reports installations to the calls that wait for them. */
+  readonly starts: StartProgress;
   readonly packages?: PackagePins;
-  /** Returns the keeper that waits for the first program, if there is one. */
-  readonly spare?: (() => SpareKeeper | undefined) | undefined;
+  /** Returns the grants of a server. */
+  grants(server: string): Grants | undefined;
+  /** Returns additional variables of installers: how the person's registry is reached. */
+  installEnvironment(): Readonly<Record<string, string>>;
+  /** Removes secrets from texts of a server that are not messages. */
+  withoutSecrets(text: string): string;
+  /** Logs a text of a server or an installer. */
+  logServer(server: string, level: "debug" | "info" | "warn", text: string): void;
 }
 
 /**
@@ -67,9 +83,9 @@ export interface StdioServersOptions
  */
 export interface PackagePins {
   /** Returns the pinned version of a server's package. */
-  readonly versionOf: (own: ProgramDefinition) => Promise<string | undefined>;
+  versionOf(own: ProgramDefinition): Promise<string | undefined>;
   /** Throws if the installed package is not the pinned one. The server is then not started. */
-  readonly check: (own: ProgramDefinition, installed: InstalledPackage) => Promise<void>;
+  check(own: ProgramDefinition, installed: InstalledPackage): Promise<void>;
 }
 
 export type { NewestPackage, ServerScripts };
@@ -78,12 +94,12 @@ export type { NewestPackage, ServerScripts };
 export class StdioServers {
   /** Returns the way to a server. Equal values give the same object. */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
-  readonly #options: StdioServersOptions;
+  readonly #host: ProgramHost;
   #launch: Launch | undefined;
 
   /** Starts nothing yet. */
-  constructor(options: StdioServersOptions) {
-    this.#options = options;
+  constructor(host: ProgramHost) {
+    this.#host = host;
   }
 
   /** Loads the code that starts programs; starts none. */
@@ -115,11 +131,11 @@ export class StdioServers {
   /** Loads what finds and installs programs, which calls of modules do not need. */
   async #launching(closing: AbortSignal): Promise<Launch> {
     const { Launch } = await import("./_launch.ts");
-    return this.#launch ??= new Launch(this.#options, closing);
+    return this.#launch ??= new Launch(this.#host, closing);
   }
 
   #made(server: StdioValues): UpstreamServer {
-    const { grants, groups, home, limits, room, spare, withoutSecrets } = this.#options;
+    const host = this.#host;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
     return {
@@ -129,18 +145,15 @@ export class StdioServers {
       // A trial needs a new start.
       isKept: trial === undefined,
       // Other grants make another server.
-      version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
+      version: () => key + (confine ? JSON.stringify(host.grants(name) ?? null) : ""),
       way: async (closing) => {
-        const own = { name, groups, room, withoutSecrets };
         const launched = await (await this.#launching(closing)).programOf(server);
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
+          const { home } = host;
           const kept = new ServerLog(home, name);
           const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
-          return new StdioWire(
-            { ...own, ...launched, spare: spare?.(), kept, revisions, limits: limits() },
-            ends,
-          );
+          return new StdioWire({ name, launched, kept, revisions }, host, ends);
         };
       },
     };

@@ -8,7 +8,6 @@
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, quoted, visibleLines } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
-import type { Room } from "../../io/backlog.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { soon } from "../../io/waiting.ts";
 import type { Denial, ServerRevisions, Wire, WireEnds } from "../client/wire.ts";
@@ -22,33 +21,29 @@ import {
 import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
+import type { LaunchedProgram } from "./_launched_program.ts";
 import type { ServerLog } from "./server_log.ts";
+import type { ProgramHost } from "./stdio_servers.ts";
 
-/** The options of a process. */
-export interface StdioWireOptions {
+/** The limits of the output of a process, in bytes. */
+export interface WireLimits {
+  readonly lineBytes: number;
+  readonly resultBytes: number;
+  readonly stderrBytes: number;
+}
+
+/** The server of a process, with its log and its revisions. */
+interface WireServer {
   readonly name: string;
-  readonly program: Program;
-  /** The keeper that the program gets if it is there. */
-  readonly spare?: SpareKeeper | undefined;
-  /** Returns another possible reason if the server is not there. */
-  readonly hint?: (() => string | undefined) | undefined;
-  /** Returns what a confined server was denied, from what it printed or answered. */
-  readonly denied?: ((text: string) => Denial | undefined) | undefined;
-  /** Removes secrets from what the server prints beside its messages. */
-  readonly withoutSecrets: (text: string) => string;
-  readonly limits: {
-    readonly lineBytes: number;
-    readonly resultBytes: number;
-    readonly stderrBytes: number;
-  };
-  readonly room?: Room | undefined;
+  readonly launched: LaunchedProgram;
   /** Keeps what the server prints beside its messages. */
   readonly kept?: ServerLog | undefined;
   /** Remembers the revisions of the server. */
   readonly revisions?: ServerRevisions | undefined;
-  /** Records the process group, so that it ends with PML, however PML ends. */
-  readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
+
+/** The machine that runs the process. */
+type WireHost = Pick<ProgramHost, "groups" | "limits" | "room" | "spare" | "withoutSecrets">;
 
 const UTF_8 = new TextEncoder();
 const EOF_MS = 300;
@@ -63,7 +58,11 @@ export class StdioWire implements Wire {
   /** Its pipes are open as long as it runs. */
   readonly tells = true;
   readonly revisions: ServerRevisions | undefined;
-  readonly #options: StdioWireOptions;
+  readonly #name: string;
+  readonly #launched: LaunchedProgram;
+  readonly #kept: ServerLog | undefined;
+  readonly #host: WireHost;
+  readonly #limits: WireLimits;
   readonly #ends: WireEnds;
   readonly #started: StartedProgram;
   readonly #process: Process;
@@ -78,26 +77,27 @@ export class StdioWire implements Wire {
   #line: string | undefined = "";
 
   /** Starts the process. */
-  constructor(options: StdioWireOptions, ends: WireEnds) {
-    this.#options = options;
+  constructor({ name, launched, kept, revisions }: WireServer, host: WireHost, ends: WireEnds) {
+    this.#name = name;
+    this.#launched = launched;
+    this.#kept = kept;
+    this.#host = host;
+    this.#limits = host.limits;
     this.#ends = ends;
-    this.revisions = options.revisions;
-    const { program } = options;
+    this.revisions = revisions;
+    const { program } = launched;
     const run = containerRun(program);
     // This process must run before the container does.
     this.#container = run && new ContainerEnd(program, run);
     try {
-      this.#started = started(options, { ...program, ...run && { args: run.args } });
+      this.#started = started(name, { ...program, ...run && { args: run.args } }, host.spare);
     } catch (error) {
       void this.#container?.end({ isOver: true });
       throw error;
     }
     this.#process = this.#started.running;
-    options.groups.add(this.#process.pid);
-    this.#outbox = new Outbox(this.#process.stdin, {
-      max: options.limits.lineBytes,
-      onFull: () => ends.broken("it does not read its input"),
-    });
+    host.groups.add(this.#process.pid);
+    this.#outbox = new Outbox(this.#process.stdin, this.#limits.lineBytes, ends);
     this.#ended = this.#follow();
   }
 
@@ -110,11 +110,10 @@ export class StdioWire implements Wire {
    * Returns the error for requests that will not be answered, with what the process printed last.
    */
   down(why: string, mayHaveRun: boolean): PmlError {
-    const { name, hint } = this.#options;
     const [stderr, denial] = [this.#said, this.denial("")];
     const what = denial?.why ?? `${why}${causeIn(stderr)}`;
-    const again = ["Nothing was sent twice; the next call starts it again", hint?.()];
-    return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${what}`, {
+    const again = ["Nothing was sent twice; the next call starts it again", this.#launched.hint()];
+    return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
       hint: denial?.hint ?? again.filter(Boolean).join(". "),
       detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
     });
@@ -122,8 +121,7 @@ export class StdioWire implements Wire {
 
   /** Returns the permission that the server lacks, from `text` or from what it printed. */
   denial(text: string): Denial | undefined {
-    const { denied } = this.#options;
-    return denied?.(text) ?? denied?.(this.#said);
+    return this.#launched.denial(text) ?? this.#launched.denial(this.#said);
   }
 
   /** Kills the process, with all that it started. */
@@ -146,11 +144,11 @@ export class StdioWire implements Wire {
     this.kill();
     await this.#ended;
     await this.#containerEnded;
-    this.#options.groups.remove(this.#process.pid);
+    this.#host.groups.remove(this.#process.pid);
   }
 
   get #said(): string {
-    return this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
+    return this.#stderr + this.#host.withoutSecrets(this.#line ?? "");
   }
 
   async #follow(): Promise<void> {
@@ -167,14 +165,14 @@ export class StdioWire implements Wire {
     // Processes that it left behind are killed. They would keep its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
-    this.#options.kept?.[Symbol.dispose]();
+    this.#kept?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#ends.ended(this.down(`its process ended with ${how}`, true));
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const { room, limits: { lineBytes, resultBytes } } = this.#options;
-    const reader = new LineReader(lineBytes, resultBytes);
+    const { room } = this.#host;
+    const reader = new LineReader(this.#limits.lineBytes, this.#limits.resultBytes);
     const take = (line: Line) => {
       if (!this.#isGivenUp) this.#take(line);
     };
@@ -198,8 +196,8 @@ export class StdioWire implements Wire {
     }
     const read = readText(line.bytes, "server");
     if (read.kind === "excess") return ends.excess(endsOf(line.bytes), { why: read.why });
-    const { denied } = this.#options;
-    ends.received(denied === undefined ? read.value : withRemark(read.value, denied));
+    const launched = this.#launched;
+    ends.received(launched.isConfined ? withRemark(read.value, launched) : read.value);
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -217,15 +215,19 @@ export class StdioWire implements Wire {
       return;
     }
     const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
-    const said = this.#options.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    const said = this.#host.withoutSecrets((this.#line ?? "") + text.slice(from, end));
     this.#line = text.slice(end);
-    this.#stderr = (this.#stderr + said).slice(-this.#options.limits.stderrBytes);
-    this.#options.kept?.add(said);
+    this.#stderr = (this.#stderr + said).slice(-this.#limits.stderrBytes);
+    this.#kept?.add(said);
     this.#ends.said(said);
   }
 }
 
-function started({ name, spare }: StdioWireOptions, program: Program): StartedProgram {
+function started(
+  name: string,
+  program: Program,
+  spare: SpareKeeper | undefined,
+): StartedProgram {
   try {
     return new StartedProgram({ ...program, kept: true }, spare);
   } catch (cause) {
@@ -235,34 +237,35 @@ function started({ name, spare }: StdioWireOptions, program: Program): StartedPr
   }
 }
 
-/** The limit of what may wait for a process that does not read. */
-interface OutboxLimit {
-  /** In characters. */
-  readonly max: number;
-  /** Called when a message would exceed the limit. The message is dropped. */
-  readonly onFull: () => void;
-}
-
 /** The messages to a process. */
 class Outbox {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #limit: OutboxLimit;
+  readonly #max: number;
+  readonly #ends: Pick<WireEnds, "broken">;
   readonly #unsent: string[] = [];
   #waiting = 0;
   #isWriting = false;
 
-  /** Takes the standard input of the process. */
-  constructor(stdin: WritableStream<Uint8Array>, limit: OutboxLimit) {
+  /**
+   * Takes the standard input of the process, and how many characters may wait. The process is broken
+   * if a message would exceed that; the message is dropped.
+   */
+  constructor(
+    stdin: WritableStream<Uint8Array>,
+    max: number,
+    ends: Pick<WireEnds, "broken">,
+  ) {
     this.#stdin = stdin.getWriter();
-    this.#limit = limit;
+    this.#max = max;
+    this.#ends = ends;
   }
 
   /** Adds a JSON-RPC message, which is sent soon. */
   add(message: JsonObject): void {
     const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
     // A single message may have any length.
-    if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
-      return this.#limit.onFull();
+    if (this.#waiting > 0 && this.#waiting + line.length > this.#max) {
+      return this.#ends.broken("it does not read its input");
     }
     this.#waiting += line.length;
     this.#unsent.push(line);

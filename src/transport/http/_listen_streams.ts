@@ -16,6 +16,8 @@ import {
   SUBSCRIPTION,
   Subscriptions,
 } from "../../protocol/subscriptions.ts";
+import { LISTEN } from "../../protocol/revisions.ts";
+import type { ResultTexts } from "../../protocol/result_texts.ts";
 import { frameOf, STREAM_HEADERS } from "./_answer.ts";
 
 /** Sends a notification. */
@@ -27,16 +29,20 @@ export interface Listener extends Disposable {
   set(listened: Listened): void;
 }
 
-/** The options of `ListenStreams`. */
-export interface ListenStreamsOptions {
-  readonly listen: (tell: Tell) => Listener;
-  readonly isTask: (id: string) => boolean;
+/** The PML on which streams listen. */
+export interface ListenHost {
+  /** Opens the listener of a stream. */
+  listen(tell: Tell): Listener;
+  /** Returns whether there is a task with this id. */
+  isTask(id: string): boolean;
+}
+
+/** The limits of streams. */
+export interface StreamLimits {
   /** How many streams may be open. */
-  readonly most: number;
+  readonly connections: number;
   /** How many bytes may wait for a client before its stream is closed. */
   readonly queuedBytes: number;
-  /** Returns the result of a request that ended because PML ends. */
-  readonly ended: (result: JsonObject) => string;
 }
 
 /** How often a stream shows that it is open, in milliseconds, and the comment that does so. */
@@ -44,12 +50,16 @@ const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 
 /** Keeps the streams of one party. */
 export class ListenStreams implements Disposable {
-  readonly #options: ListenStreamsOptions;
+  readonly #host: ListenHost;
+  readonly #limits: StreamLimits;
+  readonly #texts: ResultTexts;
   readonly #open = new Set<ListenStream>();
 
   /** Has no streams yet. */
-  constructor(options: ListenStreamsOptions) {
-    this.#options = options;
+  constructor(host: ListenHost, limits: StreamLimits, texts: ResultTexts) {
+    this.#host = host;
+    this.#limits = limits;
+    this.#texts = texts;
   }
 
   /** Opens a stream. `id` is JSON. Returns an error instead if the request cannot be served. */
@@ -57,21 +67,37 @@ export class ListenStreams implements Disposable {
     id: string,
     { params, signal }: { readonly params: JsonObject; readonly signal: AbortSignal },
   ): Response | ErrorObject {
-    if (this.#open.size >= this.#options.most) {
+    if (this.#open.size >= this.#limits.connections) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
-    const subscriptions = new Subscriptions(this.#options.isTask);
+    const subscriptions = new Subscriptions((id) => this.#host.isTask(id));
     const refusal = subscriptions.open(id, params);
     if (refusal !== undefined) return refusal;
-    const stream = new ListenStream(id, {
-      ...this.#options,
-      subscriptions,
-      onEnd: () => this.#open.delete(stream),
-    });
+    const stream = new ListenStream(id, subscriptions, this);
     this.#open.add(stream);
     onAbort(signal, () => stream.close());
     stream.begin();
     return stream.response;
+  }
+
+  /** How many bytes may wait for a client. */
+  get queuedBytes(): number {
+    return this.#limits.queuedBytes;
+  }
+
+  /** Opens the listener of a stream. */
+  listen(tell: Tell): Listener {
+    return this.#host.listen(tell);
+  }
+
+  /** Returns the members of the answer to a request that ended because PML ends. */
+  answer(result: JsonObject): string {
+    return this.#texts.said(result, { method: LISTEN, era: "modern" });
+  }
+
+  /** Forgets a stream that has ended. */
+  ended(stream: ListenStream): void {
+    this.#open.delete(stream);
   }
 
   /** Sends a notification to the streams that listen for it. */
@@ -85,24 +111,21 @@ export class ListenStreams implements Disposable {
   }
 }
 
-interface ListenStreamOptions extends ListenStreamsOptions {
-  readonly subscriptions: Subscriptions;
-  readonly onEnd: () => void;
-}
-
 /** One stream. */
 class ListenStream {
   readonly #id: string;
-  readonly #options: ListenStreamOptions;
+  readonly #subscriptions: Subscriptions;
+  readonly #streams: ListenStreams;
   readonly response: Response;
   #stream!: ReadableStreamDefaultController<Uint8Array>;
   readonly #listener: Listener;
   readonly #alive: ReturnType<typeof setInterval>;
   #isOpen = true;
 
-  constructor(id: string, options: ListenStreamOptions) {
+  constructor(id: string, subscriptions: Subscriptions, streams: ListenStreams) {
     this.#id = id;
-    this.#options = options;
+    this.#subscriptions = subscriptions;
+    this.#streams = streams;
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => void (this.#stream = stream),
       cancel: () => this.#over(),
@@ -110,12 +133,12 @@ class ListenStream {
     this.response = new Response(body, { headers: STREAM_HEADERS });
     this.#alive = setInterval(() => this.#write(ALIVE), ALIVE_MS);
     Deno.unrefTimer(this.#alive);
-    this.#listener = options.listen((method, params) => this.notify({ method, params }));
+    this.#listener = streams.listen((method, params) => this.notify({ method, params }));
   }
 
   /** Acknowledges the request. One that listens for nothing ends at once. */
   begin(): void {
-    const { subscriptions } = this.#options;
+    const subscriptions = this.#subscriptions;
     this.#send(subscriptions.acknowledgement(this.#id));
     if (subscriptions.isIdle(this.#id)) this.end();
     else this.#listener.set(subscriptions.listened);
@@ -123,13 +146,13 @@ class ListenStream {
 
   /** Sends a notification if the client listens for it. */
   notify(notification: Notification): void {
-    for (const copy of this.#options.subscriptions.copiesOf(notification)) this.#send(copy);
+    for (const copy of this.#subscriptions.copiesOf(notification)) this.#send(copy);
   }
 
   /** Answers the request and closes the stream. */
   end(): void {
     if (!this.#isOpen) return;
-    const members = this.#options.ended({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
+    const members = this.#streams.answer({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
     this.#write(frameOf(answerText(this.#id, members)));
     this.close();
   }
@@ -147,7 +170,7 @@ class ListenStream {
 
   #write(bytes: Uint8Array): void {
     if (!this.#isOpen) return;
-    if ((this.#stream.desiredSize ?? 0) > -this.#options.queuedBytes) this.#stream.enqueue(bytes);
+    if ((this.#stream.desiredSize ?? 0) > -this.#streams.queuedBytes) this.#stream.enqueue(bytes);
     else this.close();
   }
 
@@ -155,6 +178,6 @@ class ListenStream {
     this.#isOpen = false;
     clearInterval(this.#alive);
     this.#listener[Symbol.dispose]();
-    this.#options.onEnd();
+    this.#streams.ended(this);
   }
 }

@@ -8,19 +8,20 @@
 import type { JsonObject } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
 import { answerText, type Message } from "../../protocol/message.ts";
-import { type Ends, ProtocolServer, type ProtocolServerOptions } from "../../protocol/server.ts";
-import type { Face } from "../../protocol/connection.ts";
+import { type Ends, ProtocolServer } from "../../protocol/server.ts";
+import type { Connection, Face, Hello, Peer } from "../../protocol/connection.ts";
 import { frameOf, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import type { SentEvents } from "./_sent_events.ts";
 
 /** The header with the id of a session. */
 export const SESSION_HEADER = "mcp-session-id";
 
-/** The options of `HttpSession`. */
-export interface HttpSessionOptions extends Pick<ProtocolServerOptions, "hello"> {
-  readonly id: string;
-  readonly connect: Face["connect"];
-  readonly sent: SentEvents;
+/** The PML that answers the messages of a session. */
+export interface SessionHost {
+  /** Returns PML's own description of itself. */
+  hello(isModern: boolean): Hello;
+  /** Opens a connection. */
+  connect(peer: Peer, isModern: boolean, party?: object): Connection;
 }
 
 /** The messages of one POST request. */
@@ -66,14 +67,14 @@ export class HttpSession implements Ends, AsyncDisposable {
   readonly #readers = new Map<string, Reader>();
 
   /** Begins a session. */
-  constructor({ id, sent, hello, connect }: HttpSessionOptions) {
+  constructor(id: string, sent: SentEvents, host: SessionHost) {
     this.id = id;
     this.#sent = sent;
     // Each session is a separate party.
-    const face: Face = { connect: (peer, isModern) => connect(peer, isModern, peer) };
+    const face: Face = { connect: (peer, isModern) => host.connect(peer, isModern, peer) };
     this.#server = new ProtocolServer(Promise.resolve(face), {
       ends: this,
-      hello,
+      hello: (isModern) => host.hello(isModern),
       onListen() {},
       isTask: () => false,
     });

@@ -7,25 +7,20 @@
 
 import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
-import type { Face } from "../../protocol/connection.ts";
-import type { Hello } from "../../protocol/connection.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
-import { HttpSession, SESSION_HEADER } from "./_session.ts";
+import { HttpSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
 
-/** The options of `Sessions`. */
-export interface SessionsOptions extends Face {
-  readonly hello: (isModern: boolean) => Hello;
+/** The limits of sessions. */
+export interface SessionLimits {
   /** The most sessions at once. The one that was unused for the longest time ends for a new one. */
-  readonly most: number;
+  readonly connections: number;
   /** How much that was sent is kept, in all sessions together. */
   readonly queuedBytes: number;
-  /** How the ids of sessions begin. */
-  readonly prefix: string;
 }
 
 interface Session {
@@ -46,7 +41,9 @@ const CHECK_MS = 60_000;
 
 /** Keeps the sessions. */
 export class Sessions implements AsyncDisposable {
-  readonly #options: SessionsOptions;
+  readonly #host: SessionHost;
+  readonly #most: number;
+  readonly #prefix: string;
   readonly #all = new Map<string, Session>();
   readonly #kept: SentBytes;
   readonly #timer = setInterval(() => {
@@ -54,10 +51,12 @@ export class Sessions implements AsyncDisposable {
   }, CHECK_MS);
   #isHushed = false;
 
-  /** Keeps none yet. */
-  constructor(options: SessionsOptions) {
-    this.#options = options;
-    this.#kept = { bytes: 0, most: options.queuedBytes };
+  /** Keeps none yet. Their ids begin with `prefix`. */
+  constructor(host: SessionHost, { connections, queuedBytes }: SessionLimits, prefix: string) {
+    this.#host = host;
+    this.#most = connections;
+    this.#prefix = prefix;
+    this.#kept = { bytes: 0, most: queuedBytes };
     Deno.unrefTimer(this.#timer);
   }
 
@@ -95,15 +94,14 @@ export class Sessions implements AsyncDisposable {
 
   async #begin(request: HttpRequest): Promise<Response | TextAnswer> {
     if (this.#isHushed) return rejection(503, { why: "PML is ending" });
-    if (this.#all.size >= this.#options.most) {
+    if (this.#all.size >= this.#most) {
       const [oldest] = this.#idle();
-      if (!oldest) return rejection(503, { why: `${this.#options.most} sessions are in use` });
+      if (!oldest) return rejection(503, { why: `${this.#most} sessions are in use` });
       void this.#end(oldest);
     }
-    const id = `${this.#options.prefix}${crypto.randomUUID()}`;
+    const id = `${this.#prefix}${crypto.randomUUID()}`;
     const sent = new SentEvents(this.#kept);
-    const { hello, connect } = this.#options;
-    const serving = new HttpSession({ id, sent, hello, connect });
+    const serving = new HttpSession(id, sent, this.#host);
     const session: Session = { serving, sent, open: new Set(), usedAt: performance.now() };
     this.#all.set(id, session);
     const answer = await this.#during(session, request.body, () => this.#through(session, request));

@@ -32,7 +32,7 @@ class Client implements AsyncDisposable {
 
   constructor(serve: Connection["serve"] = echo) {
     const connect = () => connectionOf(serve);
-    this.sessions = new Sessions({ hello, connect, most: 10, queuedBytes: 1e6, prefix: "" });
+    this.sessions = new Sessions({ hello, connect }, { connections: 10, queuedBytes: 1e6 }, "");
   }
 
   static async begun(serve?: Connection["serve"]): Promise<Client> {

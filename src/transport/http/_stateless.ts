@@ -4,28 +4,21 @@
  * @module
  */
 
-import type { Face, Hello, Peer } from "../../protocol/connection.ts";
+import type { Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
 import { answerText, errorText, resultText } from "../../protocol/message.ts";
 import { messageOf } from "../../protocol/message_members.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
-import { isDefined, LISTEN, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
+import { isDefined, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
-import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
+import { type ListenHost, ListenStreams, type StreamLimits } from "./_listen_streams.ts";
+import type { SessionHost } from "./_session.ts";
 import type { HttpRequest, Route } from "./_route.ts";
 import { ResultTexts } from "../../protocol/result_texts.ts";
 import { OpenRequest, type PostedRequest } from "../../protocol/open_request.ts";
 import { served } from "../../protocol/rpc_peer.ts";
-
-/** The options of `HttpStateless`. */
-export interface HttpStatelessOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
-  readonly connect: Face["connect"];
-  readonly hello: (isModern: boolean) => Hello;
-  /** How many streams may be open to listen on. */
-  readonly connections: number;
-}
 
 /** The parts of a request that its route does not have. */
 export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
@@ -47,21 +40,17 @@ const PEER: Peer = {
 
 /** Answers the requests of one party. */
 export class HttpStateless implements Disposable {
-  readonly #options: HttpStatelessOptions;
+  readonly #host: SessionHost;
   readonly #texts: ResultTexts;
   readonly #streams: ListenStreams;
   /** What cancels each request. */
   readonly #open = new Set<() => void>();
 
   /** Takes what serves requests. */
-  constructor(options: HttpStatelessOptions) {
-    this.#options = options;
-    this.#texts = new ResultTexts(options.hello);
-    this.#streams = new ListenStreams({
-      ...options,
-      most: options.connections,
-      ended: (result) => this.#texts.said(result, { method: LISTEN, era: "modern" }),
-    });
+  constructor(host: SessionHost & ListenHost, limits: StreamLimits) {
+    this.#host = host;
+    this.#texts = new ResultTexts((isModern) => host.hello(isModern));
+    this.#streams = new ListenStreams(host, limits, this.#texts);
   }
 
   /** Answers a request that belongs to no session. */
@@ -98,7 +87,7 @@ export class HttpStateless implements Disposable {
     { method, params: given, members }: Extract<Route, { readonly kind: "notification" }>,
   ): Response {
     if (!isDefined(method)) {
-      const connection = this.#options.connect(PEER, true);
+      const connection = this.#host.connect(PEER, true);
       const { params, envelope } = lift(given);
       connection.note({ method, params, members, envelope });
       connection.close();
@@ -110,7 +99,7 @@ export class HttpStateless implements Disposable {
     request: StatelessRequest,
     posted: PostedRequest,
   ): Promise<Response | TextAnswer> {
-    const connection = this.#options.connect(PEER, true);
+    const connection = this.#host.connect(PEER, true);
     const answer = new Answer();
     const open = new OpenRequest(posted, {
       texts: this.#texts,

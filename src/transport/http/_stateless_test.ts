@@ -15,10 +15,9 @@ import { routeOf } from "./_route.ts";
 const NAME = { name: "pml", version: "1.0.0" };
 const hello = (isModern: boolean) => helloOf([], { ...NAME, isModern });
 
+const LIMITS = { connections: 10, queuedBytes: 1_000 };
 const REST = {
   hello,
-  connections: 10,
-  queuedBytes: 1_000,
   listen: () => ({ set() {}, [Symbol.dispose]() {} }),
   isTask: () => true,
 };
@@ -122,7 +121,7 @@ function comparable({ status, type, said }: Awaited<ReturnType<typeof seen>>) {
 }
 
 Deno.test("requests over HTTP are answered as the SDK answers them", async () => {
-  const stateless = new HttpStateless({ ...REST, connect: connection });
+  const stateless = new HttpStateless({ ...REST, connect: connection }, LIMITS);
   const sdk = createMcpHandler(
     () => Promise.resolve(sdkServer(hello(true), { open: connection, onError() {} })),
     {
@@ -190,7 +189,7 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
         }),
       close: () => void closed.push("closed"),
     }),
-  });
+  }, LIMITS);
   const gone = new AbortController();
   const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
   await turn();
@@ -227,7 +226,7 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
         }),
       close: () => void ends.push("closed"),
     }),
-  });
+  }, LIMITS);
   const gone = new AbortController();
   const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
   await turn();

@@ -5,28 +5,28 @@
  */
 
 import { type JsonObject, objectOf } from "../../core/json.ts";
-import type { Face } from "../../protocol/connection.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "../../protocol/initialize.ts";
 import type { TextAnswer } from "./_answer.ts";
 import type { Coming } from "./_body.ts";
-import { HttpStateless, type HttpStatelessOptions } from "./_stateless.ts";
-import type { Listener, Tell } from "./_listen_streams.ts";
+import { HttpStateless } from "./_stateless.ts";
+import type { ListenHost, Tell } from "./_listen_streams.ts";
+import type { SessionHost } from "./_session.ts";
 import { type HttpRequest, routeOf } from "./_route.ts";
 import { Sessions } from "./_sessions.ts";
 
-/** What answers the messages of one party. */
-export interface FaceOptions extends Face {
-  /** Returns what PML says of itself. */
-  readonly hello: HttpStatelessOptions["hello"];
-  /** Opens what a stream listens on. */
-  readonly listen: (tell: Tell) => Listener;
-  /** Returns whether there is a task with this id. */
-  readonly isTask: (id: string) => boolean;
-  /** Is called with the capabilities of all clients together, when these change. */
-  readonly onAble: (capabilities: JsonObject) => void;
-  /** Whom it answers: the hash of the token of an identity; null for the person. */
+export type { Tell };
+
+/** The PML that answers the messages of one party. */
+export interface FaceHost extends ListenHost, SessionHost {
+  /** Takes the capabilities of all clients together, when these change. */
+  declared(capabilities: JsonObject): void;
+}
+
+/** The party whose messages are answered. */
+export interface FaceParty {
+  /** The hash of the token of an identity; null for the person. */
   readonly identity: string | null;
   /** How the ids of sessions begin. */
   readonly prefix: string;
@@ -37,7 +37,6 @@ export interface FaceLimits {
   readonly connections: number;
   readonly inputBytes: number;
   readonly queuedBytes: number;
-  readonly onError: (error: Error) => void;
 }
 
 /** Answers messages. */
@@ -55,11 +54,11 @@ export class HttpFace implements AsyncDisposable {
   readonly #together: Able;
 
   /** Takes what answers, and the limits. */
-  constructor(options: FaceOptions & FaceLimits) {
-    this.identity = options.identity;
-    this.#sessions = new Sessions({ ...options, most: options.connections });
-    this.#stateless = new HttpStateless(options);
-    this.#together = new Able(options.onAble);
+  constructor(host: FaceHost, limits: FaceLimits, { identity, prefix }: FaceParty) {
+    this.identity = identity;
+    this.#sessions = new Sessions(host, limits, prefix);
+    this.#stateless = new HttpStateless(host, limits);
+    this.#together = new Able((capabilities) => host.declared(capabilities));
   }
 
   /** Sends a notification to the clients of the newest revision that listen for it. */

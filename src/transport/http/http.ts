@@ -27,6 +27,25 @@ import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import type { HttpRequest } from "./_route.ts";
 import type { FaceLimits, HttpFace } from "./endpoint.ts";
 
+export type { HttpRequest };
+
+/** Answers requests over HTTP. */
+export interface HttpHost {
+  /** Why nothing can be called now; undefined if everything is ready. */
+  readonly problem: string | undefined;
+  /** Returns the endpoint for this header `Authorization`; undefined refuses the request. */
+  faceFor(authorization: string): Promise<HttpFace | undefined>;
+  /** Answers a request, in this process or in another one. */
+  answer(
+    face: HttpFace,
+    request: HttpRequest,
+  ): Promise<Response | TextAnswer> | Response | TextAnswer;
+  /** Takes note of a refused request: its status and why. */
+  refused(status: number, why: string): void;
+  /** Takes note of an error that belongs to no request. */
+  failed(error: Error): void;
+}
+
 /** The options of `serveHttp`. */
 export interface HttpOptions extends FaceLimits {
   readonly host: string;
@@ -35,19 +54,8 @@ export interface HttpOptions extends FaceLimits {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   /** What requests may name as their host and origin, beside names of this machine. */
   readonly names: Names;
-  /** Returns what answers requests with this header `Authorization`; undefined refuses them. */
-  readonly faceFor: (authorization: string) => Promise<HttpFace | undefined>;
-  /** Answers a request, in this process or in another one. */
-  readonly answer: (
-    face: HttpFace,
-    request: HttpRequest,
-  ) => Promise<Response | TextAnswer> | Response | TextAnswer;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** Returns why nothing can be called; undefined if everything is ready. */
-  readonly problem: () => string | undefined;
-  /** Is called with each refused request: its status and why. */
-  readonly onRefused: (status: number, why: string) => void;
 }
 
 /** The door for clients over HTTP. Disposing it breaks all connections. */
@@ -66,12 +74,14 @@ const SHARE = 3 / 4;
 const LAST_MS = 500;
 
 /** Serves clients until it is disposed. */
-export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
-  const door = new Door(options);
+export async function serveHttp(host: HttpHost, options: HttpOptions): Promise<HttpDoor> {
+  const door = new Door(host, options);
   const listener = await listen({
     ...options,
     what: "MCP",
-    answer: (request, response) => void door.answer(request, response).catch(options.onError),
+    answer: (request, response) =>
+      void door.answer(request, response).catch((error) => host.failed(error)),
+    onRefused: (status, why) => host.refused(status, why),
   });
   return {
     ...listener,
@@ -85,6 +95,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 
 /** Decides which requests reach the handlers, and carries their answers. */
 class Door {
+  readonly #host: HttpHost;
   readonly #options: HttpOptions;
   readonly #answers: Answers;
   readonly #accept = new AcceptHeaders();
@@ -101,7 +112,8 @@ class Door {
   /** The faces whose end is followed. */
   readonly #faces = new WeakSet<HttpFace>();
 
-  constructor(options: HttpOptions) {
+  constructor(host: HttpHost, options: HttpOptions) {
+    this.#host = host;
     this.#answers = new Answers(options);
     this.#options = options;
   }
@@ -114,7 +126,7 @@ class Door {
     response.once("close", () => this.#open.delete(response));
     const made = this.#refused(request) ??
       await this.#made(request, { response, signal }).catch((error) => {
-        this.#options.onError(error);
+        this.#host.failed(error);
         return this.#refuse(500, "PML failed");
       });
     if (response.writableEnded) return;
@@ -161,7 +173,7 @@ class Door {
     const sender = refusedSender(request, this.#options.names);
     if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
     if (path === "/health" || path === "/ready") {
-      const isReady = path === "/health" || this.#options.problem() === undefined;
+      const isReady = path === "/health" || this.#host.problem === undefined;
       // Whoever has no token is told nothing of the configuration.
       const status = isReady ? "ok" : "not ready";
       return Response.json({ status }, { status: isReady ? 200 : 503 });
@@ -185,7 +197,7 @@ class Door {
     { response, signal }: { readonly response: ServerResponse; readonly signal: AbortSignal },
   ): Promise<Response | TextAnswer> {
     const { method = "", headers: { authorization = "" } } = request;
-    const face = await this.#options.faceFor(authorization);
+    const face = await this.#host.faceFor(authorization);
     if (face === undefined) {
       return this.#refuse(401, "its token is missing or wrong", {
         headers: { "www-authenticate": "Bearer" },
@@ -224,17 +236,17 @@ class Door {
     // The face has no need of the token.
     const { authorization: _, ...headers } = request.headers as Record<string, string>;
     const one = { method, headers, body: read.json, signal };
-    const made = await inAccepted(await this.#options.answer(face, one), accepted, signal);
+    const made = await inAccepted(await this.#host.answer(face, one), accepted, signal);
     // What was given up was not refused.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
-      this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
+      this.#host.refused(made.status, why || "it breaks the rules of MCP");
     }
     return made;
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
-    this.#options.onRefused(status, why);
+    this.#host.refused(status, why);
     return rejection(status, { why, ...more });
   }
 }

@@ -32,45 +32,50 @@ export interface Head {
   readonly headers: [string, string][];
 }
 
-/** Where to send a request, and until when. */
-export interface LinkOptions {
-  /** The name of the process. */
-  readonly to: string;
-  readonly address: string;
-  readonly sealer: Sealer;
-  readonly signal: AbortSignal;
-}
-
 const LONGEST = 512 << 20;
 const END = null;
 
-/** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
-export async function* send(request: Forwarded, options: LinkOptions): AsyncGenerator<unknown> {
-  const { to, address, sealer, signal } = options;
-  const nonce = crypto.randomUUID();
-  const authorization = await sealer.seal({ nonce, at: Date.now() }, [to]);
-  const response = await fetch(`http://${address}/`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization },
-    body: JSON.stringify(await sealer.seal(request, [nonce])),
-    redirect: "error",
-    signal,
-  });
-  const lines = new LineReader(LONGEST);
-  let count = 0;
-  for await (const chunk of response.body ?? []) {
-    const texts: string[] = [];
-    lines.push(chunk, (line) => {
-      if (line.kind === "line") texts.push(new TextDecoder().decode(line.bytes));
-    });
-    for (const text of texts) {
-      const part = await sealer.open(text, [nonce, count++]);
-      if (part === END) return;
-      if (part === undefined) throw new Error("the answer is not sealed");
-      yield part;
-    }
+/** Another process of this PML. */
+export class OtherProcess {
+  readonly #name: string;
+  readonly #address: string;
+  readonly #sealer: Sealer;
+
+  /** Takes its name, and where it listens. */
+  constructor(name: string, address: string, sealer: Sealer) {
+    this.#name = name;
+    this.#address = address;
+    this.#sealer = sealer;
   }
-  throw new Error("the answer broke off");
+
+  /** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
+  async *send(request: Forwarded, signal: AbortSignal): AsyncGenerator<unknown> {
+    const sealer = this.#sealer;
+    const nonce = crypto.randomUUID();
+    const authorization = await sealer.seal({ nonce, at: Date.now() }, [this.#name]);
+    const response = await fetch(`http://${this.#address}/`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization },
+      body: JSON.stringify(await sealer.seal(request, [nonce])),
+      redirect: "error",
+      signal,
+    });
+    const lines = new LineReader(LONGEST);
+    let count = 0;
+    for await (const chunk of response.body ?? []) {
+      const texts: string[] = [];
+      lines.push(chunk, (line) => {
+        if (line.kind === "line") texts.push(new TextDecoder().decode(line.bytes));
+      });
+      for (const text of texts) {
+        const part = await sealer.open(text, [nonce, count++]);
+        if (part === END) return;
+        if (part === undefined) throw new Error("the answer is not sealed");
+        yield part;
+      }
+    }
+    throw new Error("the answer broke off");
+  }
 }
 
 /** Returns the lines that carry an answer. */

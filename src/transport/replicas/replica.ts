@@ -21,6 +21,7 @@ import {
   writePrivate,
 } from "../../io/private_files.ts";
 import {
+  type AnswerLimits,
   Answers,
   asResponse,
   frameOf,
@@ -30,11 +31,12 @@ import {
 } from "../http/_answer.ts";
 import type { HttpRequest } from "../http/_route.ts";
 import { readBody } from "../http/_body.ts";
-import { type Forwarded, type Head, linesOf, type Pass, send } from "./_link.ts";
+import { type Forwarded, type Head, linesOf, OtherProcess, type Pass } from "./_link.ts";
 import { Sealer } from "./_sealer.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "../http/endpoint.ts";
+import type { HttpHost } from "../http/http.ts";
 
 /** A question as its client keeps it. */
 export interface SentQuestion {
@@ -64,13 +66,10 @@ export interface ReplicaOptions {
   readonly ttl: number;
 }
 
-/** The options of `listen`. */
-export interface LinkOptions extends FaceLimits {
-  readonly unreadMs: number;
-  /** Is called with each refused request: its status and why. */
-  readonly onRefused: (status: number, why: string) => void;
+/** Answers requests that other processes pass on. */
+export interface ReplicaHost extends Pick<HttpHost, "refused" | "failed"> {
   /** Returns what answers the identity whose token has this hash, or the person for null. */
-  readonly faceOf: (identity: string | null) => Promise<HttpFace | undefined>;
+  faceOf(identity: string | null): Promise<HttpFace | undefined>;
 }
 
 const BEAT_MS = 5_000;
@@ -144,10 +143,8 @@ export class Replica {
     const to = ownerOf(request);
     const address = to && to !== this.#id ? this.#addressOf(to) : "";
     if (!address) return await here();
-    const parts = send(
-      { identity: face.identity, method, headers, body },
-      { to, address, sealer: this.#link, signal },
-    );
+    const other = new OtherProcess(to, address, this.#link);
+    const parts = other.send({ identity: face.identity, method, headers, body }, signal);
     try {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
@@ -165,17 +162,20 @@ export class Replica {
   }
 
   /** Begins to answer what other processes pass on. */
-  async listen(options: LinkOptions): Promise<Listener> {
-    const answers = new Answers(options);
+  async listen(here: ReplicaHost, limits: FaceLimits & AnswerLimits): Promise<Listener> {
+    const answers = new Answers(limits);
+    const failed = (error: Error) => here.failed(error);
     const { host, port } = this.#options;
     const listener = await listen({
-      ...options,
+      ...limits,
       ...{ host, port },
       what: "other processes",
-      answer: (request, response) =>
-        void this.#received(request, { ...options, response })
-          .then((made) => answers.send(response, made))
-          .catch(options.onError),
+      answer: (request, response) => {
+        const { inputBytes } = limits;
+        void this.#received(request, { here, inputBytes, response })
+          .then((made) => answers.send(response, made)).catch(failed);
+      },
+      onRefused: (status, why) => here.refused(status, why),
     });
     const path = this.#path(this.#id);
     const register = () => writePrivate(path, { address: new URL(listener.origin).host });
@@ -184,7 +184,7 @@ export class Replica {
     const beat = () => {
       for (const look of this.#looks) look();
       const now = new Date();
-      Deno.utime(path, now, now).catch(register).catch(options.onError);
+      Deno.utime(path, now, now).catch(register).catch(failed);
     };
     const timer = setInterval(beat, BEAT_MS);
     Deno.unrefTimer(timer);
@@ -200,7 +200,9 @@ export class Replica {
 
   async #received(
     request: IncomingMessage,
-    { faceOf, inputBytes, onRefused, response }: LinkOptions & {
+    { here, inputBytes, response }: {
+      readonly here: ReplicaHost;
+      readonly inputBytes: number;
       readonly response: ServerResponse;
     },
   ): Promise<Response> {
@@ -214,11 +216,11 @@ export class Replica {
     const asked = await this.#link.open(`${json}`, [nonce]) as Forwarded | undefined;
     if (asked === undefined) {
       const why = "it is not sealed";
-      onRefused(403, why);
+      here.refused(403, why);
       return rejection(403, { why });
     }
     const { identity, method, headers, body } = asked;
-    const face = await faceOf(identity);
+    const face = await here.faceOf(identity);
     const made = await face?.answer({ method, headers, body, signal: leaving(response) }) ??
       rejection(401, { why: "its identity is gone" });
     // A connection that is kept could not be told from one that broke in the middle of a request.

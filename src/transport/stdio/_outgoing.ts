@@ -9,15 +9,12 @@ import { inOneLine } from "../../core/json_text.ts";
 import { Gathered } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
-/** The options of `Outgoing`. */
-export interface OutgoingOptions {
-  readonly output: Output;
-  /** How long the client may read nothing, in milliseconds. */
-  readonly unreadMs: number;
+/** The connection that messages leave on. */
+export interface OutgoingOwner {
   /** Is called with the number of waiting bytes when it changes. */
-  readonly onSize: (size: number) => void;
+  waits(size: number): void;
   /** Is called when the client closed its end or reads nothing. */
-  readonly onGone: (why: unknown) => void;
+  giveUp(why: unknown): void;
 }
 
 /** A message that is not completely written. */
@@ -36,7 +33,10 @@ const SLOW_MS = 1_000;
 
 /** Writes messages to the client. */
 export class Outgoing {
-  readonly #options: OutgoingOptions;
+  readonly #output: Output;
+  readonly #unreadMs: number;
+  readonly #owner: OutgoingOwner;
+  readonly #gone = (why: unknown): void => this.#owner.giveUp(why);
   readonly #queue: WaitingMessage[] = [];
   /** The bytes of what waits, as far as they fit. */
   readonly #texts = new Gathered();
@@ -51,9 +51,11 @@ export class Outgoing {
   #due = Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Takes the options; writes nothing yet. */
-  constructor(options: OutgoingOptions) {
-    this.#options = options;
+  /** Writes nothing yet. The client may read nothing for `unreadMs` milliseconds. */
+  constructor(output: Output, unreadMs: number, owner: OutgoingOwner) {
+    this.#output = output;
+    this.#unreadMs = unreadMs;
+    this.#owner = owner;
   }
 
   /** The number of waiting bytes. */
@@ -84,19 +86,18 @@ export class Outgoing {
 
   #count(more: number): void {
     this.#size += more;
-    this.#options.onSize(this.#size);
+    this.#owner.waits(this.#size);
   }
 
   /** Writes everything that waits, also what is added during a write. */
   async #flush(): Promise<void> {
-    const { output, onGone } = this.#options;
-    await output.turn?.();
+    await this.#output.turn?.();
     while (this.#queue.length > 0) {
       const piece = this.#next();
       const since = performance.now();
-      this.#watch(since + this.#options.unreadMs);
+      this.#watch(since + this.#unreadMs);
       // guard: written-memory
-      await output.write(piece).catch(onGone);
+      await this.#output.write(piece).catch(this.#gone);
       this.#due = Infinity;
       this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
       this.#written(piece.length);
@@ -109,10 +110,9 @@ export class Outgoing {
   #watch(due: number): void {
     this.#due = due;
     this.#timer ??= setTimeout(() => {
-      const { unreadMs, onGone } = this.#options;
-      const why = `The client does not read its answers: it read nothing for ${unreadMs} ms`;
+      const why = `The client does not read its answers: it read nothing for ${this.#unreadMs} ms`;
       this.#timer = undefined;
-      if (this.#due <= performance.now()) onGone(new Error(why));
+      if (this.#due <= performance.now()) this.#owner.giveUp(new Error(why));
       else if (this.#due < Infinity) this.#watch(this.#due);
     }, due - performance.now());
     Deno.unrefTimer(this.#timer);

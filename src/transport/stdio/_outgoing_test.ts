@@ -17,11 +17,9 @@ class Pipe {
       await new Promise<void>((resolve) => opens ? setTimeout(resolve) : this.#taken = resolve);
       this.pieces.push(piece.slice());
     };
-    this.out = new Outgoing({
-      output: { write },
-      unreadMs,
-      onSize: (size) => void this.sizes.push(size),
-      onGone: (why) => void this.gone.push(why),
+    this.out = new Outgoing({ write }, unreadMs, {
+      waits: (size) => void this.sizes.push(size),
+      giveUp: (why) => void this.gone.push(why),
     });
   }
 
@@ -143,8 +141,8 @@ class Late {
       this.#going = piece;
       return new Promise<void>((resolve) => this.#taken = resolve);
     };
-    const onGone = (why: unknown) => assert.fail(String(why));
-    this.out = new Outgoing({ output: { write }, unreadMs: 60_000, onSize: () => {}, onGone });
+    const giveUp = (why: unknown) => assert.fail(String(why));
+    this.out = new Outgoing({ write }, 60_000, { waits() {}, giveUp });
   }
 
   write(count: number): void {

@@ -22,7 +22,7 @@ import {
   type RequestMessage,
   resultText,
 } from "../../protocol/message.ts";
-import { Outgoing } from "./_outgoing.ts";
+import { Outgoing, type OutgoingOwner } from "./_outgoing.ts";
 import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
 
 /** How many bytes may wait for a client before notifications are dropped. */
@@ -30,6 +30,24 @@ const NOTES_BYTES = 8_000_000;
 
 /** How long PML waits for a first request before it loads what serves it, in milliseconds. */
 const FIRST_REQUEST_MS = 50;
+
+/** Takes note of events on the connection of a client. */
+export interface StdioHost {
+  /** Whether lists can be made ready before the client is greeted. */
+  readonly mayPrepare: boolean;
+  /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
+  prepare(): Promise<unknown>;
+  /** Resolves when the first lists are answered: sockets are loaded after that. */
+  listsAnswered(): Promise<void>;
+  /** Takes the number of bytes that wait for the client. */
+  waiting(size: number): void;
+  /** Takes the ids, as JSON, of the requests whose answers the client no longer reads. */
+  lost(requests: readonly string[]): void;
+  /** Takes the client's capabilities whenever it declares them. */
+  declared(capabilities: JsonObject): void;
+  /** Takes an error that belongs to no request. */
+  failed(error: Error): void;
+}
 
 /** The options of `serveStdio`. */
 export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
@@ -41,20 +59,8 @@ export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
   readonly queuedBytes: number;
   /** How long the client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** Is called with the number of bytes that wait for the client. */
-  readonly onWaiting: (size: number) => void;
-  /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
-  readonly onLost: (requests: readonly string[]) => void;
-  /** Resolves when the first lists are answered: sockets are loaded after that; at once if not set. */
-  readonly listsAnswered?: (() => Promise<void>) | undefined;
-  /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
-  readonly prepare?: (() => Promise<unknown>) | undefined;
-  /** Is called with the client's capabilities whenever it declares them. */
-  readonly onAble: (capabilities: JsonObject) => void;
   /** Closes the connection when it aborts. */
   readonly signal: AbortSignal;
-  /** Is called with errors that belong to no request. */
-  readonly onError: (error: Error) => void;
 }
 
 /**
@@ -63,11 +69,12 @@ export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
  */
 export async function serveStdio(
   load: () => Promise<Face>,
+  host: StdioHost,
   options: StdioOptions,
 ): Promise<void> {
   // A signal may come while the app is still being opened.
   if (options.signal.aborted) return;
-  const connection = new StdioConnection(options);
+  const connection = new StdioConnection(host, options);
   if (!await connection.listen()) return;
   const { ProtocolServer } = await import("../../protocol/server.ts");
   const { promise: face, resolve } = Promise.withResolvers<Face>();
@@ -82,7 +89,8 @@ export async function serveStdio(
 }
 
 /** Reads lines, answers invalid ones itself, and writes each message as one line. */
-class StdioConnection implements Ends {
+class StdioConnection implements Ends, OutgoingOwner {
+  readonly #host: StdioHost;
   readonly #options: StdioOptions;
   readonly #pipes: Pipes;
   #input: Input | undefined;
@@ -103,15 +111,11 @@ class StdioConnection implements Ends {
   #isPaused = false;
   #open = true;
 
-  constructor(options: StdioOptions) {
+  constructor(host: StdioHost, options: StdioOptions) {
+    this.#host = host;
     this.#options = options;
     this.#pipes = options.pipes ?? standardPipes();
-    this.#output = new Outgoing({
-      output: this.#pipes.output,
-      unreadMs: options.unreadMs,
-      onSize: (size) => this.#waits(size),
-      onGone: (why) => this.#giveUp(asError(why)),
-    });
+    this.#output = new Outgoing(this.#pipes.output, options.unreadMs, this);
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
   }
 
@@ -138,16 +142,16 @@ class StdioConnection implements Ends {
 
   /** Reads and writes with sockets, which are loaded after the first lists. */
   async useSockets(): Promise<void> {
-    const { listsAnswered, onError } = this.#options;
-    await listsAnswered?.();
-    if (this.#open) await this.#pipes.useSockets?.().catch((error) => onError(asError(error)));
+    await this.#host.listsAnswered();
+    if (!this.#open) return;
+    await this.#pipes.useSockets?.().catch((error) => this.#host.failed(asError(error)));
   }
 
   /** Greets a client that needs its lists at once, as soon as they can be answered. */
   async greetLate(): Promise<void> {
     if (this.#greetLate === undefined) return;
     // The first request that needs it reports an error.
-    await Promise.race([this.#options.prepare?.().catch(() => {}), this.closed]);
+    await Promise.race([this.#host.prepare().catch(() => {}), this.closed]);
     this.#greetLate();
   }
 
@@ -166,7 +170,7 @@ class StdioConnection implements Ends {
     if (!this.#open) return;
     this.#open = false;
     // A pending read would keep the process alive.
-    await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
+    await this.#input?.close().catch((error) => this.#host.failed(asError(error)));
     this.#closed.resolve(false);
     if (this.#output.size > 0) this.#pipes.giveUp();
   }
@@ -178,7 +182,7 @@ class StdioConnection implements Ends {
       this.#input = this.#pipes.open((piece) => lines.push(piece, take));
       await this.#input.over;
     } catch (error) {
-      this.#options.onError(asError(error));
+      this.#host.failed(asError(error));
     }
     await this.close();
   }
@@ -202,7 +206,7 @@ class StdioConnection implements Ends {
       }
       this.#inFlight.add(read.id);
       const declared = capabilitiesIn(read.message);
-      if (declared !== undefined) this.#options.onAble(declared);
+      if (declared !== undefined) this.#host.declared(declared);
       if (this.#greets(read)) return;
     }
     if (this.#server === undefined) this.#waiting.push(read);
@@ -219,7 +223,7 @@ class StdioConnection implements Ends {
   #drop(): void {
     if (!this.#isDropping) {
       const why = "The client reads too slowly: notifications are dropped";
-      this.#options.onError(new Error(why));
+      this.#host.failed(new Error(why));
     }
     this.#isDropping = true;
   }
@@ -234,7 +238,7 @@ class StdioConnection implements Ends {
     if (result === undefined) return false;
     this.#greeted = { message, result };
     const answer = () => this.answer(id, resultText(result));
-    if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
+    if (this.#host.mayPrepare && isHurried(message)) this.#greetLate = answer;
     else answer();
     return true;
   }
@@ -250,9 +254,9 @@ class StdioConnection implements Ends {
   }
 
   /** Pauses reading from a client that does not read its answers, so that they do not pile up. */
-  #waits(size: number): void {
-    const { queuedBytes, onWaiting } = this.#options;
-    onWaiting(size);
+  waits(size: number): void {
+    const { queuedBytes } = this.#options;
+    this.#host.waiting(size);
     if (size === 0) this.#isDropping = false;
     // Not paused at once, because a cancellation among its requests would free memory.
     const isPaused = size > (this.#isPaused ? 1 : 2) * queuedBytes;
@@ -263,10 +267,10 @@ class StdioConnection implements Ends {
   }
 
   /** Closes the connection to a client that closed its end or reads nothing. */
-  #giveUp(why: Error): void {
+  giveUp(why: unknown): void {
     if (!this.#open) return;
-    this.#options.onError(why);
-    this.#options.onLost(this.#output.answers);
+    this.#host.failed(asError(why));
+    this.#host.lost(this.#output.answers);
     void this.close();
   }
 }

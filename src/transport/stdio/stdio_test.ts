@@ -26,12 +26,20 @@ function serve(name: string, prepare: () => Promise<unknown>) {
     giveUp: () => {},
   };
   const options: StdioOptions = {
-    ...{ pipes, prepare, inputBytes: 1_000_000, queuedBytes: 1_000_000, unreadMs: 1_000 },
+    ...{ pipes, inputBytes: 1_000_000, queuedBytes: 1_000_000, unreadMs: 1_000 },
     hello: () => ({ capabilities: {}, serverInfo: { name: "pml", version: "1" } }) as never,
-    ...{ onWaiting: () => {}, onLost: () => {}, onAble: () => {}, onListen: () => {} },
-    ...{ isTask: () => false, signal: ended.signal, onError: () => {} },
+    ...{ onListen: () => {}, isTask: () => false, signal: ended.signal },
   };
-  const serving = serveStdio(() => Promise.resolve({} as Face), options);
+  const host = {
+    mayPrepare: true,
+    prepare,
+    listsAnswered: () => Promise.resolve(),
+    waiting() {},
+    lost() {},
+    declared() {},
+    failed() {},
+  };
+  const serving = serveStdio(() => Promise.resolve({} as Face), host, options);
   return {
     written,
     end: async () => {

@@ -9,30 +9,28 @@ import { sha256 } from "../../../core/hash.ts";
 import { type PackageCommand, packageCommand, type WrittenCommand } from "../_package_command.ts";
 import { type InstalledPackage, packageOf, recordOf } from "./_record.ts";
 
-/** The PML home, and the pinned version if there is one. */
-export interface InstalledOptions {
-  readonly home: string;
-  readonly version: string | undefined;
-}
-
 /** An exact version, such as `1.2.3`. */
 export const EXACT = /^\d[\w.+-]*$/;
 
-/** Returns the installed package of a command, without installing or running anything. */
+/**
+ * Returns the installed package of a command, without installing or running anything. `version` is
+ * the pinned one, if there is one.
+ */
 export function installedPackage(
   written: WrittenCommand,
-  from: InstalledOptions,
+  home: string,
+  version: string | undefined,
 ): InstalledPackage | undefined {
-  const found = installedOf(written, from);
+  const found = installedOf(written, home, version);
   return found && packageOf(found.known);
 }
 
 /** Returns the folder and the record of the package of a command, if it is installed. */
-export function installedOf(written: WrittenCommand, from: InstalledOptions) {
+export function installedOf(written: WrittenCommand, home: string, version: string | undefined) {
   try {
     const asked = packageCommand(written);
     if (asked === undefined) return undefined;
-    const folder = folderOf(from.home, pinnedCommand(asked, from));
+    const folder = folderOf(home, pinnedCommand(asked, home, version));
     const known = recordOf(folder);
     return known && { asked, folder, known };
   } catch {
@@ -47,7 +45,8 @@ export function installedOf(written: WrittenCommand, from: InstalledOptions) {
  */
 export function pinnedCommand(
   wanted: PackageCommand,
-  { home, version = "" }: InstalledOptions,
+  home: string,
+  version = "",
 ): PackageCommand {
   const { tool, spec, name } = wanted;
   const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);

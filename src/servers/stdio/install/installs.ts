@@ -34,21 +34,26 @@ import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
 
-/** The options of `Installs`. */
-export interface InstallsOptions {
+/** The machine that installs packages. */
+export interface InstallHost {
+  /** The PML home. */
   readonly home: string;
-  /** Returns the environment of installers. */
-  readonly environment: () => Readonly<Record<string, string>>;
-  /** Stops installations. */
-  readonly closing: AbortSignal;
   readonly groups: RunOptions["groups"];
-  readonly onLog: (level: "debug" | "info", text: string) => void;
+  /** Returns the environment of installers. */
+  installerEnvironment(): Readonly<Record<string, string>>;
+  /** Logs a message about an installation. */
+  logInstall(level: "debug" | "info", text: string): void;
 }
 
-/** The options of one request for a package. */
+/** Finds the programs of a command. */
+export interface ProgramFinder {
+  /** Returns the file of a program by its name, or throws. */
+  find(program: string): string;
+}
+
+/** One request for a package. */
 export interface InstallRequest {
-  /** Finds a program by its name, or throws. */
-  readonly find: (program: string) => string;
+  readonly finder: ProgramFinder;
   /** Called with messages about the installation. */
   readonly tell: Tell;
   /** The pinned version, for a command that names none. */
@@ -56,20 +61,33 @@ export interface InstallRequest {
 }
 
 /** An installed package. */
-export interface PresentPackage {
+export class PresentPackage {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
   /** The record as it was when the package was looked at. */
   readonly record: InstallRecord;
+  readonly #isScriptless: boolean;
+
+  /** Takes the folder and the record in it. */
+  constructor(folder: string, record: InstallRecord, { isScriptless }: PackageCommand) {
+    this.folder = folder;
+    this.file = join(folder, record.file);
+    this.installed = packageOf(record);
+    this.record = record;
+    this.#isScriptless = isScriptless;
+  }
+
   /** Returns the packages with install scripts that did not run. */
-  readonly waiting: () => readonly ScriptedPackage[];
+  waiting(): readonly ScriptedPackage[] {
+    return this.#isScriptless ? [] : waitingIn(this.folder, this.record);
+  }
 }
 
 /** How packages of one kind are installed. */
 export interface Installer {
   /** Files that are written into the folder first. */
-  readonly files: (wanted: PackageCommand) => Readonly<Record<string, string>>;
+  files(wanted: PackageCommand): Readonly<Record<string, string>>;
   /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
   /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
@@ -79,22 +97,22 @@ export interface Installer {
    * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
    * what the commands printed.
    */
-  readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
+  foreign(folder: string, wrote: readonly string[]): string | undefined;
   /**
    * Returns what was installed in a form that is the same on every system; undefined if only the
    * files themselves tell.
    */
-  readonly contentOf?: (folder: string) => string | undefined;
+  contentOf?(folder: string): string | undefined;
   /** Returns the arguments of the commands that are run in the folder, in this order. */
-  readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
+  commands(wanted: PackageCommand): readonly (readonly string[])[];
   /**
    * Finds the program of a package: the one that is named, the only one, or the one with the
    * package's name.
    */
-  readonly programOf: (
+  programOf(
     folder: string,
     wanted: PackageCommand,
-  ) => PackageProgram | Promise<PackageProgram>;
+  ): PackageProgram | Promise<PackageProgram>;
 }
 
 /** The version of a package, and the file of its program. */
@@ -119,14 +137,16 @@ const WRITTEN_MAX = 1_000_000;
 
 /** The packages in the PML home. */
 export class Installs {
-  readonly #options: InstallsOptions;
+  readonly #host: InstallHost;
+  readonly #closing: AbortSignal;
   readonly #under = new Map<string, RunningInstall>();
   /** The errors of packages that do not exist, by their folders. */
   readonly #impossible = new Map<string, { readonly error: unknown; readonly at: number }>();
 
-  /** Installs nothing yet. */
-  constructor(options: InstallsOptions) {
-    this.#options = options;
+  /** Installs nothing yet. `closing` stops installations. */
+  constructor(host: InstallHost, closing: AbortSignal) {
+    this.#host = host;
+    this.#closing = closing;
   }
 
   /**
@@ -134,10 +154,10 @@ export class Installs {
    */
   async fileOf(
     asked: PackageCommand,
-    { find, tell, version }: InstallRequest,
+    { finder, tell, version }: InstallRequest,
   ): Promise<PresentPackage> {
-    const { home } = this.#options;
-    const wanted = pinnedCommand(asked, { home, version });
+    const { home } = this.#host;
+    const wanted = pinnedCommand(asked, home, version);
     const folder = folderOf(home, wanted);
     const known = this.#under.get(folder);
     if (known !== undefined) {
@@ -148,7 +168,7 @@ export class Installs {
     if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
     const told = new Set([tell]);
     const all: Tell = (message) => told.forEach((one) => one(message));
-    const present = this.#present(wanted, { folder, find, tell: all });
+    const present = this.#present(wanted, { folder, finder, tell: all });
     this.#under.set(folder, { present, told });
     try {
       return await present;
@@ -170,11 +190,9 @@ export class Installs {
     const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
     // guard: tree
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
-    const { file, version } = known;
-    this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
-    const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
-    const present = { folder, file: join(folder, file), installed: packageOf(known) };
-    return { ...present, record: known, waiting };
+    const { spec } = wanted;
+    this.#host.logInstall("debug", `${spec} is version ${known.version} in ${folder}`);
+    return new PresentPackage(folder, known, wanted);
   }
 
   /**
@@ -183,12 +201,11 @@ export class Installs {
    */
   async runScripts(
     { folder, record }: PresentPackage,
-    { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
+    { scripted, finder, tell, confining }: Pick<InstallRequest, "finder" | "tell"> & {
       readonly scripted: readonly ScriptedPackage[];
       readonly confining: ScriptConfinement;
     },
   ): Promise<void> {
-    const { environment, closing, groups } = this.#options;
     using _ = lockFolder(folder);
     const known = recordOf(folder);
     // guard: scripts-shown
@@ -205,8 +222,15 @@ export class Installs {
       copyTree(folder, fresh);
       using installing = new Installing(`Running scripts of ${known.spec}`);
       installing.join(tell);
-      const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
-      await runScripts(scripted, { ...where, installing, confining });
+      await runScripts(scripted, {
+        npm: finder.find("npm"),
+        cwd: fresh,
+        env: this.#host.installerEnvironment(),
+        signal: this.#closing,
+        groups: this.#host.groups,
+        installing,
+        confining,
+      });
       const { origin = known.tree, ran = [] } = known;
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
@@ -223,10 +247,10 @@ export class Installs {
 
   async #installed(
     wanted: PackageCommand,
-    { folder, find, tell }: InstallRequest & { readonly folder: string },
+    { folder, finder, tell }: InstallRequest & { readonly folder: string },
   ): Promise<InstallRecord> {
     const { tool, spec } = wanted;
-    const { onLog } = this.#options;
+    const host = this.#host;
     if (wanted.isOffline) throw notThere(wanted);
     const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
@@ -236,8 +260,8 @@ export class Installs {
       for (const [name, text] of Object.entries(installer.files(wanted))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
-      const file = find(tool);
-      onLog("info", `Installing ${spec}`);
+      const file = finder.find(tool);
+      host.logInstall("info", `Installing ${spec}`);
       using installing = new Installing(`Installing ${spec} with ${tool}`);
       installing.join(tell);
       const wrote: string[] = [];
@@ -247,7 +271,7 @@ export class Installs {
         if (at > 0 || wanted.isScriptless) continue;
         named = announcedIn(fresh);
         if (named.length === 0) continue;
-        onLog("info", announcement(named));
+        host.logInstall("info", announcement(named));
         tell(announcement(named));
       }
       const foreign = installer.foreign(fresh, wrote);
@@ -264,7 +288,7 @@ export class Installs {
       };
       keep(record, fresh);
       await repeated(() => Deno.rename(fresh, folder));
-      onLog("info", `Installed ${spec}: version ${found.version}`);
+      host.logInstall("info", `Installed ${spec}: version ${found.version}`);
       tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
@@ -285,11 +309,10 @@ export class Installs {
       readonly named: readonly string[];
     },
   ): Promise<string> {
-    const { environment, closing, groups } = this.#options;
     const installer = INSTALLERS[tool];
     // Git fetches nothing, whoever starts it.
     const env = {
-      ...environment(),
+      ...this.#host.installerEnvironment(),
       ...tokens,
       GIT_ALLOW_PROTOCOL: "none",
       ...installer.environment,
@@ -309,11 +332,11 @@ export class Installs {
       return new PmlError(code, message, { hint: whole, detail });
     };
     const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
-      signal: closing,
+      signal: this.#closing,
       ms: INSTALL_MS,
       late: () => failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT"),
       maxBytes: WRITTEN_MAX,
-      groups,
+      groups: this.#host.groups,
       onStderr: (text) => installing.hear(text),
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");

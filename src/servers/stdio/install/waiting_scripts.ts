@@ -7,16 +7,17 @@
 import type { WrittenCommand } from "../_package_command.ts";
 import type { InstallRecord } from "./_record.ts";
 import { scriptedIn, type ScriptedPackage } from "./_scripts.ts";
-import { installedOf, type InstalledOptions } from "./installed.ts";
+import { installedOf } from "./installed.ts";
 
 /**
  * Returns the packages of a command that are installed and have install scripts that did not run.
  */
 export function waitingScripts(
   written: WrittenCommand,
-  from: InstalledOptions,
+  home: string,
+  version: string | undefined,
 ): readonly ScriptedPackage[] {
-  const found = installedOf(written, from);
+  const found = installedOf(written, home, version);
   return found === undefined || found.asked.isScriptless
     ? []
     : waitingIn(found.folder, found.known);

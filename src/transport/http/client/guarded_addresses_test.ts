@@ -60,7 +60,7 @@ Deno.test("GuardedFetch refuses every name that leads to one address that is not
   await fc.assert(
     fc.asyncProperty(closed, fc.boolean(), async (address, isLast) => {
       const bad = { address, family: address.includes(":") ? 6 : 4 };
-      using way = new GuardedFetch({
+      using way = new GuardedFetch(undefined, {
         lookup: () => Promise.resolve(isLast ? [open, bad] : [bad, open]),
       });
       await assert.rejects(
@@ -81,7 +81,7 @@ Deno.test("GuardedFetch looks a name up once for a connection, and goes to what 
   await using server = await serving((request, response) => response.end(request.headers.host), {
     isSecure: true,
   });
-  using way = new GuardedFetch({
+  using way = new GuardedFetch(undefined, {
     ca: CERTIFICATE,
     lookup: (host) => {
       looked.push(host);
@@ -123,7 +123,7 @@ Deno.test("GuardedFetch speaks plain HTTP to this machine only, where the person
       { code: "PERMISSION_DENIED", message: /it is not https/ },
     );
   }
-  using rebound = new GuardedFetch({
+  using rebound = new GuardedFetch(undefined, {
     lookup: () => Promise.resolve([{ address: "8.8.8.8", family: 4 }]),
   });
   await assert.rejects(rebound.fetch(`http://localhost:${server.port}/`, { signal, named: HERE }), {

@@ -27,10 +27,14 @@ export interface GuardedFetchOptions {
   readonly connectMs?: number;
   /** A certificate that is trusted instead of the usual ones. */
   readonly ca?: string;
+}
+
+/** How and where the user may reach the network. */
+export interface NetworkPolicy {
   /** Returns the proxy of the person, if there is one now. */
-  readonly proxy?: () => Proxy | undefined;
+  proxy(): Proxy | undefined;
   /** Returns why a URL may not be reached; undefined if it may. */
-  readonly forbidden?: (url: string) => PmlError | undefined;
+  forbidden?(url: string): PmlError | undefined;
 }
 
 /** Where a request goes. What can be checked without the network was checked. */
@@ -56,7 +60,7 @@ const BODYLESS = [204, 205, 304];
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
-    const refusal = this.#options.forbidden?.(`${url}`);
+    const refusal = this.#network?.forbidden?.(`${url}`);
     // guard: company-fetch
     if (refusal !== undefined) throw refusal;
     const target = await this.#through(targetOf(url, options.named));
@@ -64,12 +68,14 @@ export class GuardedFetch implements Disposable {
     const headers = headersOf(target, options);
     return await this.#exchange({ ...options, target, headers });
   };
+  readonly #network: NetworkPolicy | undefined;
   readonly #options: GuardedFetchOptions;
   readonly #agents: Agents;
   #isClosed = false;
 
   /** Opens nothing yet. */
-  constructor(options: GuardedFetchOptions = {}) {
+  constructor(network?: NetworkPolicy, options: GuardedFetchOptions = {}) {
+    this.#network = network;
     this.#options = options;
     this.#agents = new Agents(options.ca);
   }
@@ -82,7 +88,7 @@ export class GuardedFetch implements Disposable {
 
   /** Adds the proxy to a target that is reached through it: never one on this machine. */
   async #through(target: Target): Promise<Target> {
-    const proxy = target.isSecure ? this.#options.proxy?.() : undefined;
+    const proxy = target.isSecure ? this.#network?.proxy() : undefined;
     if (proxy === undefined) return target;
     return await isDirect(proxy, target) ? target : { ...target, proxy };
   }

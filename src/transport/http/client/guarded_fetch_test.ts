@@ -88,14 +88,14 @@ Deno.test("GuardedFetch can be aborted while it looks up, connects, waits and re
   await using sink = new TcpSink();
   const reason = new Error("no more");
   const slow = { lookup: () => new Promise<never>(() => {}) };
-  const stages: readonly (readonly [string, ConstructorParameters<typeof GuardedFetch>[0]])[] = [
+  const stages: readonly (readonly [string, ConstructorParameters<typeof GuardedFetch>[1]])[] = [
     ["https://slow.invalid/", slow],
     [`http://127.0.0.1:${sink.port}/`, {}],
     // Nobody speaks TLS there.
     [`https://127.0.0.1:${sink.port}/`, {}],
   ];
   for (const [url, options] of stages) {
-    using opened = new GuardedFetch(options);
+    using opened = new GuardedFetch(undefined, options);
     const abort = new AbortController();
     const before = sink.received.length;
     const asked = opened.fetch(url, { signal: abort.signal, named: HERE });
@@ -121,7 +121,7 @@ Deno.test("GuardedFetch can be aborted while it looks up, connects, waits and re
 });
 
 Deno.test("GuardedFetch tells what was never sent from what may have been read", async () => {
-  using way = new GuardedFetch({
+  using way = new GuardedFetch(undefined, {
     lookup: (host) => {
       const error = Object.assign(new Error("CANARY"), { code: "ENOTFOUND" });
       return host === "gone.invalid" ? Promise.reject(error) : Promise.resolve([]);
@@ -158,8 +158,11 @@ Deno.test("GuardedFetch tells what was never sent from what may have been read",
 Deno.test("GuardedFetch waits for a connection for a while only, and for an answer longer", async () => {
   await using sink = new TcpSink();
   const connectMs = 40;
-  using silent = new GuardedFetch({ connectMs });
-  using slow = new GuardedFetch({ connectMs, lookup: () => new Promise<never>(() => {}) });
+  using silent = new GuardedFetch(undefined, { connectMs });
+  using slow = new GuardedFetch(undefined, {
+    connectMs,
+    lookup: () => new Promise<never>(() => {}),
+  });
   for (const way of [silent, slow]) {
     const url = way === slow ? "https://slow.invalid/" : `https://127.0.0.1:${sink.port}/`;
     await assert.rejects(way.fetch(url, { signal, named: HERE }), (error) => {

@@ -29,7 +29,7 @@ function through({ port }: ConnectProxy, { login = "", except = [] as string[] }
 
 function fetching(proxy: () => Proxy | undefined): GuardedFetch {
   const lookup = () => Promise.reject(new Error("a name was looked up"));
-  return new GuardedFetch({ ca: CERTIFICATE, proxy, lookup, connectMs: 5_000 });
+  return new GuardedFetch({ proxy }, { ca: CERTIFICATE, lookup, connectMs: 5_000 });
 }
 
 async function errorOf(asked: Promise<unknown>): Promise<PmlError> {
@@ -213,7 +213,7 @@ Deno.test("GuardedFetch says what a proxy wants that refuses a sign-in, or is no
 
 Deno.test("GuardedFetch gives up a proxy that is silent, in time or when it is aborted", async () => {
   await using proxy = await ConnectProxy.listen({ answer: () => {} });
-  using way = new GuardedFetch({ proxy: () => through(proxy), connectMs: 300 });
+  using way = new GuardedFetch({ proxy: () => through(proxy) }, { connectMs: 300 });
   const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
   assert.match(error.message, /through the proxy ".*": it could not be connected to in time/);
   assert.deepEqual(error.detail, { may_have_run: false });

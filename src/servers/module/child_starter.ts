@@ -1,0 +1,109 @@
+/**
+ * Starts the sandbox children of modules, and loads modules into them.
+ *
+ * @module
+ */
+
+import type { PoolLimits } from "../../io/pool.ts";
+import type {
+  ChildOptions,
+  Groups,
+  Layer,
+  LogEntry,
+  ModuleOptions,
+  OsLayerChoice,
+  OsLayers,
+  Protection,
+  Sandbox,
+  SandboxLimits,
+} from "../../sandbox/sandbox.ts";
+import { NO_ACCESS, ToolChildren } from "./_tool_children.ts";
+import type { NamedModule } from "./loader.ts";
+
+/** The limits of modules. */
+export interface ModuleLimits extends SandboxLimits, PoolLimits {
+  /** The most bytes of a module. */
+  readonly moduleBytes: number;
+  /** The most children at the same time. */
+  readonly children: number;
+}
+
+/** The machine that runs modules. Its values are read at each use. */
+export interface ModuleHost {
+  /** The PML home. */
+  readonly home: string;
+  readonly workspace: string;
+  readonly protection: Omit<Protection, "granted">;
+  /** The environment of a module's programs, as far as its variables are set. */
+  readonly programEnvironment: Readonly<Record<string, string>>;
+  readonly limits: ModuleLimits;
+  /** The layer that confines modules in addition to Deno. */
+  readonly osLayer: OsLayerChoice;
+  /** Records process groups, so that they end with PML, however PML ends. */
+  readonly groups: Groups;
+  /** Returns the value of a granted variable. */
+  variable(name: string): string | undefined;
+  /** Takes an entry that a module logs. */
+  logModule(server: string, entry: LogEntry): void;
+}
+
+/** Starts children. */
+export class ChildStarter {
+  /** The options of children. */
+  readonly children: ToolChildren;
+  readonly #host: ModuleHost;
+  readonly #closing: AbortSignal;
+  readonly #layers = new Map<string, OsLayers>();
+
+  /** Starts nothing yet. `closing` aborts when PML ends. */
+  constructor(host: ModuleHost, closing: AbortSignal) {
+    this.children = new ToolChildren(host);
+    this.#host = host;
+    this.#closing = closing;
+  }
+
+  /** The options of children to which nothing is granted. */
+  get closedOptions(): ChildOptions {
+    return this.children.optionsFor(NO_ACCESS);
+  }
+
+  /** Starts a child. Its place is free again when the child has ended. */
+  async open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
+    if (place === undefined) throw new Error("there is no place for one more child");
+    using opening = new DisposableStack();
+    opening.use(place);
+    const sandbox = await this.#start(child);
+    const held = opening.move();
+    void sandbox.ended.then(() => held.dispose());
+    return sandbox;
+  }
+
+  /** Starts a child without grants, and loads a module into it. */
+  async openClosed(module: NamedModule, place: Disposable | undefined): Promise<Sandbox> {
+    return await this.load(await this.open(this.closedOptions, place), module);
+  }
+
+  /** Loads a module into a child. */
+  load(
+    sandbox: Sandbox,
+    module: NamedModule & Pick<ModuleOptions, "results">,
+  ): Promise<Sandbox> {
+    const onLog = (entry: LogEntry) => this.#host.logModule(module.name, entry);
+    return sandbox.load({ ...module, onLog, signal: this.#closing });
+  }
+
+  async #start(child: ChildOptions): Promise<Sandbox> {
+    // The sandbox is loaded by the first call, so that a start without calls does not load it.
+    const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
+    const { groups, osLayer: wanted } = this.#host;
+    const begin = (layer: Layer) => Sandbox.open(child, { layer, groups, signal: this.#closing });
+    // Programs run with the person's rights. Only limits apply to them.
+    if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
+    const { workspace, environment } = child;
+    const key = JSON.stringify([wanted, workspace]);
+    const layers = this.#layers.get(key) ??
+      new OsLayers(wanted, environment.PATH, workspace);
+    this.#layers.set(key, layers);
+    return await layers.start(begin);
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Finds the programs of commands.
+ *
+ * @module
+ */
+
+import { dirname, join, resolve } from "node:path";
+import { PmlError } from "../../core/errors.ts";
+import { quoted } from "../../core/json.ts";
+import { findProgram, searchPath, withEnding } from "../../sandbox/search_path.ts";
+import type { ProgramFinder } from "./install/installs.ts";
+import type { ProgramHost, StdioValues } from "./stdio_servers.ts";
+
+/** Returns the folders in which programs are searched. */
+export function searchFolders({ serverEnvironment, workspace }: ProgramHost): readonly string[] {
+  return searchPath(serverEnvironment.PATH, workspace);
+}
+
+/** Finds the programs that the command of a server uses. */
+export class CommandFinder implements ProgramFinder {
+  readonly #host: ProgramHost;
+  readonly #server: Pick<StdioValues, "name" | "cwd">;
+  readonly #command: string;
+
+  /** Takes the command, which may be a path. */
+  constructor(host: ProgramHost, server: Pick<StdioValues, "name" | "cwd">, command: string) {
+    this.#host = host;
+    this.#server = server;
+    this.#command = command;
+  }
+
+  /** Finds a program in the folder of the command, if the command is a path, otherwise on PATH. */
+  find(program: string): string {
+    const beside = resolve(this.#server.cwd, join(dirname(this.#command), program));
+    const where = { path: [dirname(beside)], workspace: this.#host.workspace };
+    const file = /[\\/]/.test(this.#command) ? findProgram(program, where) : undefined;
+    return file ?? this.#found(program);
+  }
+
+  /** Finds the command itself. */
+  own(): string {
+    return this.#found(this.#command);
+  }
+
+  #found(command: string): string {
+    const { name, cwd } = this.#server;
+    // The person wrote this path and was shown it.
+    if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));
+    const where = { path: searchFolders(this.#host), workspace: this.#host.workspace };
+    const file = findProgram(command, where);
+    if (file !== undefined) return file;
+    const why = `command ${quoted(command, 300)} is not on PATH`;
+    throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
+      hint: "Install it, or give its absolute path",
+    });
+  }
+}
