@@ -21,12 +21,13 @@ import {
 } from "../workflow/declarations.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { SearchAnswer } from "../search/search.ts";
-import type { TypesChecked } from "../workflow/code_tool.ts";
+import type { TypesChecked } from "../workflow/checked_code.ts";
 import type { IntentTools } from "../workflow/intent.ts";
 import type { IntentHost, PlannedCall } from "../workflow/intents.ts";
 import type { Preflight } from "../workflow/plans.ts";
 import { ListedToolNames } from "../workflow/tool_names.ts";
-import type { CallableTools, CodeToCheck, TypeCheck } from "../workflow/type_check.ts";
+import type { CallableTools } from "../workflow/type_check.ts";
+import type { CodeToCheck, TypeCheck } from "../workflow/checked_code.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";

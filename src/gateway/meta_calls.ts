@@ -28,7 +28,7 @@ import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
-import type { WorkflowRequest } from "../workflow/workflow.ts";
+import type { WorkflowRequest } from "../workflow/workflow_request.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";

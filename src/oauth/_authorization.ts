@@ -10,7 +10,7 @@ import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { challenged, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
-import type { OAuthServer, SignInHost } from "./sign_ins.ts";
+import type { OAuthServer, SignInHost } from "./oauth_server.ts";
 import { type Kept, keyOf, type TokenStore } from "./token_store.ts";
 
 /** A token is refreshed as long before it expires, or after four fifths of its life. */

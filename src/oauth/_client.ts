@@ -7,7 +7,7 @@
 import type { AuthorizationServer, ClientAuth } from "oauth4webapi";
 import { quoted } from "../core/json.ts";
 import type { Protocol } from "./_protocol.ts";
-import type { OAuthServer } from "./sign_ins.ts";
+import type { OAuthServer } from "./oauth_server.ts";
 import {
   clientKey,
   type KeptClient,

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
 import { objectOf, quoted, textOf } from "../core/json.ts";
 import { readBytes } from "../io/event_stream.ts";
-import type { OAuthServer } from "./sign_ins.ts";
+import type { OAuthServer } from "./oauth_server.ts";
 
 /** The library, which is loaded by the first sign-in. */
 type Library = typeof import("oauth4webapi");

@@ -16,7 +16,7 @@ import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
-import type { OAuthServer, SignIn, SignInHost } from "./sign_ins.ts";
+import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 import {
   forgetClient,
   keepUser,

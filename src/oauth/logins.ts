@@ -14,7 +14,8 @@ import { Following } from "../io/following.ts";
 import { readKept } from "../io/kept.ts";
 import { locked, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import type { OAuthServer, SignIn, SignIns } from "./sign_ins.ts";
+import type { SignIns } from "./sign_ins.ts";
+import type { OAuthServer, SignIn } from "./oauth_server.ts";
 
 /** The servers at which the user can sign in. */
 export interface LoginHost {

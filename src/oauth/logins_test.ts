@@ -3,7 +3,8 @@ import type { Call, CallClient, Page } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { OAuthServer, SignIn, SignIns } from "./sign_ins.ts";
+import type { SignIns } from "./sign_ins.ts";
+import type { OAuthServer, SignIn } from "./oauth_server.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { type LoginHost, Logins } from "./logins.ts";
 

@@ -19,7 +19,7 @@ import {
   writePrivate,
 } from "../io/private_files.ts";
 import { repeated } from "../io/waiting.ts";
-import type { OAuthServer } from "./sign_ins.ts";
+import type { OAuthServer } from "./oauth_server.ts";
 
 /** The client that PML is for an authorization server. */
 export type KeptClient = {

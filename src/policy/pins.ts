@@ -12,7 +12,6 @@ import { shownAddress } from "../core/server_address.ts";
 import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
-import type { Folders } from "../core/folder_variables.ts";
 import { memoized } from "../core/memo.ts";
 import {
   OWN_SOURCE,
@@ -32,6 +31,7 @@ import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
 import { differencesOf, pinsOfTool, type Stale, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
+import type { PinnedWorkspace } from "./pinned_workspace.ts";
 
 /** A change of the pins, for the journal and the log. */
 export interface PinEvent {
@@ -40,22 +40,6 @@ export interface PinEvent {
   readonly tool?: string;
   /** The hash of the tool's present definition. */
   readonly hash?: string;
-}
-
-/** The workspace whose servers are pinned. `Policy` is one. */
-export interface PinnedWorkspace {
-  /** The PML home. */
-  readonly home: string;
-  /** The present folder of `pml.lock`. */
-  readonly root: string;
-  /** The values of the folder variables of definitions. */
-  readonly folders: Folders;
-  /** Returns whether the workspace file defines a server, and not the person's own file. */
-  isShared(own: ServerDefinition): boolean;
-  /** Registers a value of a workspace definition that looks like a secret, when it is shown. */
-  register(value: string): void;
-  /** Returns the value of a variable in the host of an address. */
-  plain(name: string): string | undefined;
 }
 
 /** How long the files are not checked again, in milliseconds. */

@@ -7,7 +7,8 @@
 
 import { type Folders, foldersOf } from "../core/folder_variables.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { type PinnedWorkspace, Pins } from "./pins.ts";
+import { Pins } from "./pins.ts";
+import type { PinnedWorkspace } from "./pinned_workspace.ts";
 
 /** A workspace in which no file defines a server. */
 export class FakeWorkspace implements PinnedWorkspace {

@@ -21,7 +21,7 @@ import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import { staysInside } from "../io/place.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import { TrustStore } from "./trust.ts";
-import type { PinnedWorkspace } from "./pins.ts";
+import type { PinnedWorkspace } from "./pinned_workspace.ts";
 import {
   type ShownFile,
   type ShownFileReader,

@@ -8,7 +8,7 @@
 
 import { DENO_ALONE, programUrl } from "./alone.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
-import type { Program } from "./process.ts";
+import type { Program } from "./program.ts";
 import confinedCode from "./boot/confined.min.js" with { type: "text" };
 import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 import kernelCode from "./boot/kernel.min.js" with { type: "text" };

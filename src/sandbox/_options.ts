@@ -5,7 +5,7 @@
  */
 
 import type { LogEntry } from "./_meter.ts";
-import type { Layer } from "./_os_layer.ts";
+import type { Layer } from "./layer.ts";
 import type { Protection, ResultSchemas } from "./boot/message.ts";
 
 /** The limits of one child. */

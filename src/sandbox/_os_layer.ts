@@ -7,19 +7,15 @@
 
 import { PmlError } from "../core/errors.ts";
 import { infoAt, isInside, realPathIfAny } from "../io/place.ts";
-import { type Program, runProgram } from "./process.ts";
+import { runProgram } from "./process.ts";
+import type { Program } from "./program.ts";
 import { findProgram, searchPath } from "./search_path.ts";
+import type { Layer } from "./layer.ts";
 
 /**
  * The person's setting: use what there is, use one layer, use none, or run no child without one.
  */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
-
-/** What confines a child. A child that was told to use Landlock does not run without it. */
-export type Layer =
-  | { readonly kind: "landlock" }
-  | { readonly kind: "bwrap"; readonly program: string; readonly version: string }
-  | { readonly kind: "none"; readonly why: string };
 
 const TRIAL_MS = 5_000;
 const TRIAL_BYTES = 4_000;

@@ -6,11 +6,11 @@ import {
   bubblewrapArgs,
   findBubblewrap,
   lacking,
-  type Layer,
   type OsLayerChoice,
   OsLayers,
   processesOf,
 } from "./_os_layer.ts";
+import type { Layer } from "./layer.ts";
 import { residentBytes } from "./process.ts";
 
 const ignore = Deno.build.os !== "linux";

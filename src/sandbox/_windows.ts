@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { type StartedCommand, startedCommand } from "../core/batch_files.ts";
 import { PipeThreads, type Start } from "./_pipe_threads.ts";
-import type { Program } from "./process.ts";
+import type { Program } from "./program.ts";
 
 /** `JOBOBJECT_EXTENDED_LIMIT_INFORMATION`: its class, its size, and where its flags are. */
 const LIMITS = { class: 9, bytes: 144, flags: 16 };

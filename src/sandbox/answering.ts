@@ -6,7 +6,8 @@
  */
 
 import type { Groups } from "./_options.ts";
-import { killGroup, type Process, type Program, residentBytes, startProcess } from "./process.ts";
+import { killGroup, type Process, residentBytes, startProcess } from "./process.ts";
+import type { Program } from "./program.ts";
 
 /** How a process is heard. */
 export interface AnsweringOptions {

@@ -12,12 +12,12 @@ import {
   bubblewrapArgs,
   type Covers,
   findBubblewrap,
-  type Layer,
   type OsLayerChoice,
   systemPaths,
 } from "./_os_layer.ts";
+import type { Layer } from "./layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import type { Program } from "./process.ts";
+import type { Program } from "./program.ts";
 import type { Reach } from "./boot/reach.ts";
 
 export { openPrivateFolder, systemPaths };

@@ -12,7 +12,7 @@ import type { Groups } from "./_options.ts";
 import type { PipedProcess, Start } from "./_pipe_threads.ts";
 import type { StartedCommand } from "../core/batch_files.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
-import type { Reach } from "./boot/reach.ts";
+import type { Program } from "./program.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 const spawn: Start = (file, options) => new Deno.Command(file, options).spawn();
@@ -26,23 +26,6 @@ const KEEPER_MS = 1_000;
 
 /** A running process. */
 export type Process = PipedProcess;
-
-/** A program and how it is started. */
-export interface Program {
-  /** The absolute path of its file, so that no PATH decides what runs. */
-  readonly file: string;
-  readonly args: readonly string[];
-  readonly cwd: string;
-  /** Its whole environment. */
-  readonly env: Readonly<Record<string, string>>;
-  /**
-   * Whether it has a keeper, if the system can run one. Then none of its processes outlives the
-   * program or PML.
-   */
-  readonly kept?: boolean;
-  /** The only paths that it may read and write. Only for a program with a keeper. */
-  readonly reach?: Reach;
-}
 
 /** How a program is run to its end. */
 export interface RunOptions {

@@ -1,14 +1,8 @@
 import assert from "node:assert/strict";
 import { until, waitUntil } from "../../tests/kit/wait.ts";
 import { canKeep } from "./_keeper.ts";
-import {
-  killGroup,
-  type Program,
-  runProgram,
-  SpareKeeper,
-  StartedProgram,
-  startProcess,
-} from "./process.ts";
+import { killGroup, runProgram, SpareKeeper, StartedProgram, startProcess } from "./process.ts";
+import type { Program } from "./program.ts";
 
 const OPEN = { ms: 60_000, maxBytes: 1_000 };
 

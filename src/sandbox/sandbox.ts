@@ -19,7 +19,8 @@ import type {
   SandboxOptions,
 } from "./_options.ts";
 import { osChecks } from "./_os_checks.ts";
-import { type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
+import { type OsLayerChoice, OsLayers } from "./_os_layer.ts";
+import type { Layer } from "./layer.ts";
 import { type OnRequest, Requests } from "./_requests.ts";
 import { reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { Startup } from "./_startup.ts";

@@ -22,7 +22,7 @@ import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "./http/http_options.ts";
 import { dataFolder, withDataFolder } from "./stdio/data_folder.ts";
-import type { StdioValues } from "./stdio/stdio_servers.ts";
+import type { StdioValues } from "./stdio/program_host.ts";
 import { certificatesOf } from "../policy/network.ts";
 
 /** What values are found in. */

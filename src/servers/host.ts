@@ -16,7 +16,8 @@ import type { HttpServers } from "./http/http_servers.ts";
 import type { HttpValues } from "./http/http_options.ts";
 import type { HubRouting } from "./cloud/hub_routing.ts";
 import type { Cloud } from "./cloud/rpc.ts";
-import type { StdioServers, StdioValues } from "./stdio/stdio_servers.ts";
+import type { StdioServers } from "./stdio/stdio_servers.ts";
+import type { StdioValues } from "./stdio/program_host.ts";
 import type { CapabilityRunner } from "./capability/capability_server.ts";
 import type {
   DefinitionTexts,

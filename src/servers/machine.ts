@@ -30,7 +30,7 @@ import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "./client/start_progress.ts";
 import { Upstreams, type UpstreamsOptions } from "./client/upstreams.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
-import type { ModuleHost } from "./module/child_starter.ts";
+import type { ModuleHost } from "./module/module_host.ts";
 import type { Modules } from "./module/modules.ts";
 import type { ModuleFiles } from "./module/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -50,12 +50,11 @@ import type { LogEntry, Protection } from "../sandbox/sandbox.ts";
 import type { Trial } from "./stdio/learn.ts";
 import {
   type NewestPackage,
-  type ProgramHost,
   type ServerScripts,
   type SpareOwner,
   StdioServers,
-  type StdioValues,
 } from "./stdio/stdio_servers.ts";
+import type { ProgramHost, StdioValues } from "./stdio/program_host.ts";
 import type { ClientRoots } from "./client_roots.ts";
 import { rootsFor } from "./visible_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";

@@ -10,7 +10,7 @@ import { nearName } from "../core/near_name.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
-import type { TypeProblem } from "./code_tool.ts";
+import type { TypeProblem } from "./checked_code.ts";
 import { keyText } from "./_schema_type.ts";
 import { anyTool, type DeclaredServer, toolTypes } from "./declarations.ts";
 

@@ -9,8 +9,9 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { RESULTS, shapeOf } from "./_page.ts";
 import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
-import type { PlanOutcome } from "./plans.ts";
+
 import { type KeptRun, sizeOf } from "./results.ts";
+import type { ToolResult } from "../protocol/call.ts";
 
 /** The most characters of an output that stands in the answer. */
 const INLINE = 8_000;
@@ -88,4 +89,19 @@ function outputOf({ tasks }: Plan, { outputs }: KeptRun): Json {
   const [only] = last;
   if (only !== undefined && last.length === 1) return outputs.get(only.id) ?? null;
   return Object.fromEntries(last.map(({ id }) => [id, outputs.get(id) ?? null]));
+}
+
+/** What came of a plan. */
+export interface PlanOutcome {
+  /** What a model is told: the state of each task. */
+  readonly result: ToolResult;
+  readonly run: string;
+  /** Whether all tasks are done or were skipped. */
+  readonly isDone: boolean;
+  /**
+   * The output of the plan: that of the only task which no other needs, or an object of the outputs
+   * of all such tasks.
+   */
+  readonly output: Json;
+  readonly plan: Plan;
 }

@@ -25,7 +25,7 @@ import type {
   RegistryCapability,
 } from "../servers/capability/capability_server.ts";
 import { type Capability, capabilityTool } from "../servers/capability/capability.ts";
-import type { CapabilityCall } from "./capability_run.ts";
+import type { CapabilityCall } from "./capability_call.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
 
 /** What is known of a tool: its definition, that it is gone, or nothing. */

@@ -4,32 +4,19 @@
  * @module
  */
 
-import { type CallTool, textResult, type ToolResult } from "../protocol/call.ts";
+import { textResult, type ToolResult } from "../protocol/call.ts";
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
-import type { CheckedCall } from "../servers/server.ts";
 import { type Capability, capabilityHash } from "../servers/capability/capability.ts";
 import { type CodeParts, runCode } from "./code.ts";
 import { textOf } from "./code_tool.ts";
 import { inRun } from "./run_scope.ts";
-import { type PlanOutcome, Plans, type PlansParts } from "./plans.ts";
+import { Plans, type PlansParts } from "./plans.ts";
+import type { PlanOutcome } from "./_plan_answer.ts";
+import type { CapabilityCall } from "./capability_call.ts";
 
 /** The collaborators of capabilities. */
 export interface CapabilityParts extends PlansParts, CodeParts {}
-
-/** A capability that is called. */
-export interface CapabilityCall {
-  readonly call: CheckedCall;
-  /** The id of the run. */
-  readonly id: string;
-  readonly depth: number;
-  /** Whether a registry has it. Internal tools are for what the person saved alone. */
-  readonly isForeign: boolean;
-  /** How many calls it may make. */
-  readonly calls: number;
-  /** Makes its calls. */
-  readonly callTool: CallTool;
-}
 
 /** Runs a capability. */
 export async function runCapability(

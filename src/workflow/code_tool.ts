@@ -13,21 +13,9 @@ import type { ConfigOwner } from "../config/current_config.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeParts, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunParts } from "./run_scope.ts";
-import type { CodeToCheck, TypeCheck } from "./type_check.ts";
-import type { WorkflowRequest } from "./workflow.ts";
-
-/** What a check of types says of code. */
-export type TypesChecked =
-  | { readonly kind: "checked" }
-  | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
-  | { readonly kind: "unchecked"; readonly why: string };
-
-/** One error of types. */
-export interface TypeProblem {
-  readonly line: number;
-  readonly message: string;
-  readonly hint?: string;
-}
+import type { CodeToCheck, TypeCheck } from "./checked_code.ts";
+import type { WorkflowRequest } from "./workflow_request.ts";
+import type { TypesChecked } from "./checked_code.ts";
 
 /** Opens what saves code and plans that worked. `App` implements it. */
 export interface SavingOpener {

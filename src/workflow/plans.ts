@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CallClient, changedClient, type ToolResult } from "../protocol/call.ts";
+import { type CallClient, changedClient } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
@@ -16,6 +16,7 @@ import { type Known, parsePlan, type Plan } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
 import { inTime, type RunParts } from "./run_scope.ts";
+import type { PlanOutcome } from "./_plan_answer.ts";
 
 export type { Preflight };
 
@@ -40,21 +41,6 @@ export interface PlanRequest {
   readonly signal: AbortSignal;
   /** The client that waits for it. */
   readonly client: CallClient;
-}
-
-/** What came of a plan. */
-export interface PlanOutcome {
-  /** What a model is told: the state of each task. */
-  readonly result: ToolResult;
-  readonly run: string;
-  /** Whether all tasks are done or were skipped. */
-  readonly isDone: boolean;
-  /**
-   * The output of the plan: that of the only task which no other needs, or an object of the outputs
-   * of all such tasks.
-   */
-  readonly output: Json;
-  readonly plan: Plan;
 }
 
 /** Runs plans. */

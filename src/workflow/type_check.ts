@@ -10,22 +10,9 @@ import type { GroupsOpener } from "../sandbox/reaper.ts";
 import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
-import type { TypesChecked } from "./code_tool.ts";
+import type { TypesChecked } from "./checked_code.ts";
 import type { DeclaredServer } from "./declarations.ts";
-
-/** Code to check, and the client that it came from. */
-export interface CodeToCheck {
-  readonly code: string;
-  /** The name of the caller. */
-  readonly actor: string;
-  readonly signal: AbortSignal;
-}
-
-/** Checks the types of code. */
-export interface TypeCheck {
-  /** Checks code. The lines of problems are those of the code. */
-  check(wanted: CodeToCheck): Promise<TypesChecked>;
-}
+import type { CodeToCheck, TypeCheck } from "./checked_code.ts";
 
 /** The tools that code may call. */
 export interface CallableTools {

@@ -7,13 +7,9 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { CheckedText } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
-import type { TypeProblem } from "./code_tool.ts";
-import {
-  type CallableTools,
-  type CodeToCheck,
-  TypeChecker,
-  type TypeCheckParts,
-} from "./type_check.ts";
+import type { TypeProblem } from "./checked_code.ts";
+import { type CallableTools, TypeChecker, type TypeCheckParts } from "./type_check.ts";
+import type { CodeToCheck } from "./checked_code.ts";
 
 const TEXT = { type: "string" };
 const READ: ToolDefinition = {

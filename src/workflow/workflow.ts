@@ -4,13 +4,7 @@
  * @module
  */
 
-import {
-  type CallClient,
-  NO_CLIENT,
-  type Outcome,
-  textResult,
-  type ToolResult,
-} from "../protocol/call.ts";
+import { NO_CLIENT, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
@@ -18,7 +12,8 @@ import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 import type { CapabilityRuns } from "./capabilities.ts";
-import { type CapabilityCall, runCapability } from "./capability_run.ts";
+import { runCapability } from "./capability_run.ts";
+import type { CapabilityCall } from "./capability_call.ts";
 import { runCode } from "./code.ts";
 import { type CodeToolParts, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
 import { answerIntent, type IntentHost, withPlan } from "./intents.ts";
@@ -27,21 +22,13 @@ import { type PlanRequest, Plans, type PlansParts } from "./plans.ts";
 import { Results } from "./results.ts";
 import { Run } from "./run.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
+import type { WorkflowRequest } from "./workflow_request.ts";
 
 /** The collaborators of `Workflow`. */
 export interface WorkflowParts
   extends Omit<PlansParts, "results" | "waiting">, Omit<CodeToolParts, "waiting"> {
   /** Makes plans of intents. */
   readonly intents: IntentHost;
-}
-
-/** A request to run a plan or code. Its arguments were checked against the schema. */
-export interface WorkflowRequest {
-  readonly arguments: JsonObject;
-  readonly signal: AbortSignal;
-  /** The client that waits for it. */
-  readonly client: CallClient;
-  readonly actor: string;
 }
 
 /** Runs plans and code. */

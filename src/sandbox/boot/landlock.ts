@@ -8,6 +8,7 @@
 import type { Kernel, RulesetRights, WithKernel } from "./kernel.ts";
 import { lookAt } from "./path_guard.ts";
 import { folderOf, within } from "./names.ts";
+import type { ProgramLimits } from "./message.ts";
 
 /** Opens a path without reading from it. */
 export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
@@ -33,14 +34,6 @@ export interface LandlockRules {
   readonly net: boolean;
   /** The limits of programs, if it may run some. They can read and run what they need. */
   readonly programs?: ProgramLimits;
-}
-
-/** The limits of a child that may run programs. */
-export interface ProgramLimits {
-  /** The most processes and threads that the user may have in total. Root has no limit. */
-  readonly processes: number;
-  /** Whether programs may write only in the write roots; if not, they write what the user can. */
-  readonly writesOnly: boolean;
 }
 
 export const EXECUTE = 1;

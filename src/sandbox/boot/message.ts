@@ -4,8 +4,6 @@
  * @module
  */
 
-import type { ProgramLimits } from "./landlock.ts";
-
 /** Names and paths that stay closed inside a grant. */
 export interface Protection {
   /** Names (`.git`, `.env*`, `.github/workflows`) that cannot be written at any depth. */
@@ -144,3 +142,11 @@ export type FromWorker =
   | { readonly kind: "ask"; readonly id: number; readonly op: string; readonly args: unknown[] }
   | { readonly kind: "drop"; readonly id: number }
   | { readonly kind: "frame"; readonly type: string; readonly id: number; readonly json: unknown };
+
+/** The limits of a child that may run programs. */
+export interface ProgramLimits {
+  /** The most processes and threads that the user may have in total. Root has no limit. */
+  readonly processes: number;
+  /** Whether programs may write only in the write roots; if not, they write what the user can. */
+  readonly writesOnly: boolean;
+}

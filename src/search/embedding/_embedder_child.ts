@@ -17,7 +17,7 @@ import { AnsweringProcess } from "../../sandbox/answering.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";
 import { embedderCode } from "../../sandbox/embedder_program.ts";
 import type { EmbedderRequest, EmbedderStart } from "../../sandbox/boot/embedder.ts";
-import type { Program } from "../../sandbox/process.ts";
+import type { Program } from "../../sandbox/program.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
 /** The options of a child. */

@@ -9,7 +9,7 @@ import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../proto
 import { type Access, type Grants, ToolAccess } from "../../policy/grants.ts";
 import type { ChildOptions } from "../../sandbox/sandbox.ts";
 import type { Module, ModuleUse } from "./loader.ts";
-import type { ModuleHost } from "./child_starter.ts";
+import type { ModuleHost } from "./module_host.ts";
 
 /** The child of a tool. */
 export interface ToolChild {

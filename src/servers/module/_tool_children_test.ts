@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
 import type { Module, ModuleUse } from "./loader.ts";
 import { ToolChildren } from "./_tool_children.ts";
-import type { ModuleHost } from "./child_starter.ts";
+import type { ModuleHost } from "./module_host.ts";
 
 const PROTECTION = { writeProtected: [], readProtected: [], writable: [], paths: [] };
 const LIMITS = {

@@ -1,51 +1,14 @@
-/**
- * Starts the sandbox children of modules, and loads modules into them.
- *
- * @module
- */
-
-import type { PoolLimits } from "../../io/pool.ts";
 import type {
   ChildOptions,
-  Groups,
   Layer,
   LogEntry,
   ModuleOptions,
-  OsLayerChoice,
   OsLayers,
-  Protection,
   Sandbox,
-  SandboxLimits,
 } from "../../sandbox/sandbox.ts";
 import { NO_ACCESS, ToolChildren } from "./_tool_children.ts";
 import type { NamedModule } from "./loader.ts";
-
-/** The limits of modules. */
-export interface ModuleLimits extends SandboxLimits, PoolLimits {
-  /** The most bytes of a module. */
-  readonly moduleBytes: number;
-  /** The most children at the same time. */
-  readonly children: number;
-}
-
-/** The machine that runs modules. Its values are read at each use. */
-export interface ModuleHost {
-  /** The PML home. */
-  readonly home: string;
-  readonly workspace: string;
-  readonly protection: Omit<Protection, "granted">;
-  /** The environment of a module's programs, as far as its variables are set. */
-  readonly programEnvironment: Readonly<Record<string, string>>;
-  readonly limits: ModuleLimits;
-  /** The layer that confines modules in addition to Deno. */
-  readonly osLayer: OsLayerChoice;
-  /** Records process groups, so that they end with PML, however PML ends. */
-  readonly groups: Groups;
-  /** Returns the value of a granted variable. */
-  variable(name: string): string | undefined;
-  /** Takes an entry that a module logs. */
-  logModule(server: string, entry: LogEntry): void;
-}
+import type { ModuleHost } from "./module_host.ts";
 
 /** Starts children. */
 export class ChildStarter {

@@ -8,7 +8,8 @@ import { ending } from "../../core/errors.ts";
 import { type PlaceOwner, Places } from "../../io/places.ts";
 import { turn, unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
-import type { ChildStarter, ModuleHost } from "./child_starter.ts";
+import type { ChildStarter } from "./child_starter.ts";
+import type { ModuleHost } from "./module_host.ts";
 import { WarmChildren } from "./warm_child.ts";
 
 /** How long a child may take to prepare for its code. */

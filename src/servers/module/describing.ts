@@ -6,7 +6,8 @@
 
 import type { ModuleMeta } from "../../protocol/tool.ts";
 import { textOfUtf8 } from "../../core/utf8.ts";
-import { type Inspection, Loader, type ModuleInspector, type ModuleReader } from "./loader.ts";
+import { type Inspection, Loader, type ModuleInspector } from "./loader.ts";
+import type { ModuleReader } from "./module_files.ts";
 import { type ModuleCode, unloadable } from "./module_files.ts";
 import { integrityOf } from "../../policy/integrity.ts";
 import { load, type LoadOptions } from "./load_check.ts";

@@ -21,6 +21,7 @@ import { assertIntegrity } from "../../policy/integrity.ts";
 import { BUNDLE, findImport } from "./imports.ts";
 import { metaComment, unexported } from "./meta_comment.ts";
 import { type ModuleCode, type ModuleSource, unloadable } from "./module_files.ts";
+import type { ModuleReader } from "./module_files.ts";
 
 /** A module with its metadata. */
 export interface Module extends ModuleCode {
@@ -47,12 +48,6 @@ export interface ModuleUse {
   readonly promised?: Permissions | undefined;
   /** The grants of the person beyond the workspace. */
   readonly grants: Grants | undefined;
-}
-
-/** Reads the bytes of modules. `ModuleFiles` is one. */
-export interface ModuleReader {
-  /** Reads a module. Throws if it has more than `maxBytes` bytes. */
-  identify(source: ModuleSource, maxBytes: number): ModuleCode;
 }
 
 /** Runs modules without any grant. */

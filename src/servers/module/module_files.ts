@@ -11,7 +11,6 @@ import { stampOf } from "../../io/place.ts";
 import { readRegular, whyUnread } from "../../io/regular_file.ts";
 import type { Grants } from "../../policy/grants.ts";
 import type { ModuleHashes } from "../../policy/policy.ts";
-import type { ModuleReader } from "./loader.ts";
 
 /** The source of a module's code: shipped with PML, or a file that the person named. */
 export type ModuleSource =
@@ -94,4 +93,10 @@ export function unloadable(
   { code = "CONFIG_INVALID", ...more }: PmlErrorOptions & { readonly code?: ErrorCode },
 ): PmlError {
   return new PmlError(code, `Cannot load the module ${quoted(path, 300)}: ${why}`, more);
+}
+
+/** Reads the bytes of modules. `ModuleFiles` is one. */
+export interface ModuleReader {
+  /** Reads a module. Throws if it has more than `maxBytes` bytes. */
+  identify(source: ModuleSource, maxBytes: number): ModuleCode;
 }

@@ -26,17 +26,18 @@ import type { ModuleOptions, Sandbox, SandboxCall } from "../../sandbox/sandbox.
 import { placed, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
 import { askedBy, type ToolChildren } from "./_tool_children.ts";
-import { ChildStarter, type ModuleHost } from "./child_starter.ts";
+import { ChildStarter } from "./child_starter.ts";
+import type { ModuleHost } from "./module_host.ts";
 import { CodeChildren } from "./code_children.ts";
 import {
   type Inspection,
   Loader,
   type Module,
   type ModuleInspector,
-  type ModuleReader,
   type ModuleUse,
   type NamedModule,
 } from "./loader.ts";
+import type { ModuleReader } from "./module_files.ts";
 import { SchemaChild } from "./schema_child.ts";
 import { WarmChildren } from "./warm_child.ts";
 

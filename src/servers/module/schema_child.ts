@@ -11,7 +11,8 @@ import { unsafeSchema } from "../../core/schema_size.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SchemaAnswer, SchemaCheck } from "../../sandbox/schema_module.ts";
-import type { ChildStarter, ModuleHost } from "./child_starter.ts";
+import type { ChildStarter } from "./child_starter.ts";
+import type { ModuleHost } from "./module_host.ts";
 
 /** How long one check may take, in milliseconds. */
 export const CHECK_MS = 2_000;

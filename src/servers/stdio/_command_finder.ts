@@ -9,7 +9,7 @@ import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { findProgram, searchPath, withEnding } from "../../sandbox/search_path.ts";
 import type { ProgramFinder } from "./install/installs.ts";
-import type { ProgramHost, StdioValues } from "./stdio_servers.ts";
+import type { ProgramHost, StdioValues } from "./program_host.ts";
 
 /** Returns the folders in which programs are searched. */
 export function searchFolders({ serverEnvironment, workspace }: ProgramHost): readonly string[] {

@@ -7,7 +7,8 @@
 
 import { type PlainCommand, plainCommand, runsContainers } from "../../core/plain_command.ts";
 import { soon } from "../../io/waiting.ts";
-import { type Process, type Program, startProcess } from "../../sandbox/process.ts";
+import { type Process, startProcess } from "../../sandbox/process.ts";
+import type { Program } from "../../sandbox/program.ts";
 
 /** Options before the command that take no value. */
 const ALONE = /=|^-[^-].|^(?:-[Dr]|--(?:debug|tls|tlsverify|remote|syslog|noout|transient-store))$/;

@@ -13,7 +13,7 @@ import { plainCommand, runsContainers } from "../../core/plain_command.ts";
 import { variablesOf } from "../../core/steering.ts";
 import type { Tell } from "../../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../../sandbox/confined_program.ts";
-import type { Program } from "../../sandbox/process.ts";
+import type { Program } from "../../sandbox/program.ts";
 import { confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
 import { CommandFinder, searchFolders } from "./_command_finder.ts";
 import { takesFromFolder } from "./_folder_code.ts";
@@ -36,7 +36,7 @@ import {
   Installs,
   type PresentPackage,
 } from "./install/installs.ts";
-import type { ProgramHost, StdioValues } from "./stdio_servers.ts";
+import type { ProgramHost, StdioValues } from "./program_host.ts";
 import { StdioWire } from "./stdio_wire.ts";
 
 // What starts a program also talks to it.

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Program } from "../../sandbox/process.ts";
+import type { Program } from "../../sandbox/program.ts";
 import type { Denial } from "../client/wire.ts";
 import { denialIn } from "./_denial.ts";
 import { scriptsHint } from "./install/_scripts.ts";

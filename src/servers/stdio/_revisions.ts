@@ -10,7 +10,7 @@ import { sha256 } from "../../core/hash.ts";
 import { isObject } from "../../core/json.ts";
 import { drop, keep, prune, readKept } from "../../io/kept.ts";
 import type { ServerRevisions } from "../client/wire.ts";
-import type { StdioValues } from "./stdio_servers.ts";
+import type { StdioValues } from "./program_host.ts";
 
 /**
  * How long a server that supports the newest revision may take to answer before `initialize` is

@@ -12,18 +12,14 @@ import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { soon } from "../../io/waiting.ts";
 import type { Denial, ServerRevisions, Wire, WireEnds } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
-import {
-  type Process,
-  type Program,
-  type SpareKeeper,
-  StartedProgram,
-} from "../../sandbox/process.ts";
+import { type Process, type SpareKeeper, StartedProgram } from "../../sandbox/process.ts";
+import type { Program } from "../../sandbox/program.ts";
 import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import type { LaunchedProgram } from "./_launched_program.ts";
 import type { ServerLog } from "./server_log.ts";
-import type { ProgramHost } from "./stdio_servers.ts";
+import type { ProgramHost } from "./program_host.ts";
 
 /** The limits of the output of a process, in bytes. */
 export interface WireLimits {

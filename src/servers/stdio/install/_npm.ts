@@ -11,7 +11,7 @@ import { parseJson } from "../../../core/parse_json.ts";
 import { readRegularText } from "../../../io/regular_file.ts";
 import { npmPackage } from "../_package_command.ts";
 import { packagesIn } from "./_scripts.ts";
-import type { Installer } from "./installs.ts";
+import type { Installer } from "./installer.ts";
 
 /**
  * Keeps npm from starting any program. An older npm would let git fetch what a package names and

@@ -17,7 +17,8 @@ import {
   openPrivateFolder,
   type PrivateFolder,
 } from "../../../sandbox/confined_program.ts";
-import { type Program, type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import type { Program } from "../../../sandbox/program.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
 /** A package with scripts that npm would run when it installs the package. */

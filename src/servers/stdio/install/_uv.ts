@@ -10,7 +10,7 @@ import { quoted } from "../../../core/json.ts";
 import { namesOf } from "../../../io/place.ts";
 import { readRegularText, textIfAny } from "../../../io/regular_file.ts";
 import { noProgram } from "./_npm.ts";
-import type { Installer } from "./installs.ts";
+import type { Installer } from "./installer.ts";
 
 /** No `uv.toml`, `pyproject.toml` or `.python-version` of any folder is used. */
 const APART = ["--no-config", "--no-progress", "--color=never"];

@@ -1,0 +1,11 @@
+/**
+ * The layer of the operating system that confines programs.
+ *
+ * @module
+ */
+
+/** What confines a child. A child that was told to use Landlock does not run without it. */
+export type Layer =
+  | { readonly kind: "landlock" }
+  | { readonly kind: "bwrap"; readonly program: string; readonly version: string }
+  | { readonly kind: "none"; readonly why: string };
