@@ -78,7 +78,7 @@ export interface MachineOptions {
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
   /** Finds the way to a server, of those in the cloud or of the others. */
-  readonly way: (name: string, isCloud: boolean) => UpstreamServer;
+  readonly upstreamOf: (name: string, isCloud: boolean) => UpstreamServer;
   /** What servers and clients say to each other. */
   readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
   /** Whether a client started this process, which is then killed if it hangs and that is gone. */
@@ -150,7 +150,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Takes what there is. */
   constructor(options: MachineOptions) {
     this.#options = options;
-    const { policy, log, way } = options;
+    const { policy, log, upstreamOf } = options;
     this.heard = logged(log);
     const { environment } = policy.now.loaded;
     const { home } = environment;
@@ -178,9 +178,9 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
         return isPoor ? undefined : (await this.signIns()).of(server);
       },
     });
-    this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
+    this.upstreams = new Upstreams({ ...shared, server: (name) => upstreamOf(name, false) });
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
-    this.far = new Upstreams({ ...shared, server: (name) => way(name, true) });
+    this.far = new Upstreams({ ...shared, server: (name) => upstreamOf(name, true) });
     this.hub = new HubRouting({
       file: join(home, "hub_routing.json"),
       fetch: this.fetch,

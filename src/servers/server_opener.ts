@@ -45,7 +45,7 @@ import { NamespaceServer, type PartOpener } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */
-export interface ServerOpenerOptions extends Omit<MachineOptions, "way" | "values"> {
+export interface ServerOpenerOptions extends Omit<MachineOptions, "upstreamOf" | "values"> {
   readonly directory: Directory;
   readonly servers: Servers;
   /** Loads the built-in modules. */
@@ -93,7 +93,7 @@ export class ServerOpener
     this.machine = new Machine({
       ...options,
       values: this.#values,
-      way: (name, isCloud) => this.#wayTo(name, isCloud),
+      upstreamOf: (name, isCloud) => this.#upstreamOf(name, isCloud),
     });
     this.logins = new Logins(options.policy.now.config.home, this, this.machine.closing);
   }
@@ -172,7 +172,7 @@ export class ServerOpener
     // guard: login-untrusted
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
-    const values = this.#wayTo(name, false).values as HttpValues; // it is of this kind
+    const values = this.#upstreamOf(name, false).values as HttpValues; // it is of this kind
     if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
       throw cannot("USAGE", "its definition has an Authorization header");
     }
@@ -245,7 +245,7 @@ export class ServerOpener
   }
 
   /** Finds the connection of a server by its present definition. Throws if it is not approved. */
-  #wayTo(name: string, isCloud: boolean): UpstreamServer {
+  #upstreamOf(name: string, isCloud: boolean): UpstreamServer {
     const listing = this.#options.directory.listingOf(name);
     const isConnected = listing.blocked() === undefined && !isSandboxed(listing) &&
       runtimesOf(listing).every((kind) => this.#runtimes.has(kind)) &&
@@ -253,7 +253,7 @@ export class ServerOpener
     const server = isConnected ? this.#open(listing) : undefined;
     const { upstreams, far } = this.machine;
     if (server instanceof McpServer && server.isReachedBy(isCloud ? far : upstreams)) {
-      return server.way();
+      return server.upstream();
     }
     throw unknownTool(name, this.servers);
   }

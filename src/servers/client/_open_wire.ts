@@ -19,7 +19,7 @@ export async function openWire(
   },
 ): Promise<OpenWire> {
   const { name } = server;
-  const open = await server.way(closing);
+  const open = await server.prepare(closing);
   // Meanwhile the user may have removed the server, or made it another one.
   // guard: late-install
   if (now(name).version() === server.version()) return open;

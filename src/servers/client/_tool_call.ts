@@ -22,7 +22,7 @@ const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
 type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;
 
 /** Calls a tool. `support` returns its `taskSupport`, which the revision before the newest uses. */
-export function callTool(
+export function sendToolCall(
   connection: Connection,
   params: JsonObject,
   { call, support }: { readonly call: ToolCall; readonly support: () => unknown },

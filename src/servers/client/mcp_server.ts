@@ -15,19 +15,19 @@ import type { UpstreamServer } from "./upstream_server.ts";
 export interface McpServerOptions extends KnownServerOptions {
   readonly upstreams: Upstreams;
   /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
-  readonly way: () => UpstreamServer;
+  readonly upstream: () => UpstreamServer;
 }
 
 /** A server behind a connection: a program or a URL. */
 export class McpServer extends KnownServer {
   /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
-  readonly way: () => UpstreamServer;
+  readonly upstream: () => UpstreamServer;
   readonly #upstreams: Upstreams;
 
   /** Takes the options; starts nothing. */
   constructor(options: McpServerOptions) {
     super(options);
-    ({ way: this.way, upstreams: this.#upstreams } = options);
+    ({ upstream: this.upstream, upstreams: this.#upstreams } = options);
   }
 
   /** Returns whether its connections are among these. */
@@ -37,17 +37,17 @@ export class McpServer extends KnownServer {
 
   /** Returns a list as the server shows it to this client. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
-    return await this.#upstreams.listOf(this.way(), list);
+    return await this.#upstreams.listOf(this.upstream(), list);
   }
 
   /** Returns whether a list is cached. */
   hasList(list: ListName): Promise<boolean> {
-    return Promise.try(() => this.#upstreams.hasList(this.way(), list));
+    return Promise.try(() => this.#upstreams.hasList(this.upstream(), list));
   }
 
   /** Returns a list that was cached for a client with other capabilities. */
   earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
-    return Promise.try(() => this.#upstreams.earlierList(this.way(), list));
+    return Promise.try(() => this.#upstreams.earlierList(this.upstream(), list));
   }
 
   /** Returns the ids of the extensions that it declared; none before its first start. */
@@ -62,13 +62,13 @@ export class McpServer extends KnownServer {
 
   /** Passes a call on. `isCompared`: the server must list the tool that was checked. */
   protected send(call: CheckedCall, isCompared: boolean): Promise<Outcome> {
-    return this.#upstreams.call(this.way(), call, isCompared && call.method === undefined);
+    return this.#upstreams.call(this.upstream(), call, isCompared && call.method === undefined);
   }
 
   /** Removes cached lists, so that they are loaded again. */
   override forget(lists?: readonly ListName[]): void {
     try {
-      this.#upstreams.forget(this.way(), lists);
+      this.#upstreams.forget(this.upstream(), lists);
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.
     }

@@ -24,5 +24,5 @@ export interface UpstreamServer {
   /** Returns everything that a connection depends on. If it changes, another is opened. */
   readonly version: () => string;
   /** Prepares a connection. `closing` aborts that. */
-  readonly way: (closing: AbortSignal) => Promise<OpenWire>;
+  readonly prepare: (closing: AbortSignal) => Promise<OpenWire>;
 }

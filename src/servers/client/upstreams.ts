@@ -43,7 +43,7 @@ import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
-import { callTool } from "./_tool_call.ts";
+import { sendToolCall } from "./_tool_call.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
@@ -377,7 +377,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
     if (call.method !== undefined) return connection.request(call.method, params, call);
     const support = () => objectOf(this.#tool(owner, String(params.name))?.execution).taskSupport;
-    return callTool(connection, params, { call, support });
+    return sendToolCall(connection, params, { call, support });
   }
 
   /** Sends a request again after the user opened a page for it. Returns or throws its error. */

@@ -15,7 +15,7 @@ import type { HubRouting } from "./hub_routing.ts";
 import type { Cloud, CloudEntry } from "./rpc.ts";
 
 /** The options of a cloud server. */
-export interface CloudServerOptions extends Omit<McpServerOptions, "way"> {
+export interface CloudServerOptions extends Omit<McpServerOptions, "upstream"> {
   readonly cloud: Cloud;
   readonly hub: HubRouting;
   readonly entry: CloudEntry;
@@ -29,7 +29,7 @@ export class CloudServer extends McpServer {
 
   /** Sends nothing yet. */
   constructor(options: CloudServerOptions) {
-    super({ ...options, way: () => options.cloud.of(options.entry) });
+    super({ ...options, upstream: () => options.cloud.of(options.entry) });
     this.#options = options;
   }
 

@@ -31,7 +31,7 @@ export class HttpServers {
       isKept: true,
       isRemote: true,
       version: () => `${key}${this.#marks.get(name)}`,
-      way: async () => {
+      prepare: async () => {
         const { openTransport } = await import("./transports.ts");
         const { authorization } = this.#options;
         // Who writes that header says what goes in it.

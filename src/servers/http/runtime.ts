@@ -16,7 +16,7 @@ export const load: LoadRuntime = (host) =>
       if (remote === undefined) throw new Error(`no URL leads to ${options.listing.name}`);
       const { addresses, upstreams } = host.machine;
       host.followSignIns();
-      const way = () => addresses.of(values.http(remote));
-      return new McpServer({ ...options, upstreams, way });
+      const upstream = () => addresses.of(values.http(remote));
+      return new McpServer({ ...options, upstreams, upstream });
     },
   });

@@ -89,7 +89,7 @@ export class StdioServers {
       isKept: trial === undefined,
       // Other grants make another server.
       version: () => key + (confine ? JSON.stringify(host.grants(name) ?? null) : ""),
-      way: async (closing) => {
+      prepare: async (closing) => {
         const launched = await (await this.#launching(closing)).programOf(server);
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
