@@ -1,6 +1,6 @@
 /**
- * What servers of both eras show clients of both eras that can do different things: what they would
- * show them without PML.
+ * Compares what servers of both revisions list for clients with different capabilities, through PML
+ * and without it.
  *
  * @module
  */
@@ -38,7 +38,7 @@ async function workspaceOf(): Promise<Workspace> {
   });
 }
 
-/** Gives the tools that a list has, without the names of their servers. */
+/** Returns the tools of a list, without the names of their servers. */
 async function toolsOf(
   pml: RawStdio,
   { prefix = "", able }: { readonly prefix?: string; readonly able?: object } = {},
@@ -47,14 +47,14 @@ async function toolsOf(
   const { result } = await pml.request("tools/list", _meta);
   const tools = result?.tools as unknown as readonly (Json & { readonly name: string })[];
   return tools.filter(({ name }) => name.startsWith(prefix))
-    // The newest revision has no such word: tasks are an extension there.
+    // The newest revision has no `execution` member: tasks are an extension there.
     .map((
       { execution: _, ...tool },
     ) => ({ ...tool, name: tool.name.slice(prefix.length) } as unknown as Json))
     .sort((one, other) => String(one.name) < String(other.name) ? -1 : 1);
 }
 
-/** Gives what a server shows a client of its own revision without PML. */
+/** Returns what a server lists for a client of its own revision without PML. */
 async function direct(ws: Workspace, kind: string, capabilities: object) {
   const { command, args } = wire(kind);
   await using client = new RawStdio(ws, {
@@ -66,15 +66,15 @@ async function direct(ws: Workspace, kind: string, capabilities: object) {
   return await toolsOf(client);
 }
 
-/** Tells how often a server was started. */
+/** Returns how often a server was started. */
 async function startsOf(ws: Workspace, kind: string): Promise<number> {
   return (await ledgerOf(ws, kind)).filter((line) => line.startsWith("start")).length;
 }
 
 for (const era of ERAS) {
-  Deno.test(`A server shows a client what it would show it directly, whoever listed first, on ${era}`, async () => {
+  Deno.test(`a server lists the same for a client as without PML, whichever client listed first, on ${era}`, async () => {
     await using ws = await workspaceOf();
-    // Keeps lists of a client that can do nothing, for the ones that come.
+    // Caches the lists of a client without capabilities for the clients below.
     await runPml(ws, ["tools"]);
     for (const able of [...SETS, ...SETS.toReversed()]) {
       await using pml = new RawStdio(ws, { era, capabilities: { ...able } });
@@ -88,7 +88,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A client that can do something else with the next request is shown something else", async () => {
+Deno.test("a client that declares other capabilities in its next request gets other tools", async () => {
   await using ws = await workspaceOf();
   await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
   await pml.open();
@@ -98,11 +98,11 @@ Deno.test("A client that can do something else with the next request is shown so
       assert.deepEqual(shown, await direct(ws, kind, able), `${kind} ${JSON.stringify(able)}`);
     }
   }
-  // What is known of a client holds: only the older one was started anew, once for each.
+  // Cached lists are reused: only the older server was started anew, once for each set.
   assert.deepEqual([await startsOf(ws, "legacy"), await startsOf(ws, "modern")], [SETS.length, 1]);
 });
 
-Deno.test("A server is not started anew for another client while it is in use, but after that", async () => {
+Deno.test("a server in use is not started anew for another client; after the use it is", async () => {
   await using ws = await workspaceOf();
   await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
   await pml.open();
@@ -122,9 +122,9 @@ Deno.test("A server is not started anew for another client while it is in use, b
   await until(async () => JSON.stringify(await toolsOf(pml, { prefix, able })) === wanted);
 });
 
-Deno.test("A client that makes up sets without end costs few starts, few lists and few files", async () => {
+Deno.test("a client that makes up capability sets without end causes few starts, few lists and few files", async () => {
   await using ws = await workspaceOf();
-  // Its memory is measured.
+  // The memory of the process is measured.
   await using pml = new RawStdio(ws, { ownProcess: true, era: "2026-07-28", capabilities: {} });
   await pml.open();
   const sizes: number[] = [];
@@ -134,7 +134,7 @@ Deno.test("A client that makes up sets without end costs few starts, few lists a
     await toolsOf(pml, { able });
     if (at % 20 === 19) sizes.push(await memoryOf(pml.pid));
   }
-  // The last set is shown by the one that is told with each request, whatever came before.
+  // The newest revision declares capabilities with each request, so earlier sets have no effect.
   const able = { sampling: {} };
   assert.deepEqual(
     await toolsOf(pml, { prefix: "modern__", able }),
@@ -151,7 +151,7 @@ Deno.test("A client that makes up sets without end costs few starts, few lists a
   assert.ok(last - first < 100_000_000, `grew from ${first} to ${last} bytes`);
 });
 
-Deno.test("Two clients that take turns start a server a few times, and are both served", async () => {
+Deno.test("two clients that take turns start a server only a few times, and both get answers", async () => {
   await using ws = await workspaceOf();
   await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
   await pml.open();
@@ -167,7 +167,7 @@ Deno.test("Two clients that take turns start a server a few times, and are both 
   assert.ok(starts <= 9 + more, `${starts} starts`);
 });
 
-/** Gives how much memory a process holds. */
+/** Returns the resident memory of a process in bytes. */
 async function memoryOf(pid: number): Promise<number> {
   const [, pages] = (await Deno.readTextFile(`/proc/${pid}/statm`)).split(" ");
   return Number(pages) * 4_096;

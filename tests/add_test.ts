@@ -1,5 +1,5 @@
 /**
- * `pml add`, `remove`, `list`, and `allow`, `ask`, `deny`, on a terminal as a person uses them.
+ * `pml add`, `remove`, `list`, `allow`, `ask` and `deny` on a terminal.
  *
  * @module
  */
@@ -27,11 +27,11 @@ function echoServer(): readonly string[] {
   return denoCommand("tests/kit/echo_server.ts");
 }
 
-Deno.test("pml add takes a command, starts it, shows its tools, and says what to do next; remove takes it out", async () => {
+Deno.test("pml add starts a command, shows its tools, and names the next step; pml remove takes it out", async () => {
   await using ws = await makeWorkspace();
   const file = join(ws.home, "config.yaml");
   await writeFile(file, CONFIG);
-  // What it imports is where the tests have it: else its start would download that.
+  // The tests use one cache of Deno, so that the start downloads nothing.
   const env = ["--env", "DENO_DIR=${DENO_DIR}"];
   const added = await runPmlOnTerminal(ws, ["add", "echo", ...env, "--", ...echoServer()], {
     typed: [["Add echo and start it?", "yes"]],
@@ -61,7 +61,7 @@ Deno.test("pml add takes a command, starts it, shows its tools, and says what to
   assert.doesNotMatch(await readFile(file, "utf8"), /echo/);
 });
 
-Deno.test("pml remove takes a server out of the workspace's file, whichever section has it", async () => {
+Deno.test("pml remove removes a server from the workspace's file, whichever section contains it", async () => {
   const server = { command: "true" };
   const module = { type: "deno", path: "own.js" };
   const cases = [{ mcpServers: { one: server } }, { private_mcps: { one: module } }];
@@ -75,7 +75,7 @@ Deno.test("pml remove takes a server out of the workspace's file, whichever sect
   }
 });
 
-Deno.test("pml add keeps no secret, names what is to be set, and refuses what it cannot start as a server", async () => {
+Deno.test("pml add stores no secret, names the keys to set, and refuses invalid names, addresses and headers", async () => {
   await using ws = await makeWorkspace();
   const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
   const args = ["add", "hub", "--url", "https://hub.example.com/mcp", "--header"];
@@ -97,7 +97,7 @@ Deno.test("pml add keeps no secret, names what is to be set, and refuses what it
   }
 });
 
-Deno.test("pml add of a server that fails says why, keeps it, and says how to take it out", async () => {
+Deno.test("pml add of a server that fails reports why, keeps it, and names the command that removes it", async () => {
   await using ws = await makeWorkspace();
   const ran = await runPmlOnTerminal(ws, ["add", "broken", "--", "false"], {
     typed: [["start it?", "yes"]],
@@ -106,7 +106,7 @@ Deno.test("pml add of a server that fails says why, keeps it, and says how to ta
   assert.match(ran.stdout, /broken stays configured; `pml remove broken` takes it out/);
 });
 
-Deno.test("pml add of an address writes it, and of a registry's name shows what is approved", async () => {
+Deno.test("pml add of an address writes it, and of a registry's name shows what was approved", async () => {
   await using far = new Scripted();
   await using registry = await FakeRegistry.open([
     await moduleEntry(
@@ -136,7 +136,7 @@ Deno.test("pml add of an address writes it, and of a registry's name shows what 
   assert.match(used.stdout, /clock:tell/);
 });
 
-Deno.test("pml add --url keeps a key that is typed in the address or in a header, unseen, and starts the server with it", async () => {
+Deno.test("pml add --url stores a key typed in the address or in a header, does not show it, and starts the server with it", async () => {
   const key = "fc-0a1b2c3d4e5f60718293a4b5c6d7e8f9";
   const places = [
     { url: `/${key}/mcp`, header: [] },
@@ -204,7 +204,7 @@ Deno.test("pml allow, ask and deny edit rules, keep comments, and move a rule be
   assert.doesNotMatch(await readFile(file, "utf8"), /filesytem/);
 });
 
-Deno.test("pml allow --workspace keeps the comments and the trust of the workspace file, and its default rules", async () => {
+Deno.test("pml allow --workspace keeps the comments, the trust and the default rules of the workspace file", async () => {
   const pml = `{
   // rules of ours
   "permissions": {
@@ -230,7 +230,7 @@ Deno.test("pml allow --workspace keeps the comments and the trust of the workspa
   assert.match(text, /\/\/ rules of ours/);
   assert.match(text, /"git:log",? \/\/ the log/);
   assert.match((await runPml(ws, ["why", "git:diff"])).stdout, /git:diff: runs/);
-  // A new file gets the default rules, too, so that nothing else changes.
+  // A new file contains the default rules, so that nothing else changes.
   await using fresh = await makeWorkspace();
   const made = await runPmlOnTerminal(fresh, ["allow", "shell:exec", "--workspace"], { typed });
   assert.equal(made.code, 0, made.stdout);

@@ -18,14 +18,14 @@ function blockOf(name: string): string {
   return BLOCKS.find(({ file }) => file === name)?.text ?? assert.fail(name);
 }
 
-/** Makes what the page says, with a provider on loopback. */
+/** Creates the workspace of the page, with a provider on loopback. */
 async function open(
   { url }: FakeProvider,
   allow: (rule: string) => boolean = () => true,
 ): Promise<Workspace> {
   const pml = JSON.parse(blockOf(".pml.json"));
   pml.permissions.allow = pml.permissions.allow.filter(allow);
-  // What the server imports is where the tests have it.
+  // The tests use one cache of Deno.
   const { reviewer } = pml.mcpServers;
   reviewer.command = process.execPath;
   reviewer.args.splice(1, 0, "--quiet", `--config=${repoFile("deno.json")}`);
@@ -78,7 +78,7 @@ Deno.test("docs/agent-tools.md: its commands and examples run", async () => {
   assert.equal(second.messages.at(-1).content[0].content[0].text, "We met.\n");
 });
 
-Deno.test("docs/agent-tools.md: the question is the one that is shown", async () => {
+Deno.test("docs/agent-tools.md: the question is the one that PML shows", async () => {
   await using provider = new FakeProvider("anthropic", { text: "x" });
   await using ws = await open(provider, (rule) => !rule.endsWith("@sampling"));
   const questions: string[] = [];
@@ -96,7 +96,7 @@ Deno.test("docs/agent-tools.md: the question is the one that is shown", async ()
   }
 });
 
-Deno.test("docs/agent-tools.md: the settings are those that there are", async () => {
+Deno.test("docs/agent-tools.md: the settings are those of the configuration", async () => {
   const { samplingOf } = await import("../src/config/sampling.ts");
   const defaults = samplingOf({ provider: "openai", model: "m" });
   const rows = [...PAGE.matchAll(/^\| `(\w+)` +\|.*\| ([^|]*?) *\|$/gm)];

@@ -1,7 +1,7 @@
 /**
- * How much memory PML allocates for a call, in bytes: a busy machine changes times, but not these.
- * V8 reports each garbage collection on stdout, so two runs with different numbers of calls give the
- * bytes of one call.
+ * Bytes that PML allocates for a call, which do not depend on the load of the machine. V8 reports
+ * each garbage collection on stdout; the difference between runs with different numbers of calls is
+ * the cost of one call.
  */
 
 import assert from "node:assert/strict";
@@ -13,7 +13,7 @@ const FEWER = 1_500;
 const MORE = 13_500;
 const IN_FLIGHT = 64;
 const MIB = 1 << 20;
-/** What is allocated after the last collection is not reported: at most one young generation. */
+/** Allocations after the last collection are not reported: at most one young generation. */
 const V8_FLAGS = "--trace-gc,--max-semi-space-size=4";
 
 /** The start of a report, and the sizes of the heap before and after, in mebibytes. */
@@ -59,7 +59,7 @@ async function workspaceOf(): Promise<Workspace> {
   });
 }
 
-/** A PML whose stdout has reports of V8 between the messages, and also within a report. */
+/** A PML whose stdout contains reports of V8 between the messages, and also within a message. */
 class TracedPml {
   readonly #child: Deno.ChildProcess;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
@@ -95,7 +95,7 @@ class TracedPml {
     await this.#stdin.write(new TextEncoder().encode(line));
   }
 
-  /** Ends it. Returns how many bytes it allocated up to its last garbage collection. */
+  /** Ends it. Returns the bytes that it allocated until its last garbage collection. */
   async end(): Promise<number> {
     await this.#stdin.close();
     await Promise.all([this.#child.status, this.#read]);
@@ -132,7 +132,7 @@ class TracedPml {
   }
 }
 
-/** Returns how many bytes PML allocates in a run with so many calls. */
+/** Returns the bytes that PML allocates in a run with this number of calls. */
 async function allocatedBy(calls: number, paramsOf: (at: number) => JsonObject): Promise<number> {
   await using ws = await workspaceOf();
   const pml = new TracedPml(ws);

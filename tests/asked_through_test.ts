@@ -1,5 +1,6 @@
 /**
- * What servers of both eras ask and tell their clients of both eras, as bytes on the wire.
+ * Requests and notifications from servers of both revisions to clients of both, as bytes on the
+ * wire.
  *
  * @module
  */
@@ -23,7 +24,7 @@ import { EACH_WAY, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
 for (const { door, era, on } of WAYS) {
-  Deno.test(`A server's questions reach the person, and the answers the server, on ${on}`, async () => {
+  Deno.test(`a server's questions reach the user, and the answers reach the server, on ${on}`, async () => {
     const seen: string[] = [];
     await using scene = await sceneOf(era, {
       door,
@@ -43,13 +44,14 @@ for (const { door, era, on } of WAYS) {
       await call(pml, `${kind}:ask_secret`);
       assert.equal(seen[0], `Server ${kind} asks: Who\n    are you?`);
       assert.match(seen[3] ?? "", /^Server \w+ asks: Type your password\n\(PML notes: .*secret/);
-      // Begun once by an older server, and asked again by the newest revision as it wants.
+      // An older server begins the call once; the newest revision sends the call again with the
+      // answer.
       const calls = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("call ask_name"));
       assert.equal(calls.length, kind === "legacy" ? 1 : 2);
     }
   });
 
-  Deno.test(`A page is opened by a client that can, never by PML, on ${on}`, async () => {
+  Deno.test(`the client opens a page if it can; PML never does, on ${on}`, async () => {
     const able = { elicitation: { form: {}, url: {} } };
     const seen: unknown[] = [];
     const answer = (_: string, params: Record<string, unknown>) => {
@@ -82,7 +84,7 @@ for (const { door, era, on } of WAYS) {
 }
 
 for (const { door, era, on } of EACH_WAY) {
-  Deno.test(`A question that is dismissed, or cannot be asked, is told to the server, on ${on}`, async () => {
+  Deno.test(`the server gets an answer if a question is dismissed or cannot be asked, on ${on}`, async () => {
     await using dismissed = await sceneOf(era, {
       door,
       answer: () => ({ action: "cancel" }),
@@ -108,7 +110,7 @@ for (const { door, era, on } of EACH_WAY) {
     }
   });
 
-  Deno.test(`Sampling asks the person first, then the client's model, on ${on}`, async () => {
+  Deno.test(`sampling asks the user first, then the client's model, on ${on}`, async () => {
     const asked: string[] = [];
     const answer = (method: string, params: Record<string, unknown>) => {
       asked.push(method);
@@ -157,7 +159,7 @@ for (const { door, era, on } of EACH_WAY) {
 }
 
 for (const { door, era, on } of WAYS) {
-  Deno.test(`Who follows a resource is told of its changes, and nobody else, on ${on}`, async () => {
+  Deno.test(`only clients that follow a resource are notified of its changes, on ${on}`, async () => {
     await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const uris = KINDS.map((kind) => `pml://${kind}/test://a`);
@@ -191,7 +193,7 @@ for (const { door, era, on } of WAYS) {
     if (open === undefined) assert.equal((await pml.close()).code, 0);
   });
 
-  Deno.test(`A list that has changed is told once, however often its server says so, on ${on}`, async () => {
+  Deno.test(`a changed list is reported once, however often its server notifies, on ${on}`, async () => {
     await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const changes = { promptsListChanged: true };
@@ -200,7 +202,8 @@ for (const { door, era, on } of WAYS) {
     }
     const namesNow = async () =>
       (await listed(pml, "prompts/list", { key: "prompts" })).map(({ name }) => String(name));
-    // A server that starts late changes the list: this was told before the first addition.
+    // A server that starts late changes the list; that notification comes before the first
+    // addition.
     await until(async () => {
       const names = await namesNow();
       return KINDS.every((kind) => names.some((name) => name.startsWith(`${kind}__`)));
@@ -219,7 +222,7 @@ for (const { door, era, on } of WAYS) {
     }
   });
 
-  Deno.test(`Log messages reach the client from the level on that it wants, on ${on}`, async () => {
+  Deno.test(`log messages reach the client from the level that it requests, on ${on}`, async () => {
     await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const isOlder = era === "2025-11-25";

@@ -1,5 +1,5 @@
 /**
- * `pml audit` and `pml audit verify`, over journals that a spawned PML and this process wrote.
+ * `pml audit` and `pml audit verify`, with journals written by a spawned PML and by this process.
  *
  * @module
  */
@@ -41,7 +41,7 @@ async function filesIn(ws: Workspace): Promise<readonly string[]> {
   return (await readdir(folder)).sort().map((name) => join(folder, name));
 }
 
-Deno.test("pml audit shows the calls, the newest last, filters them, and shows no argument", async () => {
+Deno.test("pml audit shows and filters calls, the newest last, without arguments", async () => {
   await using ws = await makeScene();
   const none = await runPml(ws, ["audit"]);
   assert.deepEqual([none.code, none.stdout], [0, ""]);
@@ -66,7 +66,7 @@ Deno.test("pml audit shows the calls, the newest last, filters them, and shows n
   }
 });
 
-Deno.test("pml audit refuses options that make no sense", async () => {
+Deno.test("pml audit refuses contradictory options", async () => {
   await using ws = await makeWorkspace();
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["--kind", "strat"], /Unknown kind "strat"\n.*one of start, end, event/],
@@ -82,7 +82,7 @@ Deno.test("pml audit refuses options that make no sense", async () => {
   }
 });
 
-Deno.test("pml audit --follow shows what comes, across files, until it is stopped", async () => {
+Deno.test("pml audit --follow shows new records, across files, until it is stopped", async () => {
   await using ws = await makeWorkspace();
   const [program = "", ...args] = [...pmlCommand(), "audit", "--follow", "--json"];
   const child = new Deno.Command(program, {
@@ -149,7 +149,7 @@ Deno.test("pml audit verify names the changed flush, removed files, and links (A
   assert.match(linked.stderr, /0002\.jsonl": it is not a regular file/);
 });
 
-Deno.test("pml audit verify compares a checkpoint with a journal that was written anew (GX13)", async () => {
+Deno.test("pml audit verify detects a rewritten journal by a checkpoint (GX13)", async () => {
   await using ws = await makeScene();
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   await pause(1_100, new AbortController().signal); // records count for a checkpoint after 1 s
@@ -174,7 +174,7 @@ Deno.test("pml audit verify compares a checkpoint with a journal that was writte
   assert.equal(wrong.code, 2);
 });
 
-/** Removes the start of a call, and hashes all that is left anew. */
+/** Removes the start of a call, and hashes the rest anew. */
 async function forge(file: string): Promise<void> {
   const lines = (await readFile(file, "utf8")).trimEnd().split("\n");
   const records = lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind !== "start");

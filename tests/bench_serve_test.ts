@@ -7,7 +7,7 @@ import { pathOf } from "../bench/measure.ts";
 import { optionsOf } from "../bench/serve/options.ts";
 import { PEERS } from "../bench/serve/servers.ts";
 
-Deno.test("optionsOf() says in one sentence which option is wrong", async () => {
+Deno.test("optionsOf() names the wrong option in one sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "pml-peers-"));
   const wrong: readonly (readonly [string[], RegExp])[] = [
     [
@@ -32,7 +32,7 @@ Deno.test("optionsOf() says in one sentence which option is wrong", async () => 
   await rm(folder, { recursive: true });
 });
 
-Deno.test("bench:serve says at once that a folder has no peers, and starts nothing", async () => {
+Deno.test("bench:serve reports at once that a folder contains no peers, and starts nothing", async () => {
   const args = ["run", "-A", "--quiet", pathOf("bench/serve/main.ts"), "--peers", "/no/such"];
   const { code, stdout, stderr } = await new Deno.Command(process.execPath, { args }).output();
   const said = new TextDecoder().decode(stderr);

@@ -1,7 +1,7 @@
 /**
- * Tests each kind of call with clients of both revisions over both transports, from one table, and
- * what servers of both revisions ask and report during a call. Other tests use one revision, unless
- * the revision changes the behavior that they test.
+ * Tests each kind of call with clients of both revisions over both transports, from one table, with
+ * the requests and reports of servers of both revisions during a call. Other tests use one
+ * revision, unless the revision changes the behavior that they test.
  *
  * @module
  */
@@ -142,25 +142,25 @@ Deno.test("a tool that changed while its session was lost does not run before it
   assert.equal(calls(), before);
 });
 
-/** A server over stdio, and what it was asked. */
+/** A server over stdio, and the requests that it received. */
 class StdioServer implements AsyncDisposable {
   readonly #folder = Deno.makeTempDirSync();
   readonly #ledger = join(this.#folder, "ledger");
 
-  /** Its definition. */
+  /** Returns its definition. */
   get definition(): object {
     const [command, ...args] = [...denoCommand("tests/kit/both_server.ts"), this.#ledger];
     return { command, args };
   }
 
-  /** Makes the program another one. */
+  /** Replaces the program of the server. */
   async become(kind: string): Promise<void> {
     await Deno.writeTextFile(`${this.#ledger}.kind`, kind);
   }
 
   readonly ledger = (): Promise<string> => Deno.readTextFile(this.#ledger).catch(() => "");
 
-  /** Returns the methods that the last process got. */
+  /** Returns the methods that the last process received. */
   async methods(): Promise<readonly string[]> {
     const last = (await this.ledger()).split("start\n").at(-1) ?? "";
     return last.split("\n").filter((line) => !line.startsWith("call "));
@@ -327,7 +327,7 @@ for (const { door, era, on } of WAYS) {
         asked.push(text);
         if (text.startsWith("Server s asks")) return { action: "accept", content: { name: "Ann" } };
         if (text.includes('"n": 1')) return picked("Yes");
-        // A refusal at once is taken for a client that answers by itself.
+        // PML treats an immediate refusal as the answer of a client without a user.
         await read();
         return picked("No");
       },

@@ -1,5 +1,5 @@
 /**
- * Calls are limited, counted, and ended with their server, and fail without a journal.
+ * Limits of calls, their counts, the end of their servers, and calls without a journal.
  *
  * @module
  */
@@ -22,16 +22,16 @@ import {
   writeConfig,
 } from "./script_scene.ts";
 
-/** How often the journal looks at its place, and a little more. */
+/** Longer than the interval at which the journal checks that its folder exists. */
 const PLACE_MS = 150;
 const WHO = {
   ask: { method: "elicitation/create", params: { message: "Who?", requestedSchema: {} } },
 } as const;
-/** How many requests may wait for their clients. */
+/** The maximum number of requests that wait for their clients. */
 const WAITING_MAX = 32;
 
 for (const journal of ["required", "best_effort"]) {
-  Deno.test(`Without a journal no call reaches its server, and with it again all do (${journal})`, async () => {
+  Deno.test(`no call reaches its server without a journal, and calls run again when it is back (${journal})`, async () => {
     await using scene = await scriptScene("2025-11-25", { config: { journal } });
     const { ws, callWithMeta, call, ledger } = scene;
     const folder = join(ws.home, "journal");
@@ -52,7 +52,7 @@ for (const journal of ["required", "best_effort"]) {
   });
 }
 
-Deno.test("A server that dies in a call may have run it, and the next call starts it again", async () => {
+Deno.test("a call may have run if its server dies, and the next call starts the server again", async () => {
   await using scene = await scriptScene();
   const died = await scene.call({ steps: [{ exit: 3 }], silent: true });
   const { detail } = (died.result?.structuredContent as Json | undefined)?.error ?? {};
@@ -84,7 +84,7 @@ Deno.test("A server that dies in a call may have run it, and the next call start
   assert.deepEqual(bare(await scene.callWithMeta({ steps })), bare(first));
 });
 
-Deno.test("Calls beyond the limit wait for their turn, or are refused", async () => {
+Deno.test("calls beyond the limit wait for their turn, or are refused", async () => {
   await using scene = await scriptScene("2025-11-25", {
     limits: { concurrent_calls: 1, queued_calls: 1 },
   });
@@ -101,13 +101,13 @@ Deno.test("Calls beyond the limit wait for their turn, or are refused", async ()
   assert.equal(textOf(await scene.call()), "done");
 });
 
-Deno.test("Only so many calls wait for what their clients are asked", async () => {
+Deno.test("the number of calls that wait for an answer of their clients is limited", async () => {
   await using scene = await scriptScene("2026-07-28", {
     capabilities: { elicitation: { form: {} } },
   });
   const ask = () => scene.call({ steps: [WHO] });
   const all: Message[] = [];
-  // What a server asks belongs to the latest call of it.
+  // PML assigns a server's question to the server's latest call.
   while (all.length < WAITING_MAX) all.push(await ask());
   assert.ok(all.every(({ result }) => (result?.resultType as unknown) === "input_required"));
   const refused = await scene.call({ steps: [WHO] });
@@ -120,7 +120,7 @@ Deno.test("Only so many calls wait for what their clients are asked", async () =
   assert.match(JSON.stringify(wrong), /another request/);
   const nobody = await again("run-of-nobody", { steps: [WHO] });
   assert.match(JSON.stringify(nobody), /what waited for this answer is over/);
-  // Who comes without an answer has the call go on without one.
+  // If the client sends no answer, the call continues without one.
   assert.match(
     textOf(await again(other?.result?.requestState, { steps: [WHO] })),
     /without an answer/,
@@ -129,7 +129,7 @@ Deno.test("Only so many calls wait for what their clients are asked", async () =
   assert.match(JSON.stringify(twice), /what waited for this answer is over/);
 });
 
-Deno.test("A tool set, and names without their server, hold for each call", async () => {
+Deno.test("tool sets and names without server prefix apply to each call", async () => {
   const gateway = { prefix: false, meta_tools: [], tools_exposure: "full_proxy" };
   const sets = (tools: readonly string[]) => ({
     gateway,
@@ -149,7 +149,7 @@ Deno.test("A tool set, and names without their server, hold for each call", asyn
   assert.equal(codeIn(await scene.call({}, "s__run")), "PERMISSION_DENIED");
 });
 
-Deno.test("Calls are counted and remembered alike", async () => {
+Deno.test("calls with and without a _meta are counted and remembered alike", async () => {
   const counts: string[] = [];
   for (const way of ["call", "callWithMeta"] as const) {
     await using scene = await scriptScene("2026-07-28", {
@@ -187,13 +187,13 @@ Deno.test("Calls are counted and remembered alike", async () => {
   assert.equal(counts[0], counts[1]);
 });
 
-Deno.test("A server is ended when nobody calls it any more, and not before", async () => {
+Deno.test("a server is ended when no call uses it any longer, and not before", async () => {
   await using scene = await scriptScene("2025-11-25", { limits: { idle_ms: 1_000 } });
   const { pml, call, ledger } = scene;
   const [, pid = ""] = /^start (\d+)/.exec((await ledger())[0] ?? "") ?? [];
   const isThere = async () => (await pml.watch.living()).some((one) => String(one.pid) === pid);
   await delay(600);
-  // The timer of the calls before goes off meanwhile.
+  // The timer of the earlier calls expires during this call.
   await call({ steps: [{ wait: 1_500 }] });
   const since = performance.now();
   assert.ok(await isThere());

@@ -1,5 +1,6 @@
 /**
- * `pml call` on a terminal: what a server asks is answered there, and results are saved in files.
+ * `pml call` on a terminal: the user answers a server's questions there, and results are saved in
+ * files.
  *
  * @module
  */
@@ -24,7 +25,7 @@ async function called(ws: Workspace, tool: string, typed: readonly Typed[]): Pro
 }
 
 for (const kind of KINDS) {
-  Deno.test(`A server's form is answered on the terminal of pml call, ${kind}`, async () => {
+  Deno.test(`the terminal of pml call shows a server's form and takes the answer, ${kind}`, async () => {
     await using ws = await withFull(kind);
     const said = await called(ws, `${kind}:ask_name`, [[ANSWER, "y"], [/Name \(string\)/, "Ada"]]);
     assert.match(said, new RegExp(`Server ${kind} asks`));
@@ -36,13 +37,13 @@ for (const kind of KINDS) {
     assert.doesNotMatch(script.stdout, /accept/);
   });
 
-  Deno.test(`A server's page is shown on the terminal of pml call, ${kind}`, async () => {
+  Deno.test(`the terminal of pml call shows a server's page, ${kind}`, async () => {
     await using ws = await withFull(kind);
     const said = await called(ws, `${kind}:ask_page`, [[/127\.0\.0\.1\/x.*are done:.*no/s, "y"]]);
     assert.match(said, /"action":"accept"/);
   });
 
-  Deno.test(`A server that may not ask does not reach the terminal of pml call, ${kind}`, async () => {
+  Deno.test(`a server that may not ask does not reach the terminal of pml call, ${kind}`, async () => {
     await using ws = await withFull(kind, { deny: [`${kind}:@elicitation`] });
     const said = await called(ws, `${kind}:ask_name`, []);
     assert.doesNotMatch(said, /Answer it/);
@@ -50,7 +51,7 @@ for (const kind of KINDS) {
   });
 }
 
-Deno.test("pml call asks for each field of a form until it fits", async () => {
+Deno.test("pml call asks for each field of a form until its value is valid", async () => {
   const properties = {
     name: { type: "string", title: "Your name" },
     age: { type: "integer" },
@@ -88,7 +89,7 @@ Deno.test("pml call asks for each field of a form until it fits", async () => {
   assert.doesNotMatch(off.stdout, /"accept"/);
 });
 
-Deno.test("pml call asks for fields whose words are odd values", async () => {
+Deno.test("pml call asks for fields whose labels are odd values", async () => {
   const odd = { toString: 1 };
   const properties = {
     a: { type: odd, title: odd, description: odd },

@@ -1,6 +1,6 @@
 /**
- * Capabilities from a client's side: code that worked is saved, found, listed and called, in both
- * eras.
+ * Capabilities as a client uses them: it saves code that worked, then finds, lists and calls it, in
+ * both revisions.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { picked } from "./attacks/questions.ts";
 import { called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 
-Deno.test("Code that worked is saved, found and called with other arguments", async () => {
+Deno.test("code that worked is saved, found and called with other arguments", async () => {
   await using scene = await capabilityScene("2026-07-28", { typed: true });
   const { pml, ws, asked } = scene;
   const said = await savedCode(pml, PARIS, {
@@ -62,7 +62,7 @@ Deno.test("Code that worked is saved, found and called with other arguments", as
   assert.ok(lines.some(({ event }) => event === "capability saved"));
 });
 
-Deno.test("Nothing is saved after a no, and the result of the run stays", async () => {
+Deno.test("a no saves nothing, and the result of the run stays", async () => {
   await using scene = await capabilityScene("2025-11-25", { answers: () => picked("No") });
   const { pml } = scene;
   const { result } = await pml.callTool("execute_code", { code: PARIS, save_as: "my:weather" });
@@ -74,7 +74,7 @@ Deno.test("Nothing is saved after a no, and the result of the run stays", async 
 });
 
 for (const era of ERAS) {
-  Deno.test(`A question inside a capability is asked while it waits, on ${era}`, async () => {
+  Deno.test(`a question inside a capability is asked while the capability waits, on ${era}`, async () => {
     await using scene = await capabilityScene(era);
     const { pml, asked, ws } = scene;
     const code = `const one = await mcp.weather.get({ city: "Paris" });
@@ -91,7 +91,7 @@ for (const era of ERAS) {
       city: "Rome",
       two: { warned: { city: "Rome" } },
     });
-    // One for the capability, whose calls ask, and one for the call itself.
+    // One question for the capability, whose calls ask, and one for the call itself.
     assert.equal(asked.length, 2, asked.join("\n---\n"));
     assert.match(asked[0] ?? "", /Tool: "warning"[\s\S]*It calls weather:warn/);
     assert.match(asked[1] ?? "", /Tool: "warn"[\s\S]*"city": "Rome"/);
@@ -100,7 +100,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A plan that worked is saved and called with other arguments", async () => {
+Deno.test("a plan that worked is saved and called with other arguments", async () => {
   await using scene = await capabilityScene("2026-07-28");
   const { pml, asked } = scene;
   const plan = {
@@ -133,7 +133,7 @@ Deno.test("A plan that worked is saved and called with other arguments", async (
   assert.equal(asked.length, 1);
 });
 
-Deno.test("A capability that cannot be saved does not run", async () => {
+Deno.test("a capability that cannot be saved does not run", async () => {
   await using scene = await capabilityScene("2025-11-25", { files: {} });
   const { pml, ws } = scene;
   const cases: [unknown, RegExp][] = [

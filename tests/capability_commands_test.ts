@@ -38,7 +38,7 @@ async function saved(ws: Workspace, words: readonly string[] = SAVE): Promise<vo
   assert.equal(ran.code, 0, ran.stdout);
 }
 
-/** Returns the file that holds a capability. */
+/** Returns the file of a capability. */
 async function fileOf(ws: Workspace): Promise<string> {
   const folder = join(ws.home, "capabilities");
   const name = (await readdir(folder)).find((each) => each.startsWith("sha256-"));
@@ -87,7 +87,7 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   await assert.rejects(stat(await fileOf(ws)));
 });
 
-Deno.test("pml capability save takes a plan, and nothing that could not run", async () => {
+Deno.test("pml capability save takes a plan, and refuses what could not run", async () => {
   const tasks = [{ id: "a", tool: "weather:get", arguments: { city: "Paris" } }];
   await using ws = await workspace();
   const files: Record<string, string> = {
@@ -145,7 +145,7 @@ Deno.test("pml capability moves to another machine by export and import", async 
   assert.match((await runPml(other, words)).stderr, /no JSON object/);
 });
 
-Deno.test("A capability that others changed does not run, and says what to do", async () => {
+Deno.test("a capability that was changed outside of PML does not run, and the error names the next step", async () => {
   await using ws = await workspace();
   await saved(ws);
   const file = await fileOf(ws);
@@ -157,7 +157,7 @@ Deno.test("A capability that others changed does not run, and says what to do", 
   assert.match(ran.stderr, /pml capability delete my:weather/);
   const list = await runPml(ws, ["capability", "list"]);
   assert.match(list.stdout, /my:weather \[\]?\s*[\s\S]*INTEGRITY_MISMATCH/);
-  // A name that nobody approved is none, whatever lies beside the index.
+  // A name without an approval is ignored, whatever files are next to the index.
   await writeFile(file, before);
   const index = join(ws.home, "capabilities", "index.json");
   const approved = await readFile(index, "utf8");
@@ -174,7 +174,7 @@ Deno.test("A capability that others changed does not run, and says what to do", 
   assert.equal(await readFile(index, "utf8"), "{", "what cannot be read is not replaced");
 });
 
-Deno.test("A changed tool makes a capability stale: it is told, and asks before it runs", async () => {
+Deno.test("a changed tool makes a capability stale: PML reports it, and asks before it runs", async () => {
   await using ws = await workspace({ allow: ["weather:*"] });
   await saved(ws);
   await writeFile(
@@ -196,14 +196,14 @@ Deno.test("A changed tool makes a capability stale: it is told, and asks before 
   });
   assert.match(asked.stdout, /Rome for 3/);
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stdout, /Oslo for 3/);
-  // One that is gone fails with its name.
+  // If a tool is gone, the call fails with the name of the tool.
   await writeFile(join(ws.path, "weather.js"), WEATHER.replaceAll("get", "fetch"));
   await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
   const gone = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.match(gone.stderr, /UNKNOWN_TOOL.*it calls "weather:get", which is gone/s);
 });
 
-Deno.test("A capability that another process saves is found without a restart", async () => {
+Deno.test("a capability that another process saves is found without a restart", async () => {
   await using scene = await capabilityScene("2025-11-25", { files: { "paris.ts": PARIS } });
   const { pml, ws } = scene;
   assert.match(await called(pml, "my:weather", { city: "Rome" }), /UNKNOWN_TOOL|Cannot find/);
@@ -214,7 +214,7 @@ Deno.test("A capability that another process saves is found without a restart", 
   assert.match(await called(pml, "my:weather", { city: "Rome" }), /UNKNOWN_TOOL|Cannot find/);
 });
 
-Deno.test("A server hides the capabilities of its name, which is told", async () => {
+Deno.test("a server hides the capabilities of its name, and PML reports it", async () => {
   await using ws = await workspace();
   await saved(ws);
   const pml = JSON.parse(await readFile(join(ws.path, ".pml.json"), "utf8"));

@@ -1,6 +1,6 @@
 /**
  * A workspace for capabilities: a module with tools that read, write and are internal, and a client
- * whose person answers what the test says.
+ * whose user answers as the test chooses.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import type { Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** A module whose tools say what they were called with. */
+/** A module whose tools return their arguments. */
 export const WEATHER = `
   export const __meta__ = {
     name: "weather", version: "1.0.0",
@@ -36,12 +36,14 @@ export const WEATHER = `
   export const warn = (args) => ({ warned: args });
   export const vault = () => ({ gold: 7 });`;
 
-/** A scene, and what the person was asked. */
+/** A scene, and the questions that the user was asked. */
 export interface CapabilityScene extends Scene {
   readonly asked: string[];
 }
 
-/** Makes the scene. The person says what \`answers\` gives for a question; Yes unless told. */
+/**
+ * Creates the scene. The user answers each question with the result of `answers`, by default Yes.
+ */
 export async function capabilityScene(
   era: Era,
   options: Omit<SceneOptions, "pml"> & {
@@ -49,7 +51,7 @@ export async function capabilityScene(
     readonly permissions?: object;
     readonly canAsk?: boolean;
     readonly servers?: object;
-    /** Whether types are checked: the checker is a process that takes over a second. */
+    /** Whether types are checked. The checker is a process that takes over a second. */
     readonly typed?: boolean;
   } = {},
 ): Promise<CapabilityScene> {
@@ -59,7 +61,7 @@ export async function capabilityScene(
     era,
     ...rest,
     prepare: async (ws) => {
-      // A file is where the folder of the checker would be.
+      // A file in the place of the checker's folder, so that the checker cannot start.
       if (!options.typed) await writeFile(join(ws.home, "types"), "");
       await options.prepare?.(ws);
     },
@@ -72,7 +74,7 @@ export async function capabilityScene(
     ...(canAsk && {
       answer: async (_method, params) => {
         asked.push(String(params.message));
-        // A person takes longer to read than a client that answers by itself.
+        // A user takes longer to read than a client without a user takes to answer.
         await new Promise((resolve) => setTimeout(resolve, READING_MS));
         return answers(String(params.message));
       },
@@ -82,14 +84,14 @@ export async function capabilityScene(
     ...scene,
     asked,
     [Symbol.asyncDispose]: async () => {
-      // What it still writes into its home is then written.
+      // PML finishes its writes into its home before it ends.
       await scene.pml.close().catch(() => {}); // closed already
       await scene[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Saves code as approved, whatever it says of itself. */
+/** Saves code as approved, whatever its tools are. */
 export async function approve(
   ws: Workspace,
   all: Readonly<Record<string, string>>,
@@ -111,7 +113,7 @@ export async function approve(
 export const PARIS = `const said = await mcp.weather.get({ city: "Paris", days: 3 });
 return { text: said.city + " for " + said.days, sun: said.sun };`;
 
-/** Runs code, and saves it; returns what is said of that. */
+/** Runs code, and saves it. Returns the report about the saving. */
 export async function savedCode(
   pml: RawStdio,
   code: string,
@@ -125,7 +127,7 @@ export async function savedCode(
   return JSON.parse(last.text).save_as;
 }
 
-/** Opens a PML whose person says yes to whatever is asked, after reading it. */
+/** Opens a PML whose user answers yes to each question after some time. */
 export async function agreeing(ws: Workspace): Promise<RawStdio> {
   const answer = async () => {
     await read();
@@ -136,7 +138,7 @@ export async function agreeing(ws: Workspace): Promise<RawStdio> {
   return pml;
 }
 
-/** Calls a tool by its id; returns the text of its result. */
+/** Calls a tool by its id. Returns the text of its result. */
 export async function called(
   pml: RawStdio,
   tool: string,

@@ -1,6 +1,6 @@
 /**
- * Each call obeys rules, schemas, approvals, trust, values and tool sets as they are at its moment,
- * however many calls of its tool ran before.
+ * Each call obeys the current rules, schemas, approvals, trust, values and tool sets, however many
+ * calls of its tool ran before.
  *
  * @module
  */
@@ -23,12 +23,12 @@ import {
   writeConfig,
 } from "./script_scene.ts";
 
-/** Until when a change is noticed. */
+/** The time limit within which a change must be noticed. */
 const SOON_MS = 20_000;
-/** How long the pins are not looked at again, and a little more. */
+/** Longer than the interval between two checks of the pins. */
 const PINS_MS = 250;
 
-/** Asserts that a call is answered the same each time, and with a `_meta`, and returns its code. */
+/** Asserts that a call is answered the same each time, also with a `_meta`. Returns its code. */
 async function assertSame(
   { call, callWithMeta }: ScriptScene,
   ...of: Parameters<ScriptScene["call"]>
@@ -39,7 +39,7 @@ async function assertSame(
   return codeIn(answer);
 }
 
-Deno.test("A rule that comes or goes is obeyed by the very next call", async () => {
+Deno.test("the next call obeys a rule that was added or removed", async () => {
   await using scene = await scriptScene("2025-11-25");
   const { ws, call, ledger } = scene;
   await writeConfig(ws, { permissions: { deny: ["s:run"] } });
@@ -56,7 +56,7 @@ Deno.test("A rule that comes or goes is obeyed by the very next call", async () 
   await bothSay(scene, (answer) => codeIn(answer) === "CONFIG_INVALID");
 });
 
-Deno.test("A rule with a condition is asked about each call", async () => {
+Deno.test("a rule with a condition is evaluated for each call", async () => {
   await using scene = await scriptScene("2026-07-28", {
     rules: { allow: ["s:run(path=a*)"], deny: ["s:run(path=ab)"] },
     warm: [["s__run", { path: "a1" }]],
@@ -98,14 +98,14 @@ Deno.test("arguments that do not match the schema reach the server as they came"
   );
 });
 
-Deno.test("A tool that its server describes otherwise asks again", async () => {
+Deno.test("a tool with a changed description asks again", async () => {
   await using scene = await scriptScene("2026-07-28");
   await scene.call({ steps: [{ describe: "in other words" }] });
   await until(async () => codeIn(await scene.call()) === "APPROVAL_STALE", SOON_MS);
   assert.equal(await assertSame(scene), "APPROVAL_STALE");
 });
 
-Deno.test("What a client says of itself in a request holds for that request", async () => {
+Deno.test("capabilities and names that a client declares in a request apply to that request", async () => {
   await using scene = await scriptScene("2026-07-28", {
     config: { toolsets: { chosen: ["s:other"] }, client_toolsets: { small: "chosen" } },
   });
@@ -118,19 +118,19 @@ Deno.test("What a client says of itself in a request holds for that request", as
   const small = await call("clientInfo", { name: "small", version: "1" });
   assert.equal(codeIn(small), "PERMISSION_DENIED");
   assert.equal(textOf(await call("clientInfo", { name: "large", version: "1" })), "done");
-  // A server is told what the client can do when it is greeted, so it is started again.
+  // The handshake declares the client's capabilities to a server, so the server is started again.
   assert.equal(textOf(await call("clientCapabilities", { elicitation: { form: {} } })), "done");
   assert.equal((await ledger()).filter((line) => line.startsWith("start")).length, 2);
 });
 
-Deno.test("A tool that is described otherwise while a call of it runs asks again", async () => {
+Deno.test("a tool asks again if its description changes during a call", async () => {
   await using scene = await scriptScene();
   // PML lists the tools again before the call is over.
   await scene.callWithMeta({ steps: [{ describe: "in other words" }, { wait: 700 }] });
   assert.equal(await assertSame(scene), "APPROVAL_STALE");
 });
 
-Deno.test("Pins that another process changed are asked about within 200 ms", async () => {
+Deno.test("pins that another process changed ask within 200 ms", async () => {
   for (const folder of ["workspace", "home"]) {
     await using scene = await scriptScene();
     const { ws } = scene;
@@ -141,7 +141,7 @@ Deno.test("Pins that another process changed are asked about within 200 ms", asy
       );
       return folder === "home" ? join(pins, name) : ws.file("pml.lock");
     };
-    // A new pin is written while its call runs.
+    // PML writes a new pin during the call.
     await until(async () => /"run"/.test(await readFile(await pathOf(), "utf8").catch(() => "")));
     const path = await pathOf();
     const text = await readFile(path, "utf8");
@@ -149,7 +149,7 @@ Deno.test("Pins that another process changed are asked about within 200 ms", asy
       return `${head}${one === "0" ? 1 : 0}`;
     });
     assert.notEqual(changed, text);
-    // PML wrote it just now, and the time of a file has some milliseconds.
+    // File times have a resolution of some milliseconds, and PML wrote the file just now.
     await delay(50);
     await writeFile(path, changed);
     await delay(PINS_MS);
@@ -158,7 +158,7 @@ Deno.test("Pins that another process changed are asked about within 200 ms", asy
   }
 });
 
-Deno.test("A server whose definition changes, or that is switched off, is not called as before", async () => {
+Deno.test("calls stop using a server whose definition changes or that is switched off", async () => {
   await using scene = await scriptScene();
   const { ws, call } = scene;
   const write = (mcpServers: object) =>
@@ -188,7 +188,7 @@ Deno.test("A server whose definition changes, or that is switched off, is not ca
   assert.equal(await assertSame(scene), "UNKNOWN_TOOL");
 });
 
-Deno.test("A key that changes has the next call reach another process", async () => {
+Deno.test("after a key changes, the next call uses another process", async () => {
   await using scene = await scriptScene("2025-11-25", {
     server: { env: { WORD: "${SOME_WORD}" } },
     prepare: async (ws) => {
@@ -208,7 +208,7 @@ Deno.test("A key that changes has the next call reach another process", async ()
   await assertSame(scene);
 });
 
-Deno.test("A workspace file that is no longer trusted runs nothing", async () => {
+Deno.test("a workspace file that is no longer trusted runs nothing", async () => {
   const prepare = async (ws: Workspace) => {
     const typed = [[/Trust exactly this\?.*\[N\] no/s, "y"]] as const;
     const ran = await runPmlOnTerminal(ws, ["trust"], { typed });

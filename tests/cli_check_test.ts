@@ -6,7 +6,7 @@ import { makeWorkspace, writeFiles } from "./kit/workspace.ts";
 const A = `a: { description: "A" }`;
 const IN = (schema: string) => `a: { description: "A", inputSchema: ${schema} }`;
 
-/** A module of these tools, with one function. */
+/** Returns a module with these tools and one function. */
 function module(tools: string, more = ""): string {
   return `export const __meta__ = {
   name: "x", description: "X",${more}
@@ -51,7 +51,7 @@ export async function look({ name }: City, host: Host): Promise<ToolResult> {
 }
 `;
 
-/** Files in which something fails, and the lines that say what. */
+/** Files with an error, and the expected lines of the report. */
 const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly string[]]>> = {
   "unread.ts": [
     "const a = `",
@@ -149,7 +149,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
 };
 
-/** Files in which nothing fails, and the lines that warn. */
+/** Files without an error, and the expected warnings. */
 const ODD: typeof BAD = {
   "pattern.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "^(?!a)" } } }')),
@@ -208,7 +208,7 @@ const ODD: typeof BAD = {
   ],
 };
 
-Deno.test("pml check finds nothing wrong with a good module, types of PML included", async () => {
+Deno.test("pml check finds no error in a good module that imports types of PML", async () => {
   await using ws = await makeWorkspace({
     files: { "weather.ts": GOOD, "city.ts": "export interface City { readonly name: string }\n" },
   });
@@ -247,7 +247,7 @@ ok   types: no problem
   });
 });
 
-Deno.test("pml check says in its own line what is wrong with a module, and goes on", async () => {
+Deno.test("pml check reports each error of a module in a line, and continues", async () => {
   const files = [...Object.entries(BAD), ...Object.entries(ODD)];
   await using ws = await makeWorkspace({
     files: Object.fromEntries(files.map(([name, [text]]) => [name, text])),
@@ -262,7 +262,7 @@ Deno.test("pml check says in its own line what is wrong with a module, and goes 
   }
 });
 
-Deno.test("pml check tells a file that cannot be read, and one that is too large", async () => {
+Deno.test("pml check reports a file that cannot be read, and one that is too large", async () => {
   await using ws = await makeWorkspace({
     files: { "large.ts": "/".repeat(2_000), "latin.ts": new Uint8Array([0x2f, 0x2f, 0xe9]) },
   });
@@ -282,7 +282,7 @@ Deno.test("pml check tells a file that cannot be read, and one that is too large
   }
 });
 
-Deno.test("pml check tells what the compiler finds, in the module's lines, without network", async () => {
+Deno.test("pml check reports compiler errors with the module's lines, without network", async () => {
   let asked = 0;
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -307,7 +307,7 @@ Deno.test("pml check tells what the compiler finds, in the module's lines, witho
     compilerOptions: { strict: false },
     imports: { "@casys/pml": "./other.ts" },
   });
-  // Whatever folder the compiler starts from: no configuration of anybody counts.
+  // The compiler uses no configuration file, whichever folder it starts from.
   for (const folder of [ws.path, ws.home]) await writeFiles(folder, { "deno.json": lax });
   const wrong = await runPml(ws, ["check", "wrong.ts"]);
   assert.equal(wrong.code, 1);
@@ -323,7 +323,7 @@ Deno.test("pml check tells what the compiler finds, in the module's lines, witho
   assert.deepEqual(left, []);
 });
 
-Deno.test("pml check is not harmed by what a module does while it loads", async () => {
+Deno.test("a module cannot harm pml check while it loads", async () => {
   const read = (path: string) => `Deno.readTextFileSync(${JSON.stringify(path)});\n`;
   await using ws = await makeWorkspace({
     files: {

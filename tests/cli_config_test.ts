@@ -5,7 +5,7 @@ import { makeWorkspace } from "./kit/workspace.ts";
 
 const YAML = "# mine\nmcpServers:\n  dead: { command: no-such-program-here }\n";
 
-Deno.test("pml config without a person shows what holds and the names of presets, and writes nothing", async () => {
+Deno.test("pml config without a terminal shows the configuration and the names of presets, and writes nothing", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await Deno.writeTextFile(`${ws.home}/config.yaml`, YAML);
   const shown = await runPml(ws, ["config", "show", "--json"]);
@@ -21,7 +21,7 @@ Deno.test("pml config without a person shows what holds and the names of presets
   assert.equal(await Deno.readTextFile(`${ws.home}/config.yaml`), YAML);
 });
 
-Deno.test("pml config on a terminal writes a preset and an intent, at the typed word alone", async () => {
+Deno.test("pml config on a terminal writes a preset and an intent only after the typed word", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await Deno.writeTextFile(`${ws.home}/config.yaml`, YAML);
   const no = await runPmlOnTerminal(ws, ["config", "--preset", "migration"], {
@@ -44,7 +44,7 @@ Deno.test("pml config on a terminal writes a preset and an intent, at the typed 
   assert.deepEqual(made, { version: 1, intent: "TypeScript and SQL" });
 });
 
-Deno.test("pml config --wizard measures, recommends and writes, also beside a server that is broken", async () => {
+Deno.test("pml config --wizard measures, recommends and writes, also if one server is broken", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await Deno.writeTextFile(
     `${ws.home}/config.yaml`,
@@ -74,7 +74,7 @@ Deno.test("pml config --wizard measures, recommends and writes, also beside a se
   assert.ok(text.includes("# mine") && /tools_exposure: meta_only/.test(text), text);
 });
 
-Deno.test("pml config set writes what the whole file can be read with, and nothing else", async () => {
+Deno.test("pml config set writes only what keeps the whole file valid", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   const path = `${ws.home}/config.yaml`;
   await Deno.writeTextFile(path, YAML);

@@ -7,7 +7,7 @@ import { runPml } from "./kit/run.ts";
 import { END_MS, until, waitUntil } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("pml ends quietly when nobody reads its output", async () => {
+Deno.test("pml ends quietly when the reader closes its output", async () => {
   await using ws = await greeting();
   const line = [...pmlCommand(), "tools"].join(" ");
   const ran = await runPml(ws, ["-c", `${line} | true; echo " $\{PIPESTATUS[0]}"`], {
@@ -17,7 +17,7 @@ Deno.test("pml ends quietly when nobody reads its output", async () => {
   assert.equal(ran.stderr, "");
 });
 
-Deno.test("pml tells that its output cannot be written", { ignore: !hasFull() }, async () => {
+Deno.test("pml reports that its output cannot be written", { ignore: !hasFull() }, async () => {
   await using ws = await makeWorkspace();
   for (const json of ["", "--json"]) {
     const line = `${pmlCommand().join(" ")} tools ${json} > /dev/full`;
@@ -31,7 +31,7 @@ function hasFull(): boolean {
   return Deno.build.os === "linux";
 }
 
-Deno.test("pml call that is told to end ends its tool, and leaves no process", async () => {
+Deno.test("pml call ends its tool at a signal, and leaves no process", async () => {
   await using ws = await greeting();
   // A signal ends it.
   await using call = new RawStdio(ws, { ownProcess: true, args: ["call", "greeter:wait"] });
@@ -42,13 +42,13 @@ Deno.test("pml call that is told to end ends its tool, and leaves no process", a
   await call.watch.assertNothingLeft();
 });
 
-Deno.test("pml stdio loads neither the SDK for a usual call nor what only people need", async () => {
+Deno.test("pml stdio loads neither the SDK for a usual call nor modules for terminals", async () => {
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
   const { imports, workspace: _w, ...config } = JSON.parse(
     await Deno.readTextFile(repoFile("deno.json")),
   );
   const { commander: _, "@modelcontextprotocol/server": __, ...others } = imports;
-  // Not beside the home: it would mark a workspace that holds it.
+  // Not in the folder that contains the home: PML would take that for a workspace.
   const path = `${ws.root}/tmp/deno.json`;
   await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));
   const command = [Deno.execPath(), "run", "-A", "--config", path, repoFile("mod.ts")] as const;
@@ -62,7 +62,7 @@ Deno.test("pml stdio loads neither the SDK for a usual call nor what only people
   assert.equal((await client.close()).code, 0);
 });
 
-Deno.test("pml stdio serves until the client hangs up or a signal comes", async () => {
+Deno.test("pml stdio serves until the client disconnects or a signal comes", async () => {
   await using ws = await greeting();
   const ends: [Deno.Signal | undefined, number][] = [
     [undefined, 0],
@@ -80,14 +80,14 @@ Deno.test("pml stdio serves until the client hangs up or a signal comes", async 
     });
     assert.deepEqual(answer.result?.content, [{ type: "text", text: "hello x" }]);
     const ended = signal === undefined ? await client.close() : await client.kill(signal);
-    // It ended itself: a signal that kills leaves the same number as code.
+    // It ended by itself: a signal that kills leaves the same number as code.
     assert.deepEqual([ended.code, ended.signal], [code, null], client.stderr);
     assert.ok(ended.ms < END_MS, `${ended.ms} ms`);
     await client.watch.assertNothingLeft();
   }
 });
 
-Deno.test("pml stdio starts with a broken configuration, logs it, and says so to each call", async () => {
+Deno.test("pml stdio starts with a broken configuration, logs the error, and returns it for each call", async () => {
   await using ws = await makeWorkspace({ pml: "{" });
   await using client = new RawStdio(ws);
   await client.open();

@@ -1,5 +1,5 @@
 /**
- * A workspace with a module of its own, and what a command that failed must look like.
+ * A workspace with its own module, and the expected form of a command that failed.
  *
  * @module
  */
@@ -49,7 +49,7 @@ export const PML = {
   private_mcps: { greeter: { type: "deno", path: "./greeter.ts" } },
 };
 
-/** Makes a workspace with the module in it. */
+/** Creates a workspace with the module. */
 export function greeting(options: { readonly trusted?: boolean } = {}): Promise<Workspace> {
   return makeWorkspace({
     files: { "greeter.ts": GREETER, "a.txt": "text of a" },
@@ -58,7 +58,7 @@ export function greeting(options: { readonly trusted?: boolean } = {}): Promise<
   });
 }
 
-/** Asserts that a command failed with a code, told on stderr alone. */
+/** Asserts that a command failed with a code, and wrote to stderr only. */
 export function assertError(
   ran: Ran,
   wanted: { readonly code: string; readonly exit: number },

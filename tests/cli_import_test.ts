@@ -38,7 +38,7 @@ function assertClean(text: string, what: string): void {
   }
 }
 
-/** Asserts that no file that PML may have written holds a key. */
+/** Asserts that no file that PML may have written contains a key. */
 async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     for await (const { name, isFile, isDirectory } of Deno.readDir(folder)) {
@@ -127,7 +127,7 @@ Deno.test("pml import reads VS Code's inputs and variables", async () => {
   assert.match(vscode.skip.strange, /it uses command, which only the client fills in/);
 });
 
-Deno.test("pml import reads Codex' TOML", async () => {
+Deno.test("pml import reads Codex's TOML", async () => {
   await using ws = await house();
   const codex = await plan(ws, "codex");
   assert.deepEqual(codex.take, {
@@ -167,7 +167,7 @@ Deno.test("pml import reads Gemini's settings", async () => {
   assert.deepEqual(gemini.skip, { quiet: "it is disabled" });
 });
 
-Deno.test("pml import without arguments lists what clients have, and takes nothing", async () => {
+Deno.test("pml import without arguments lists the servers of clients, and imports nothing", async () => {
   await using ws = await house({
     files: { ".mcp.json": '{"mcpServers":{"here":{"command":"x"}}}' },
   });
@@ -186,7 +186,7 @@ Deno.test("pml import without arguments lists what clients have, and takes nothi
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
 
-Deno.test("pml import takes the servers into the person's configuration once, and PML serves them", async () => {
+Deno.test("pml import writes the servers into the user's configuration once, and PML serves them", async () => {
   await using ws = await house();
   const path = join(ws.home, "config.yaml");
   const before = "# mine\nlimits:\n    call_ms: 1000   # short\n";
@@ -207,14 +207,14 @@ Deno.test("pml import takes the servers into the person's configuration once, an
   assert.equal(await Deno.readTextFile(path), after);
   const tools = JSON.parse((await runPml(ws, ["tools", "--json"])).stdout);
   assert.ok(JSON.stringify(tools).includes('"second-github"'), JSON.stringify(tools));
-  // The clients' own files beside them hold keys, as before.
+  // The clients' own files next to them contain keys, as before.
   await assertNoFileHoldsKey(ws, [ws.home, ws.path]);
   const mode = (await Deno.stat(`${path}.backup`)).mode ?? 0;
   assert.equal(mode & 0o777, 0o600);
   assert.equal(await Deno.readTextFile(`${path}.backup`), before);
 });
 
-Deno.test("pml import knows keys whose variable is set, and gives no other value that name", async () => {
+Deno.test("pml import recognizes keys by the value of their variable, and does not use that name for another value", async () => {
   await using ws = await house();
   const ran = await runPml(ws, ["import", "--json", "claude-desktop"], {
     env: { GITHUB_TOKEN: KEYS.other },
@@ -241,7 +241,7 @@ Deno.test("pml import writes nothing without a terminal, after a no, or with --d
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
 
-Deno.test("pml import tells a broken file by its line, and takes what the others have", async () => {
+Deno.test("pml import reports the line of an error in a file, and imports the servers of the others", async () => {
   await using ws = await house({
     files: {
       ".mcp.json": `{\n  // a comment\n  "mcpServers": {"k": ${KEYS.github}}\n}`,
@@ -260,7 +260,7 @@ Deno.test("pml import tells a broken file by its line, and takes what the others
   assert.match(codex.stdout, /take "linear"/);
 });
 
-Deno.test("pml import reads no client file that is a link, or lies outside through one", async () => {
+Deno.test("pml import reads no client file that is a link, or is outside through one", async () => {
   const servers = '{"mcpServers": {"linked": {"command": "x"}}}';
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await writeFiles(ws.root, { "away/mcp.json": servers });
@@ -279,14 +279,14 @@ Deno.test("pml import reads no client file that is a link, or lies outside throu
   }
 });
 
-Deno.test("pml import --workspace keeps the trust that the file had, and gives none to another", async () => {
+Deno.test("pml import --workspace keeps the trust of a trusted file, and trusts no other file", async () => {
   await using ws = await house();
   const path = ws.file(".pml.json");
   const isTrusted = async () => JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted;
   const made = await take(ws, "--workspace", "windsurf");
   assert.equal(made.code, 0, made.stdout);
   assert.equal(await isTrusted(), true);
-  // As a process leaves it that was killed while it wrote the file.
+  // The state after a process was killed while it wrote the file.
   await Deno.writeTextFile(`${path}.0123456789abcdef.pml-tmp`, "half");
   const second = await take(ws, "--workspace", "codex");
   assert.equal(second.code, 0, second.stdout);
@@ -321,7 +321,7 @@ Deno.test("pml import --undo refuses a file, or a copy of it, that was changed s
   assertError(never, { code: "USAGE", exit: 2 });
 });
 
-Deno.test("a server that was taken is started with the variables that its arguments name", async () => {
+Deno.test("an imported server starts with the variables that its arguments name", async () => {
   const script = repoFile("tests/kit/evil_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "good", "${env:LEDGER}"];
   const servers = { mcpServers: { good: { command: Deno.execPath(), args } } };
@@ -338,7 +338,7 @@ Deno.test("a server that was taken is started with the variables that its argume
   assert.match(await Deno.readTextFile(LEDGER), /start/);
 });
 
-Deno.test("pml import offers to keep the keys of the client's file, and shows none of them", async () => {
+Deno.test("pml import offers to store the keys of the client's file, and shows none of them", async () => {
   await using ws = await house();
   const ran = await runPmlOnTerminal(ws, ["import", "cursor"], {
     typed: [
@@ -357,7 +357,7 @@ Deno.test("pml import offers to keep the keys of the client's file, and shows no
       key.from === from && !key.by.includes("cloud tools")
     ).map(({ name }: { name: string }) => name);
   assert.ok(of("the key file").length > 0);
-  // What stands in the middle of a text is left to the person, as is what nobody has.
+  // The user must set keys in the middle of a text, and keys without a known value.
   const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(ran.stdout) ?? [];
   assert.deepEqual(left.split(", ").sort(), of(undefined).sort());
 });

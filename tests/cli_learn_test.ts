@@ -9,7 +9,7 @@ import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const MS = 60_000;
-/** Its tool does what its arguments say. */
+/** A server whose tool does what its arguments request. */
 const MAIN = tinyServer(`(async ({ read, keep, without }) => {
   const { readFileSync, writeFileSync } = require("node:fs");
   try {
@@ -67,7 +67,7 @@ function reading(path: string, more = {}): readonly string[] {
   return ["tiny:tell", JSON.stringify({ read: path, ...more })];
 }
 
-Deno.test("pml learn tries a server with what it has, shows what it was denied, and changes nothing", async () => {
+Deno.test("pml learn tries a server with its grants, shows the denied access, and changes nothing", async () => {
   await using at = await house();
   const { ws, secret } = at;
   const before = await Deno.readTextFile(ws.file(".pml.json"));
@@ -117,7 +117,7 @@ Deno.test("pml learn on a terminal asks before it tries more, and before it writ
   assert.deepEqual(left.filter(({ name }) => name.startsWith("trial")), []);
 });
 
-Deno.test("pml learn gives no more after a no, and writes nothing", async () => {
+Deno.test("pml learn grants no more after a no, and writes nothing", async () => {
   await using at = await house();
   const { ws, secret } = at;
   const before = await Deno.readTextFile(ws.file(".pml.json"));
@@ -144,7 +144,7 @@ Deno.test("pml learn starts nothing that is untrusted, no module, and no tool of
   assertError(await runPml(ws, ["learn"]), { code: "USAGE", exit: 2 });
 });
 
-Deno.test("pml learn proposes nothing that a server works without, and shows it", async () => {
+Deno.test("pml learn shows denied access without which a server works, and does not propose it", async () => {
   await using at = await house();
   const call = ["tiny:tell", JSON.stringify({ without: at.secret })];
   const ran = await runPml(at.ws, ["learn", "tiny", ...call], { ms: MS });
@@ -159,7 +159,7 @@ Deno.test("pml learn calls no tool that the rules deny", async () => {
   assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
 });
 
-Deno.test("pml learn writes what a server of config.yaml needs there, and for no other of that name", async () => {
+Deno.test("pml learn writes grants for a server of config.yaml into that file, and for no other server of that name", async () => {
   await using at = await house();
   const { ws, secret } = at;
   const path = join(ws.home, "config.yaml");
@@ -179,7 +179,7 @@ Deno.test("pml learn writes what a server of config.yaml needs there, and for no
   const read = () => runPml(ws, ["call", "mine:tell", "--args", args], { ms: MS });
   const called = await read();
   assert.match(called.stdout, /what lies outside/, called.stderr);
-  // A workspace that defines a server of that name gets none of it.
+  // A server with that name in a workspace gets none of these grants.
   const other = { command: "npx", args: ["-y", "tiny"], confine: true };
   await writeFile(
     ws.file(".pml.json"),
@@ -189,7 +189,7 @@ Deno.test("pml learn writes what a server of config.yaml needs there, and for no
   assert.match(denied.stderr, /Requires read access/, denied.stdout);
 });
 
-Deno.test("pml learn tries a data folder by its variable, and writes it on a yes", async () => {
+Deno.test("pml learn tries a data folder by its variable, and writes it after a yes", async () => {
   const main = tinyServer(`(() => {
     const { appendFileSync, readFileSync } = require("node:fs");
     const file = process.env.MEMORY_FILE_PATH ?? require("node:path").join(__dirname, "memory.jsonl");
