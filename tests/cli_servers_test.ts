@@ -1,5 +1,5 @@
 /**
- * What the command line says of servers behind PML.
+ * Reports of the command line about servers behind PML.
  *
  * @module
  */
@@ -35,7 +35,7 @@ Deno.test("pml tools starts a server once, and again only with --refresh", async
   assert.equal(await starts(), 2);
 });
 
-Deno.test("pml tools --refresh says of each server what is wrong with it, and lists the others", async () => {
+Deno.test("pml tools --refresh reports the error of each server, and lists the others", async () => {
   const lost = { ...full("lost"), env: { KEY: "${NO_SUCH_KEY_HERE}" } };
   const pml = { ...RULES, mcpServers: { legacy: full("legacy"), lost } };
   await using ws = await makeWorkspace({ pml, trusted: true });
@@ -45,7 +45,7 @@ Deno.test("pml tools --refresh says of each server what is wrong with it, and li
   assert.match(stdout, /legacy:link/);
 });
 
-Deno.test("pml tools fails with a named server, names it and repeats what it said", async () => {
+Deno.test("pml tools fails with a named server, names it and repeats its message", async () => {
   const args = ["eval", 'console.error("no licence here"); Deno.exit(3)'];
   const mcpServers = { legacy: full("legacy"), dead: { command: Deno.execPath(), args } };
   await using ws = await makeWorkspace({ pml: { ...RULES, mcpServers }, trusted: true });
@@ -67,13 +67,13 @@ Deno.test("pml tools fails with a named server, names it and repeats what it sai
 
 const INSTALLED = { tiny: { command: "npx", args: ["-y", "tiny@1.0.0"] } };
 
-/** Makes a workspace with a server that npm installs from a registry. */
+/** Creates a workspace with a server that npm installs from a registry. */
 async function installing(npm: FakeNpm): Promise<Workspace> {
   const pml = { ...RULES, mcpServers: INSTALLED };
   return await makeWorkspace({ pml, trusted: true, env: { NPM_CONFIG_USERCONFIG: npm.settings } });
 }
 
-Deno.test("pml tools NAME waits until a package is installed; without a name it says who is slow", async () => {
+Deno.test("pml tools NAME waits until a package is installed; without a name it lists slow servers", async () => {
   const files = { "package.json": '{"bin":"main.js"}', "main.js": tinyServer("1") };
   await using npm = new FakeNpm({ tiny: { "1.0.0": files } });
   await using ws = await installing(npm);
@@ -85,7 +85,7 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
   assert.ok(await waitUntil(() => npm.asked.length > 1, 60_000));
   const doctor = runPml(ws, ["doctor"], { ms: 120_000 });
   assert.ok(await waitUntil(() => npm.asked.length > 2, 60_000));
-  // The others began before this one, which waits for seconds.
+  // The other servers start before this one, which waits for seconds.
   const all = await tools();
   release();
   assert.match(all.stdout, /tiny \(private, stdio\) unknown/);
@@ -100,7 +100,7 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
   assert.match((await doctor).stdout, /server tiny: private, ready: 1 tool\n/);
 });
 
-Deno.test("A signal ends `pml tools NAME` while it waits, and the install with it", async () => {
+Deno.test("a signal ends `pml tools NAME` while it waits, and the install with it", async () => {
   await using npm = new FakeNpm({});
   await using ws = await installing(npm);
   const release = npm.hold();
@@ -117,7 +117,7 @@ Deno.test("A signal ends `pml tools NAME` while it waits, and the install with i
   release();
 });
 
-Deno.test("pml why says what the rules say of the rest of MCP", async () => {
+Deno.test("pml why shows the rules about resources, prompts and other requests of MCP", async () => {
   await using ws = await makeWorkspace({ pml: RULES, trusted: true });
   const said = async (id: string) => (await runPml(ws, ["why", id])).stdout.split("\n", 1)[0];
   assert.equal(await said("legacy:@resources"), "legacy:@resources: runs");
@@ -128,7 +128,7 @@ Deno.test("pml why says what the rules say of the rest of MCP", async () => {
   assert.match(stderr, /it is not SERVER:TOOL/);
 });
 
-Deno.test("pml install names the server that it cannot install, and says why", async () => {
+Deno.test("pml install names the server that it cannot install, and the reason", async () => {
   const mcpServers = { far: { type: "http", url: "https://mcp.example.com/mcp" } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
   const wrong = { far: "no command starts it", nobody: "no file of yours defines it" };
@@ -139,7 +139,7 @@ Deno.test("pml install names the server that it cannot install, and says why", a
   }
 });
 
-Deno.test("A command that takes a server asks whether the nearest name was meant", async () => {
+Deno.test("commands that take a server suggest the nearest name", async () => {
   const mcpServers = { weather: { command: "node", args: ["server.js"] } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
   for (const command of ["tools", "logs", "learn", "remove", "upgrade"]) {

@@ -4,7 +4,7 @@ import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-Deno.test("pml init --yes sets a workspace up, twice, and the second time changes nothing", async () => {
+Deno.test("pml init --yes sets up a workspace, and changes nothing the second time", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   const first = await runPml(ws, ["init", "--yes"]);
   assert.equal(first.code, 0, first.stderr);
@@ -30,7 +30,7 @@ async function listing(workspace: Workspace): Promise<Record<string, string>> {
   return found;
 }
 
-Deno.test("pml init keeps what is in .mcp.json, with a numbered backup for this person alone", async () => {
+Deno.test("pml init keeps the content of .mcp.json, with a numbered backup that only the user can read", async () => {
   const text =
     '{\n  // mine\n  "mcpServers": {\n    "gh": { "command": "gh" },\n  },\n  "x": [1,2]\n}\n';
   await using ws = await makeWorkspace({ files: { ".mcp.json": text, ".mcp.json.backup": "old" } });
@@ -65,7 +65,7 @@ Deno.test("pml init writes nothing where .mcp.json cannot be edited", async () =
   await ws.assertCanaries();
 });
 
-Deno.test("pml init --yes trusts no file that it found, and replaces no other server pml", async () => {
+Deno.test("pml init --yes trusts no existing file, and replaces no other server named pml", async () => {
   const client = '{"mcpServers": {"pml": {"command": "./evil"}}}';
   await using ws = await makeWorkspace({
     files: { ".mcp.json": client },
@@ -85,7 +85,7 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });
 
-Deno.test("pml init asks once for the key of the cloud, Enter goes on without; pml key set keeps one, unseen", async () => {
+Deno.test("pml init asks once for the key of the cloud and continues without it after Enter; pml key set stores one without showing it", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const key = "ac_secret_0123456789";
   const typed = [[/Add PML.*no/, "y"], [/PML_API_KEY.*Enter/, ""]] as const;
@@ -108,7 +108,7 @@ Deno.test("pml init asks once for the key of the cloud, Enter goes on without; p
   assert.ok(!doctor.stdout.includes(key));
 });
 
-Deno.test("pml init keeps the key of the cloud that is typed, or with --key read from stdin, and shows none", async () => {
+Deno.test("pml init stores the key of the cloud that is typed, or with --key read from stdin, and shows none", async () => {
   const key = "ac_secret_0123456789";
   const ways = [
     (ws: Workspace) =>
@@ -135,7 +135,7 @@ Deno.test("pml init keeps the key of the cloud that is typed, or with --key read
   await assert.rejects(Deno.stat(`${dry.home}/api_key`), Deno.errors.NotFound);
 });
 
-Deno.test("pml init that is broken off, or declined, leaves the client's file", async () => {
+Deno.test("pml init leaves the client's file unchanged if it is interrupted or declined", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const off = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "\x03"]] });
   assert.notEqual(off.code, 0);
@@ -145,7 +145,7 @@ Deno.test("pml init that is broken off, or declined, leaves the client's file", 
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), "{}");
 });
 
-Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is in a bad one", async () => {
+Deno.test("pml doctor finds no problem in a good workspace, and reports those of a bad one", async () => {
   await using ws = await greeting();
   const good = await runPml(ws, ["doctor"]);
   assert.equal(good.code, 0, good.stdout);
@@ -165,7 +165,7 @@ Deno.test("pml doctor finds nothing wrong in a good workspace, and says what is 
   assert.match(bad.stdout, /^FAIL configuration: .*\.pml\.json:3:\d+".*nonsense/m);
 });
 
-Deno.test("pml doctor tells a PML home that cannot be used, and puts nothing into it", async () => {
+Deno.test("pml doctor reports an unusable PML home, and writes nothing into it", async () => {
   await using ws = await greeting({ trusted: false });
   const file = `${ws.root}/a file`;
   await Deno.writeTextFile(file, "");
@@ -182,7 +182,7 @@ Deno.test("pml doctor tells a PML home that cannot be used, and puts nothing int
 
 Deno.test({
   name:
-    "A client's file that is too large to look into is told with its size, and as no more than that",
+    "a client's file over the size limit is reported with its size, and not as one that sets a variable",
   ignore: !HAS_ACCOUNTS,
   fn: async () => {
     const file = `{"mcpServers": {}, "x": "${"a".repeat(1_000_000)}"}`;

@@ -5,7 +5,7 @@ import { ProcWatch } from "./kit/procwatch.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("pml tells its version, an overview, and help with examples for each command", async () => {
+Deno.test("pml prints its version, an overview, and help with examples for each command", async () => {
   await using ws = await makeWorkspace();
   const version = await runPml(ws, ["--version"]);
   assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/);
@@ -22,7 +22,7 @@ Deno.test("pml tells its version, an overview, and help with examples for each c
   }
 });
 
-Deno.test("pml refuses what it does not know with exit code 2, and says what to do", async () => {
+Deno.test("pml refuses unknown commands and options with exit code 2, and names the next step", async () => {
   await using ws = await makeWorkspace();
   const wrong = [
     ["nonsense"],
@@ -86,7 +86,7 @@ Deno.test("pml call runs a tool in a folder without any configuration", async ()
   assert.match(many.stdout, /no line end[^]*two/);
 });
 
-Deno.test("pml call tells a tool that failed, or does not exist, on stderr", async () => {
+Deno.test("pml call reports a failed or missing tool on stderr", async () => {
   await using ws = await greeting();
   const failed = await runPml(ws, ["call", "greeter:fail"]);
   assert.deepEqual([failed.code, failed.stdout], [1, ""]);
@@ -100,7 +100,7 @@ Deno.test("pml call tells a tool that failed, or does not exist, on stderr", asy
   assert.equal(JSON.parse(json.stdout).error.code, "UNKNOWN_TOOL");
 });
 
-Deno.test("pml call gives numbers as numbers, and describes what is no text", async () => {
+Deno.test("pml call passes numbers as numbers, and describes content other than text", async () => {
   await using ws = await greeting();
   const greeted = await runPml(ws, ["call", "greeter:greet", "name=12", "times=2"]);
   assert.equal(greeted.stdout, "hello hello 12\n", greeted.stderr);
@@ -132,7 +132,7 @@ Deno.test("pml call without a terminal leaves its question, which pml approve an
   assertError(await runPml(ws, write), { code: "APPROVAL_REQUIRED", exit: 1 });
 });
 
-Deno.test("pml approve takes away what is refused, and leaves what is neither", async () => {
+Deno.test("pml approve removes refused calls, and keeps unanswered ones", async () => {
   await using ws = await makeWorkspace();
   await runPml(ws, ["call", "filesystem:create_directory", "path=new"]);
   const neither = await runPmlOnTerminal(ws, ["approve"], {
@@ -194,7 +194,7 @@ Deno.test("pml call on a terminal asks to trust a server before it reads the arg
   assert.match(yes.stdout, /hello hello you/);
 });
 
-Deno.test("pml call shows a terminal what could steer it, and gives a pipe every byte", async () => {
+Deno.test("pml call escapes control characters on a terminal, and passes every byte to a pipe", async () => {
   const text = "\x1b[31mred\u202e\r\nnext\tcolumn\n";
   await using ws = await makeWorkspace({ files: { "a.txt": text } });
   const read = ["call", "filesystem:read_file", "path=a.txt"];
@@ -205,7 +205,7 @@ Deno.test("pml call shows a terminal what could steer it, and gives a pipe every
   assert.match(shown.stdout, /next\tcolumn/);
 });
 
-Deno.test("pml trust needs a person, shows everything, and trusts exactly that", async () => {
+Deno.test("pml trust needs a terminal, shows everything, and trusts exactly that content", async () => {
   await using ws = await greeting({ trusted: false });
   const greet = ["call", "greeter:greet", "name=you"];
   assertError(await runPml(ws, greet), { code: "WORKSPACE_UNTRUSTED", exit: 1 });
@@ -227,7 +227,7 @@ Deno.test("pml trust needs a person, shows everything, and trusts exactly that",
   assertError(await runPml(ws, greet), { code: "APPROVAL_STALE", exit: 1 });
 });
 
-Deno.test("pml tools shows servers and verdicts, an untrusted server with the reason", async () => {
+Deno.test("pml tools shows servers and decisions, and the reason why a server is untrusted", async () => {
   await using ws = await greeting({ trusted: false });
   const all = await runPml(ws, ["tools"]);
   assert.match(all.stdout, /^filesystem \(builtin, deno\) ready\n/);
@@ -247,7 +247,7 @@ Deno.test("pml tools shows servers and verdicts, an untrusted server with the re
   assert.match(page, /^Try it: pml call filesystem:read_file path=TEXT$/m);
 });
 
-Deno.test("pml search and pml why answer a person and a script", async () => {
+Deno.test("pml search and pml why answer a user and a script", async () => {
   await using ws = await greeting();
   const found = await runPml(ws, ["search", "greet", "somebody", "--limit", "1"]);
   assert.match(found.stdout, /^greeter:greet +runs +\[private, 100%\] Greet somebody\n$/);

@@ -43,7 +43,7 @@ function weather(): Promise<Workspace> {
   });
 }
 
-/** The program of docs/commands.md, which calls more. */
+/** The program of docs/commands.md, with more calls. */
 const [, SHOWN = ""] = /```ts\n([^]*?)```/.exec(
   await Deno.readTextFile(repoFile("docs/commands.md")),
 ) ?? [];
@@ -64,7 +64,7 @@ async function deno(ws: Workspace, args: readonly string[]) {
   return { code, said: decoder.decode(stdout) + decoder.decode(stderr) };
 }
 
-Deno.test("pml types writes what a person's program is checked with, and runs with", async () => {
+Deno.test("pml types writes declarations with which a program is checked and runs", async () => {
   await using ws = await weather();
   const { code, stdout, stderr } = await runPml(ws, ["types", "weather-now", "filesystem"]);
   assert.deepEqual([code, stderr], [0, ""]);
@@ -86,7 +86,7 @@ Deno.test("pml types writes what a person's program is checked with, and runs wi
     ws.file("wrong.ts"),
     PROGRAM.replace('"C"', '"K"').replace("fails", "no"),
   );
-  // One check of both: all that is found is in the second.
+  // One check of both files: all errors must be in the second one.
   const both = ["check", "--quiet", "--no-lock", "program.ts", "wrong.ts"];
   const checked = await deno(ws, both);
   assert.equal(checked.code, 1);
@@ -95,7 +95,7 @@ Deno.test("pml types writes what a person's program is checked with, and runs wi
   assert.ok(!checked.said.includes("program.ts"), checked.said);
 });
 
-Deno.test("pml types writes all servers, and says which it left out", async () => {
+Deno.test("pml types writes all servers, and lists those that it left out", async () => {
   await using ws = await weather();
   const { code, stdout, stderr } = await runPml(ws, ["types"]);
   assert.equal(code, 0, stderr);
@@ -114,7 +114,7 @@ Deno.test("pml types writes all servers, and says which it left out", async () =
   });
 });
 
-Deno.test("pml types says which server there is not, or why one gives no tools", async () => {
+Deno.test("pml types reports an unknown server, and why a server has no tools", async () => {
   await using ws = await weather();
   const unknown = await runPml(ws, ["types", "weather-nwo"]);
   assert.equal(unknown.code, 2);

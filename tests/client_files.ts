@@ -1,12 +1,12 @@
 /**
- * Files of every client, with servers in them, and keys of every kind in those.
+ * Files of every client, with servers and with keys of every kind.
  *
  * @module
  */
 
 import type { Workspace } from "./kit/workspace.ts";
 
-/** Keys that a person may have written down, as they are and as patterns know them. */
+/** Keys that users may have written into files, each in a form that patterns recognize. */
 export const KEYS = {
   github: "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6",
   plain: "hunter2-correct-horse",
@@ -20,7 +20,7 @@ export const KEYS = {
   fallback: "fallback-key-value",
 };
 
-/** What Claude Code keeps in the home folder. */
+/** Returns Claude Code's file in the home folder. */
 export function claudeCode(ws: Workspace): string {
   return JSON.stringify({
     numStartups: 3,
@@ -35,7 +35,7 @@ export function claudeCode(ws: Workspace): string {
   });
 }
 
-/** A file for every other client, by its path below the home folder. */
+/** The file of every other client, by its path below the home folder. */
 export const HOME_FILES: Readonly<Record<string, string>> = {
   ".config/Claude/claude_desktop_config.json": JSON.stringify({
     mcpServers: {
@@ -54,7 +54,7 @@ export const HOME_FILES: Readonly<Record<string, string>> = {
     },
   }),
   ".cursor/mcp.json": `{
-      // Cursor takes comments
+      // Cursor allows comments
       "mcpServers": {
         "db": {
           "command": "npx",

@@ -48,7 +48,7 @@ for (const { on, ...way } of WAYS) {
       await pml.open();
       for (const name of Object.keys(ANSWERS)) {
         const { result } = await pml.callTool(`m__${name}`);
-        // In 2026-07-28, a client gets requests of servers in results, and reports no progress.
+        // In 2026-07-28, requests of servers come in results, so the client reports no progress.
         const reports = way.era === "2025-11-25" ? REPORTS : [];
         const wanted = reports.map((report) => ({ ...report, progressToken: PROGRESS_TOKEN }));
         assert.deepEqual(result?.progress, wanted, name);

@@ -1,5 +1,5 @@
 /**
- * Results and questions as certain clients show them.
+ * Results and questions, adapted to certain clients.
  *
  * @module
  */
@@ -29,7 +29,7 @@ interface Failed {
 }
 
 for (const era of ERAS) {
-  Deno.test(`clients that show too much or too little get other results, on ${era}`, async () => {
+  Deno.test(`clients that show too much or too little get adapted results, on ${era}`, async () => {
     const tables = { s: TABLE, l: LARGE };
     await using ws = await makeScenery({
       files: filesOf(tables),
@@ -70,7 +70,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("a question of a server keeps its lines, and none looks like one of PML", async () => {
+Deno.test("a question of a server keeps its lines, and none of them looks like a line of PML", async () => {
   await using ws = await makeScenery({
     pml: {
       version: 1,

@@ -1,6 +1,6 @@
 /**
- * Clients are connected by `pml init --client`, in files as they are found on real machines, and
- * disconnected again.
+ * `pml init --client` connects clients, in files as they exist on users' machines, and disconnects
+ * them again.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
-/** The clients of which the kit has no file, as they look. */
+/** Example files of the clients that `client_files.ts` does not contain. */
 const MORE_FILES: Readonly<Record<string, string>> = {
   ".config/zed/settings.json": `// Zed settings
 {
@@ -63,7 +63,7 @@ rules:
   ".qwen/settings.json": `{ "mcpServers": {}, "mcp": { "excluded": [] } }`,
 };
 
-/** Every client, the person's own file of it, and the keys that lead to its servers. */
+/** Every client: the user's own file, and the keys that lead to its servers. */
 const OWN: Readonly<Record<ClientName, readonly [file: string, ...at: string[]]>> = {
   "claude-code": [".claude.json", "mcpServers"],
   "claude-desktop": [".config/Claude/claude_desktop_config.json", "mcpServers"],
@@ -129,7 +129,7 @@ function startedBy(entry: unknown): readonly string[] {
   return [command, args].flat();
 }
 
-Deno.test("pml init --client puts PML into each client's own file, and --undo takes it out byte for byte", async () => {
+Deno.test("pml init --client adds PML to each client's own file, and --undo restores the file byte for byte", async () => {
   await using ws = await house();
   const bin = join(ws.root, "bin");
   await writeFiles(bin, { pml: "" });
@@ -139,7 +139,7 @@ Deno.test("pml init --client puts PML into each client's own file, and --undo ta
     Promise.all(clients.map((client) => Deno.readTextFile(pathOf(client))));
   const untouched = await textsOf(CLIENTS);
   const whole = { http: false, command: join(bin, "pml") };
-  // Over HTTP, the entry takes the place of the one before.
+  // Over HTTP, the entry replaces the one before.
   for (const more of [[], ["--http"]]) {
     const http = more.length > 0;
     const clients = CLIENTS.filter((client) => !http || takesHttp(client));
@@ -161,7 +161,7 @@ Deno.test("pml init --client puts PML into each client's own file, and --undo ta
       assert.equal(earlier === undefined, !http, client);
       assert.deepEqual(rest, there);
       if (http && input) assert.match(after[at] ?? "", /"id": ?"pml-token"/);
-      // Everything that was there is there, in its order.
+      // All lines of the old file are still there, in their order.
       const lines = before[at]?.split("\n").filter((each) => /^\s*\/\/|"theme"/.test(each)) ?? [];
       for (const line of lines) assert.ok(after[at]?.includes(line), line);
     }
@@ -185,7 +185,7 @@ Deno.test("pml init --client puts PML into each client's own file, and --undo ta
   assert.match(none.stderr, /zed over HTTP: its file would hold the token/);
 });
 
-Deno.test("pml init --client makes the files of a project, and --undo removes them", async () => {
+Deno.test("pml init --client creates the files of a project, and --undo removes them", async () => {
   await using ws = await house();
   const names = Object.keys(SHARED);
   const ran = await runPml(ws, ["init", "--client", names.join(","), "--yes"]);
@@ -208,7 +208,7 @@ Deno.test("pml init --client makes the files of a project, and --undo removes th
   assertError(none, { code: "USAGE", exit: 2 });
 });
 
-Deno.test("What a client's entry says starts PML", async () => {
+Deno.test("the command of a client's entry starts PML", async () => {
   await using ws = await house();
   const bin = join(ws.root, "bin");
   const words = pmlCommand().map((word) => `'${word}'`).join(" ");
@@ -235,7 +235,7 @@ Deno.test("What a client's entry says starts PML", async () => {
   assert.equal(JSON.parse(ran.stdout.split("\n")[0] ?? "").result.serverInfo.name, "pml");
 });
 
-Deno.test("pml init --client without names takes those that are here; --dry-run changes nothing and shows no key", async () => {
+Deno.test("pml init --client without names adds all installed clients; --dry-run changes nothing and shows no key", async () => {
   await using ws = await house();
   const ran = await runPml(ws, ["init", "--client", "--user", "--dry-run"]);
   assert.equal(ran.code, 0, ran.stderr);
@@ -250,7 +250,7 @@ Deno.test("pml init --client without names takes those that are here; --dry-run 
   assert.match(none.stderr, /found none of those that it knows/);
 });
 
-Deno.test("pml init --client shows the lines and asks; then it offers what the client starts itself", async () => {
+Deno.test("pml init --client shows the lines and asks; then it offers to import the client's other servers", async () => {
   await using ws = await house();
   const path = join(homeOf(ws), ".cursor/mcp.json");
   const before = await Deno.readTextFile(path);
@@ -274,7 +274,7 @@ Deno.test("pml init --client shows the lines and asks; then it offers what the c
   for (const key of Object.values(KEYS)) assert.ok(!yes.stdout.includes(key), key);
 });
 
-Deno.test("pml init --client writes nothing into a file that it cannot edit, and says why", async () => {
+Deno.test("pml init --client writes nothing into a file that it cannot edit, and reports why", async () => {
   const wrong: readonly (readonly [client: string, text: string, why: RegExp])[] = [
     ["cursor", '{\n  "mcpServers": \n', /mcp\.json:3:1": found invalid JSON/],
     ["cursor", '{"mcpServers": []}', /"mcpServers" is not an object/],
@@ -286,7 +286,7 @@ Deno.test("pml init --client writes nothing into a file that it cannot edit, and
   for (const [client, text, why] of wrong) {
     const file = SHARED[client] ?? "";
     await using ws = await makeWorkspace({ files: { "package.json": "{}", [file]: text } });
-    // A good file of another client stays as it is, too.
+    // A valid file of another client stays as it is, too.
     const ran = await runPml(ws, ["init", "--client", `gemini,${client}`, "--yes"]);
     assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
     assert.match(ran.stderr, why);
@@ -304,7 +304,7 @@ Deno.test("pml init --client writes nothing into a file that it cannot edit, and
   assert.match(name.stderr, /does not know this client\. Did you mean "cursor"\?/);
 });
 
-Deno.test("pml init --undo restores nothing if one file was changed since, and says which", async () => {
+Deno.test("pml init --undo restores nothing if one file was changed since, and names that file", async () => {
   await using ws = await house();
   await runPml(ws, ["init", "--client", "cursor,zed", "--yes"]);
   const text = (await Deno.readTextFile(ws.file(".zed/settings.json"))) + "\n";
@@ -317,7 +317,7 @@ Deno.test("pml init --undo restores nothing if one file was changed since, and s
   assert.equal(one.code, 0, one.stderr);
 });
 
-Deno.test("pml doctor says which clients start PML, and what they start past it", async () => {
+Deno.test("pml doctor lists the clients that start PML, and the servers that they start without it", async () => {
   await using ws = await house();
   await runPml(ws, ["init", "--client", "zed,vscode", "--user", "--yes"]);
   const { stdout } = await runPml(ws, ["doctor"]);
@@ -385,7 +385,7 @@ Deno.test("pml init makes Cline wait for longer than PML lets a call run", async
   assert.ok(Number(timeout) * 1_000 > callMs, `${timeout} seconds`);
 });
 
-Deno.test("pml init prints the next step of each client that it connected", async () => {
+Deno.test("pml init prints the next step for each client that it connected", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   const ran = await runPml(ws, ["init", "--client", CLIENTS.join(","), "--yes"]);
   assert.equal(ran.code, 0, ran.stderr);
@@ -397,7 +397,7 @@ Deno.test("pml init prints the next step of each client that it connected", asyn
   assert.doesNotMatch(left.stderr, /^claude-code: start/m);
 });
 
-Deno.test("pml init makes Continue's file, keeps what is in one, and --undo restores it", async () => {
+Deno.test("pml init creates Continue's file, keeps the content of an existing one, and --undo restores it", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   const path = join(homeOf(ws), ".continue/config.yaml");
   const set = ["init", "--client", "continue", "--yes"];

@@ -1,6 +1,6 @@
 /**
- * Tool sets of clients, chosen by the names that these say they have: they hold in lists, in search
- * and in each way to call.
+ * Tool sets of clients, selected by the client's name: they apply to lists, to search and to each
+ * way to call.
  *
  * @module
  */
@@ -38,7 +38,7 @@ async function said(client: Client, name: string, args: Record<string, unknown>)
   return JSON.stringify(await client.callTool({ name, arguments: args }));
 }
 
-/** Asserts that only reading exists for a client, by every way to a tool. */
+/** Asserts that a client can reach only the tools that read, in every way. */
 async function assertReads(client: Client): Promise<void> {
   const { tools } = await client.listTools();
   const listed = tools.map(({ name }) => name).filter((name) => name.includes("__"));
@@ -71,7 +71,7 @@ async function assertWrites(client: Client): Promise<void> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A client with a tool set has no other tools, on ${era}`, async () => {
+  Deno.test(`a client with a tool set has no other tools, on ${era}`, async () => {
     await using ws = await scenery();
     await using served = await servePml(ws);
     await using small = await served.connect({ era, clientName: "small editor" });
@@ -80,19 +80,19 @@ for (const era of ERAS) {
     await assert.rejects(Deno.stat(ws.file(WRITE.path)), "nothing was written so far");
     await assertWrites(other.client);
     await assertReads(small.client);
-    // A window is a client of its own.
+    // An attached `pml stdio` is a client, too.
     await using attached = await connect(ws, { era, clientName: "Small Editor" });
     await assertReads(attached.client);
   });
 }
 
-Deno.test("pml stdio serves its client the tool set of its name", async () => {
+Deno.test("pml stdio gives its client the tool set of the client's name", async () => {
   await using ws = await scenery();
   await using small = await connect(ws, { era: "2026-07-28", clientName: "Small Editor" });
   await assertReads(small.client);
   await using other = await connect(ws, { era: "2026-07-28", clientName: "other" });
   await assertWrites(other.client);
-  // A change holds soon, and a set that is missing has no tools.
+  // A change applies soon, and a missing set has no tools.
   const changed = { ...CONFIG, client_toolsets: { other: "gone" } };
   await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify(changed));
   const read = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
@@ -104,7 +104,7 @@ Deno.test("pml stdio serves its client the tool set of its name", async () => {
   await until(() => /error CONFIG_INVALID/.test(other.raw.stderr));
 });
 
-Deno.test("A capability is a tool of a set by its own name, and calls only tools of the set", async () => {
+Deno.test("a capability is a tool of a set by its own name, and calls only tools of the set", async () => {
   await using scene = await capabilityScene("2026-07-28");
   const { pml, ws } = scene;
   const parameters = { city: "Paris", days: 3 };

@@ -33,7 +33,7 @@ const NAMES: Readonly<Record<string, ClientName>> = {
   Zed: "zed",
 };
 
-/** Returns the file of a client with the entry of PML alone, as JSON has it. */
+/** Returns the file of a client with the entry of PML only, as JSON. */
 function fileOf(client: ClientName, http: boolean): unknown {
   const { at: [section], entry, input } = formOf(client, { http, command: "pml" });
   if (client === "continue") return { [section]: [entry] };
@@ -64,14 +64,14 @@ Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP"
   }
 });
 
-Deno.test("docs/clients.md shows each driven client at its present version", () => {
+Deno.test("docs/clients.md shows each tested client at its current version", () => {
   const [, table = ""] = /<!-- clients -->([^]*)<!-- \/clients -->/.exec(PAGE) ?? [];
   const shown = [...table.matchAll(/^\| (\S.*? \d[\w.]+) +\|/gm)].map(([, client]) => client);
-  // `deno task clients --write` makes the table.
+  // `deno task clients --write` writes the table.
   assert.deepEqual(shown, REAL_CLIENTS.map(({ title, version }) => `${title} ${version}`));
 });
 
-Deno.test("The table of README.md has the entry of each client", () => {
+Deno.test("the table of README.md has the entry of each client", () => {
   const rows = [...README.matchAll(/^\| ((?:[A-Z]|opencode).*?) +\| (`.*`) *\|$/gm)];
   const named = rows.flatMap(([, names = "", entry = ""]) => {
     const texts = [...entry.matchAll(/`([^`]*)`/g)].map(([, text]) => text);

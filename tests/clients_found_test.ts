@@ -1,6 +1,6 @@
 /**
- * Clients as people find them: the Inspector's command line, mcporter, mcp-cli and the official
- * SDK's client; and an authorization server. npm installs them, and a Node if the present one is too old.
+ * Published clients: the Inspector's command line, mcporter, mcp-cli and the official SDK's client;
+ * and an authorization server. npm installs them, and a newer Node if the current one is too old.
  *
  * @module
  */
@@ -63,7 +63,7 @@ async function port({ served, ws, start }: At): Promise<void> {
   assert.notEqual((await ask("wrong", call)).code, 0);
 }
 
-Deno.test("Clients as people find them use pml serve and pml stdio", async (t) => {
+Deno.test("published clients use pml serve and pml stdio", async (t) => {
   await using ws = await makeScenery({ files: { "a.txt": "hello" } });
   await using served = await servePml(ws);
   const folder = `${ws.root}/clients`;

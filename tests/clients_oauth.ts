@@ -1,6 +1,6 @@
 /**
- * Signs in at an authorization server that others keep (`oidc-provider`), for an MCP server of the
- * official SDK, as a person does.
+ * Signs in at an independent authorization server (`oidc-provider`) for an MCP server of the
+ * official SDK, as a user does.
  *
  * @module
  */
@@ -38,7 +38,7 @@ export async function signInThere({ folder, node }: FoundClients): Promise<void>
     assert.equal(signedIn.code, 0, signedIn.stderr + told);
     assert.equal(count("registration_create.success"), 1, "it registered itself");
     for (const refreshes of [1, 2]) {
-      await new Promise((resolve) => setTimeout(resolve, 1_200)); // the token has expired then
+      await new Promise((resolve) => setTimeout(resolve, 1_200)); // after the token has expired
       const { code, stdout, stderr } = await runPml(ws, ["call", "far:who"]);
       assert.equal(code, 0, stderr + told);
       assert.match(stdout, /account a/);

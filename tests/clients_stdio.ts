@@ -1,6 +1,6 @@
 /**
- * Clients as people find them start `pml stdio` and use it: the Inspector's command line, mcporter,
- * mcp-cli and the official SDK's client, which can also be asked.
+ * Published clients start `pml stdio` and use it: the Inspector's command line, mcporter, mcp-cli
+ * and the official SDK's client, which also answers questions.
  *
  * @module
  */
@@ -65,19 +65,19 @@ async function useOf(name: string, { ws, clients }: At): Promise<void> {
   }
   const read = await ask(call(config, READ));
   assert.match(read.stdout, /hello/, read.stderr);
-  // What cannot be asked is told what to do, and nothing is written.
+  // A client that cannot be asked gets the next step as text, and nothing is written.
   const write = await ask(call(config, WRITE));
   assert.match(write.stdout + write.stderr, /pml approve/);
   await assert.rejects(Deno.stat(ws.file("b.txt")), Deno.errors.NotFound);
 }
 
-/** Has each client list and call tools of `pml stdio`. */
+/** Lets each client list and call tools of `pml stdio`. */
 export async function useOverStdio(t: Deno.TestContext, clients: FoundClients): Promise<void> {
   await using ws = await makeWorkspace({ files: { "a.txt": "hello" } });
   for (const name of Object.keys(CLIENTS)) {
     await t.step(`${name} over stdio`, () => useOf(name, { ws, clients }));
   }
-  await t.step("the SDK's client over stdio answers what PML asks", async () => {
+  await t.step("the SDK's client over stdio answers questions of PML", async () => {
     const script = `${clients.folder}/sdk_client.mjs`;
     await Deno.copyFile(repoFile("tests/clients/sdk_client.mjs"), script);
     const run = (answer: string) =>

@@ -1,6 +1,6 @@
 /**
- * The cloud's own tools (`pml:search_tools`): they go to the hub, rules name them, and nobody else
- * may be called so.
+ * The cloud's own tools (`pml:search_tools`): calls of them go to the hub, rules name them, and no
+ * other server may use the name `pml`.
  */
 
 import assert from "node:assert/strict";
@@ -18,7 +18,7 @@ import { makeWorkspace } from "./kit/workspace.ts";
 const KEY = "account-key-0123456789";
 const THIEF = { command: "sh", args: ["-c", "touch stolen"] };
 
-Deno.test("The cloud's own tools go to the hub as rules allow, and no registry is asked", async () => {
+Deno.test("rules decide about the cloud's own tools, whose calls go to the hub and to no registry", async () => {
   await using hub = new FakeCloud();
   await using registry = await FakeRegistry.open([
     manifestEntry("pml", { type: "stdio", install: THIEF }),
@@ -44,7 +44,7 @@ Deno.test("The cloud's own tools go to the hub as rules allow, and no registry i
   assert.deepEqual(registry.paths.filter((path) => path.includes("pml")), []);
 });
 
-Deno.test("pml why and rules know the cloud's own tools, and say when the key is missing", async () => {
+Deno.test("pml why and rules recognize the cloud's own tools, and report a missing key", async () => {
   await using hub = new FakeCloud();
   await using ws = await makeWorkspace({
     pml: { version: 1, permissions: { allow: ["pml:*"] }, cloud: { url: hub.url } },
@@ -57,7 +57,7 @@ Deno.test("pml why and rules know the cloud's own tools, and say when the key is
   assert.deepEqual(hub.received, []);
 });
 
-Deno.test("Nobody may call a server pml: no file, no module, no capability", async () => {
+Deno.test("no file, module or capability may define a server named pml", async () => {
   await using ws = await makeWorkspace({
     pml: { version: 1, mcpServers: { PML: { command: "true" } } },
     files: {
@@ -108,7 +108,7 @@ Deno.test("search finds the cloud's own tools where a key is set, without a requ
   assert.equal(textOf(await pml.callTool("call", args)), "pml__search_tools ran");
 });
 
-Deno.test("pml search finds the cloud's own tools only with a key, also while the cloud is out of reach", async () => {
+Deno.test("pml search finds the cloud's own tools only with a key, also while the cloud is unreachable", async () => {
   const cloud = { url: "http://127.0.0.1:9" };
   await using ws = await makeWorkspace({ pml: { version: 1, cloud } });
   const words = ["search", "--json", "find capabilities that this hub offers"];
@@ -121,7 +121,7 @@ Deno.test("pml search finds the cloud's own tools only with a key, also while th
   const [hits, stderr] = await ids({ PML_API_KEY: KEY });
   assert.ok(hits.includes("pml:search_capabilities"), String(hits));
   assert.doesNotMatch(stderr, /127\.0\.0\.1:9/);
-  // A key that is not one word is reported by calls.
+  // Calls report a key that is more than one word.
   const [bad] = await ids({ PML_API_KEY: "two words" });
   assert.ok(!bad.some((id: string) => id.startsWith("pml:")), String(bad));
 });

@@ -4,14 +4,14 @@ import { endWell } from "./attacks/oracles.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
-/** Gives the process ids of the sandbox children. */
+/** Returns the process ids of the sandbox children. */
 async function childrenOf(pml: RawStdio): Promise<readonly number[]> {
   const all = await pml.watch.living();
   return all.filter(({ command }) => command.includes("--unstable-worker-options"))
     .map(({ pid }) => pid);
 }
 
-Deno.test("A child for code starts after the hint that code pays, and ends when it is idle", async () => {
+Deno.test("a child for code starts after the hint that code pays, and ends when it is idle", async () => {
   await using scene = await ledgerScene({ limits: { idle_ms: 2_000 } });
   const { ws, pml } = scene;
   const hints: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
@@ -26,13 +26,13 @@ Deno.test("A child for code starts after the hint that code pays, and ends when 
   await endWell(ws, pml);
 });
 
-Deno.test("Code gets the child that started with the check of its types, and none of it runs before", async () => {
+Deno.test("code runs in the child that started during the check of its types, and only after the check", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const wrong = textsOf(await runCode(pml, "await mcp.led.note({ text: 'a' }); mcp.led.nope()"));
   assert.match(wrong[0] ?? "", /^The code did not run: its types are wrong/);
   assert.deepEqual(await ledgerOf(ws), []);
-  // It waits for the code that is mended.
+  // The child waits for the corrected code.
   await until(async () => (await childrenOf(pml)).length === 1);
   const [ready] = await childrenOf(pml);
   assert.equal(await valueOf(pml, "return 1 + 1"), "2");

@@ -21,14 +21,17 @@ const GATED = `await mcp.led.note({ text: "first" });
   return gated.line;`;
 const UNTYPED_GATED = untyped(GATED);
 
-/** Waits until a client of revision 2025-11-25 was asked so often; gives the questions. */
+/**
+ * Waits until a client of revision 2025-11-25 received this number of questions. Returns the
+ * questions.
+ */
 async function asked(pml: RawStdio, count: number): Promise<readonly Message[]> {
   const questions = () => pml.messages.filter(({ method }) => method === "elicitation/create");
   await until(() => questions().length >= count);
   return questions();
 }
 
-/** The processes of sandbox children that run below PML. */
+/** Returns the processes of sandbox children below PML. */
 async function children(pml: RawStdio): Promise<readonly number[]> {
   return (await pml.watch.living())
     .filter(({ command }) => command.includes("--unstable-worker-options"))
@@ -36,7 +39,7 @@ async function children(pml: RawStdio): Promise<readonly number[]> {
 }
 
 for (const era of ["2025-11-25", "2026-07-28"] as const) {
-  Deno.test(`A question parks the run of code, and the answer resumes it (${era})`, async () => {
+  Deno.test(`a question pauses the run of code, and the answer resumes it (${era})`, async () => {
     const texts: string[] = [];
     await using scene = await ledgerScene({
       era,
@@ -53,14 +56,14 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`Calls of code that ask at once are each asked about, once (${era})`, async () => {
+  Deno.test(`simultaneous calls of code are each asked about, once (${era})`, async () => {
     const texts: string[] = [];
     await using scene = await ledgerScene({
       era,
       answer: async (_, { message }) => {
         texts.push(String(message));
         if (!String(message).includes("second")) return YES;
-        // A refusal that comes at once is taken for no answer of a person.
+        // PML treats an immediate refusal as the answer of a client without a user.
         await new Promise((resolve) => setTimeout(resolve, 400));
         return NO;
       },
@@ -83,7 +86,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
   });
 }
 
-Deno.test("Code gets an error that it can catch where no user can be asked", async () => {
+Deno.test("code gets an error that it can catch where no user can be asked", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28", capabilities: {} });
   const { ws, pml } = scene;
   const code = untyped(`
@@ -96,7 +99,7 @@ Deno.test("Code gets an error that it can catch where no user can be asked", asy
   await endWell(ws, pml);
 });
 
-Deno.test("The time in which the person is asked does not count for code", async () => {
+Deno.test("the time of a user's answer does not count for code", async () => {
   await using scene = await ledgerScene({
     era: "2025-11-25",
     answer: async () => {
@@ -113,7 +116,7 @@ Deno.test("The time in which the person is asked does not count for code", async
   await endWell(ws, pml);
 });
 
-Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and once", async () => {
+Deno.test("a run that waits for a client of 2026-07-28 continues meanwhile, and runs once", async () => {
   await using scene = await ledgerScene({
     era: "2026-07-28",
     capabilities: { elicitation: { form: {} } },
@@ -134,7 +137,7 @@ Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and on
   await until(async () => (await ledgerOf(ws)).includes("note meanwhile"));
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, YES]));
   const again = { name: "execute_code", arguments: args, requestState, inputResponses };
-  // Another code cannot take its answer.
+  // Other code cannot use its answer.
   const other = { ...again, arguments: { code: "return 1" } };
   assert.deepEqual(textsOf(await pml.request("tools/call", again)).slice(0, 1), [
     '["gated asked"]',
@@ -145,18 +148,18 @@ Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and on
   await endWell(ws, pml);
 });
 
-Deno.test("Only so many runs wait for the person; one more is refused before its question", async () => {
+Deno.test("the number of runs that wait for the user is limited; one more is refused before its question", async () => {
   const waiting: ((answer: unknown) => void)[] = [];
   await using scene = await ledgerScene({
     limits: { waiting_runs: 2 },
     answer: () => new Promise((resolve) => waiting.push(resolve)),
   });
   const { ws, pml } = scene;
-  // A run waits once, however many questions it has.
+  // A run with several questions counts as one.
   const two = untyped("return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length");
   const one = untyped("return (await mcp.led.gated()).line");
   const first = runCode(pml, two);
-  first.catch(() => {}); // looked at below
+  first.catch(() => {}); // asserted below
   await asked(pml, 2);
   const second = runCode(pml, one);
   second.catch(() => {});
@@ -169,7 +172,7 @@ Deno.test("Only so many runs wait for the person; one more is refused before its
   const isAsked = asked(pml, 4).then(() => "it was asked");
   isAsked.catch(() => {}); // it never is
   assert.equal(await Promise.race([refused, isAsked]), '["ToolError","OVERLOADED"]');
-  // Others go on.
+  // Runs without a question continue.
   assert.equal(await valueOf(pml, untyped("return (await mcp.led.note()).line")), "note ");
   assert.equal(waiting.length, 3);
   for (const answer of waiting) answer(YES);
@@ -181,7 +184,7 @@ Deno.test("Only so many runs wait for the person; one more is refused before its
   await endWell(ws, pml);
 });
 
-Deno.test("A plan that waits for the person counts like code; one more is refused as a whole", async () => {
+Deno.test("a plan that waits for the user counts like code; one more is refused as a whole", async () => {
   const waiting: ((answer: unknown) => void)[] = [];
   await using scene = await ledgerScene({
     limits: { waiting_runs: 1 },
@@ -193,7 +196,7 @@ Deno.test("A plan that waits for the person counts like code; one more is refuse
     return pml.callTool("execute_workflow", { plan: { tasks } });
   };
   const first = plan("first");
-  first.catch(() => {}); // looked at below
+  first.catch(() => {}); // asserted below
   await asked(pml, 1);
   const isAsked = asked(pml, 2).then(() => "it was asked");
   isAsked.catch(() => {}); // it never is
@@ -209,7 +212,7 @@ Deno.test("A plan that waits for the person counts like code; one more is refuse
   await endWell(ws, pml);
 });
 
-Deno.test("A run whose client never comes back ends with its child (2026-07-28)", async () => {
+Deno.test("a run whose client never returns ends with its child (2026-07-28)", async () => {
   await using scene = await ledgerScene({
     era: "2026-07-28",
     capabilities: { elicitation: { form: {} } },
@@ -224,7 +227,7 @@ Deno.test("A run whose client never comes back ends with its child (2026-07-28)"
   await endWell(ws, pml);
 });
 
-Deno.test("A run that waits for an answer ends with its child when it is cancelled", async () => {
+Deno.test("a run that waits for an answer ends with its child when it is cancelled", async () => {
   await using scene = await ledgerScene({
     limits: { idle_ms: 1_000 },
     answer: () => new Promise(() => {}),

@@ -12,7 +12,7 @@ import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.
 import { makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
 
-Deno.test("execute_code gives what the code returns, or its last expression", async () => {
+Deno.test("execute_code returns the value of the code, or of its last expression", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   const cases: readonly (readonly [code: string, value: string])[] = [
@@ -48,7 +48,7 @@ Deno.test("execute_code gives what the code returns, or its last expression", as
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("execute_code tells what is wrong, with the line and column of the code", async () => {
+Deno.test("execute_code reports errors with the line and column of the code", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const cases: readonly (readonly [code: string, told: RegExp])[] = [
@@ -95,7 +95,7 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
   await endWell(ws, pml);
 });
 
-Deno.test("execute_code refuses a result that is not plain JSON, and says what it is", async () => {
+Deno.test("execute_code refuses a result that is not plain JSON, and names its type", async () => {
   await using scene = await makeScene({ limits: { result_bytes: 100_000 } });
   const { ws, pml } = scene;
   const cases: readonly (readonly [code: string, told: RegExp])[] = [
@@ -125,7 +125,7 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("execute_code calls tools by any name, at once and one after the other", async () => {
+Deno.test("execute_code calls tools by any name, in parallel and one after the other", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const code = `
@@ -173,7 +173,7 @@ Deno.test("execute_code calls tools by any name, at once and one after the other
   assert.ok(!JSON.stringify(lines).includes("return 'done'"), "the journal has the code");
 });
 
-Deno.test("execute_code gives each run a child of its own, which knows nothing of others", async () => {
+Deno.test("execute_code runs each code in a new child that shares no state with others", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   const code = `
@@ -184,14 +184,14 @@ Deno.test("execute_code gives each run a child of its own, which knows nothing o
     return seen;`;
   for (let run = 0; run < 3; run++) {
     assert.match(await valueOf(pml, code), /^nothing$/);
-    // A child that waits for the next code is started a quarter of a second later.
+    // The child for the next code starts a quarter of a second later.
     await new Promise((resolve) => setTimeout(resolve, 800));
     assert.equal(await valueOf(pml, "return [1].map((x) => x + 1)"), "[2]");
   }
   await endWell(ws, pml);
 });
 
-Deno.test("execute_code tells what the code wrote, up to a limit, also of code that failed", async () => {
+Deno.test("execute_code returns the output of the code, up to a limit, also of code that failed", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   const [value, said = ""] = textsOf(
@@ -297,7 +297,7 @@ Deno.test("execute_code runs nothing where the configuration is broken or not tr
   assert.deepEqual(await ledgerOf(untrusted.ws), []);
 });
 
-Deno.test("execute_code says which types are wrong before anything runs", async () => {
+Deno.test("execute_code reports wrong types before anything runs", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const code = `await mcp.led.note({ text: "before" });

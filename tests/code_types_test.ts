@@ -42,7 +42,7 @@ Deno.test("execute_code reports wrong types with the line, and runs nothing", as
   await endWell(ws, pml, { calls: 2 });
 });
 
-Deno.test("each global of the sandbox is known to the type checker", async () => {
+Deno.test("the type checker recognizes each global of the sandbox", async () => {
   await using scene = await ledgerScene();
   const { pml } = scene;
   const own = "Object.getOwnPropertyNames(globalThis).filter((name) => /^[\\w$]+$/.test(name))";
@@ -72,10 +72,10 @@ Deno.test("types that keep the compiler busy do not delay other code (GX11)", as
   await Promise.all(bombs);
 });
 
-Deno.test("Code runs where its types cannot be checked, and the answer says so", async () => {
+Deno.test("code runs where its types cannot be checked, and the answer reports it", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
-  // A file is where the folder of the checker would be.
+  // A file in the place of the checker's folder, so that the checker cannot start.
   await Deno.writeTextFile(`${ws.home}/types`, "");
   const [value, said] = textsOf(
     await runCode(pml, "return (await mcp.led.note({ text: 'a' })).line"),
@@ -90,7 +90,7 @@ Deno.test("Code runs where its types cannot be checked, and the answer says so",
   await endWell(ws, pml);
 });
 
-Deno.test("Code that names files and hosts learns nothing from the check", async () => {
+Deno.test("code that names files and hosts learns nothing from the check", async () => {
   await using scene = await ledgerScene({ files: { "secret.ts": "export const hunter2: 1 = 1;" } });
   const { ws, pml } = scene;
   for (const place of [ws.file("secret.ts"), `file://${ws.file("secret.ts")}`, "npm:left-pad"]) {
@@ -107,13 +107,13 @@ Deno.test("Code that names files and hosts learns nothing from the check", async
   await endWell(ws, pml);
 });
 
-Deno.test("The type checker ends when it is idle, and with PML", async () => {
+Deno.test("the type checker ends when it is idle, and with PML", async () => {
   await using scene = await ledgerScene({ limits: { idle_ms: 1_000 } });
   const { ws, pml } = scene;
   const checkers = () => childrenNamed("lsp", ws.tag);
   assert.equal(await valueOf(pml, "return 1 + 1"), "2");
   assert.equal(checkers(), 0, "code without calls needs none");
-  // On a slow machine the run may go on for longer than the checker may be idle.
+  // On a slow machine the run may take longer than the checker may be idle.
   const noted = async (text: string) => {
     await Promise.all([
       valueOf(pml, `await mcp.led.note({ text: '${text}' })`),
@@ -139,7 +139,7 @@ function childrenNamed(argument: string, tag: string): number {
   }).length;
 }
 
-Deno.test("schema gives declarations, and search says when code pays", async () => {
+Deno.test("schema returns declarations, and search reports when code pays", async () => {
   await using scene = await ledgerScene();
   const { pml, ws } = scene;
   const said = async (name: string, args: Record<string, unknown>) =>
@@ -160,7 +160,7 @@ Deno.test("schema gives declarations, and search says when code pays", async () 
   await endWell(ws, pml);
 });
 
-Deno.test("search does not speak of code where a client cannot run any", async () => {
+Deno.test("search does not mention code where a client cannot run any", async () => {
   const gateway = { meta_tools: ["search", "call"] };
   await using scene = await makeScene({ pml: { ...FILES_ALLOWED, gateway } });
   const queries = ["read a file", "write a file"];

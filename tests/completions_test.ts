@@ -1,5 +1,5 @@
 /**
- * `pml completions`, in real shells.
+ * `pml completions` in real shells.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 const quote = (one: string) => `'${one.replaceAll("'", `'\\''`)}'`;
 const PML = `pml() { ${pmlCommand().map(quote).join(" ")} "$@"; }`;
 
-/** The programs of the shells, each with what prints the words that it offers. */
+/** The programs of the shells, each with the code that prints the offered words. */
 const SHELLS: Readonly<
   Record<string, (words: readonly string[]) => readonly [string, ...string[]]>
 > = {
@@ -25,7 +25,7 @@ const SHELLS: Readonly<
     _pml; printf '%s\\n' "\${COMPREPLY[@]}"`;
     return ["bash", "--norc", "-c", script];
   },
-  // zsh itself leaves out what does not begin with the word.
+  // zsh itself removes words that do not begin with the typed word.
   zsh: (words) => {
     const script = `${PML}
     compdef() { }; _files() { }
@@ -43,7 +43,7 @@ const SHELLS: Readonly<
   },
 };
 
-/** Returns what a shell offers behind these words, the last of which is being typed. */
+/** Returns the words that a shell offers after these words, the last of which is being typed. */
 async function offered(
   ws: Workspace,
   { shell, words }: { readonly shell: string; readonly words: readonly string[] },
@@ -76,7 +76,7 @@ for (const shell of Object.keys(SHELLS)) {
   });
 }
 
-Deno.test("pml completions names the shells for one that it does not know", async () => {
+Deno.test("pml completions lists the supported shells if it does not recognize one", async () => {
   await using ws = await makeWorkspace();
   const { code, stderr } = await runPml(ws, ["completions", "tcsh"]);
   assert.equal(code, 2);

@@ -1,6 +1,6 @@
 /**
- * Confined servers: a folder of their own for what they keep, and the grant that they lack, told as
- * it is written into the file.
+ * Confined servers: each has a data folder, and an error names the missing grant in the form in
+ * which it is written into the file.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { tinyServer } from "./kit/tiny_server.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const MS = 60_000;
-/** Keeps its file as server-memory does: written beside it, and put in its place. */
+/** Writes its file as server-memory does: a new file replaces the old one. */
 const KEEPS = tinyServer(`(async ({ add }) => {
   const { existsSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
   const path = process.env.MEMORY_FILE_PATH ?? require("node:path").join(__dirname, "memory.jsonl");
@@ -37,11 +37,14 @@ const kept = new KeptPackages();
 
 interface House extends AsyncDisposable, Scene {
   tell(args?: Record<string, unknown>): Promise<string>;
-  /** Gives what the tool tells another PML in the same place, where the server has other grants. */
+  /**
+   * Returns the tool's answer to another PML in the same workspace, where the server has other
+   * grants.
+   */
   tellGranted(grants: object): Promise<string>;
 }
 
-/** PML with one confined server of a package. */
+/** Creates a PML with one confined server of a package. */
 async function house(
   main: string,
   { era, env = {}, grants = {}, startMs = MS, confine = true }: {
@@ -92,7 +95,7 @@ async function house(
   };
 }
 
-/** Takes the line for the file out of what was told. */
+/** Returns the grants of the line to add to the file. */
 function grantIn(text: string): object | undefined {
   const [, line] = /"grants": (\{"tiny":.*?\}\})/.exec(text) ?? [];
   return line === undefined ? undefined : JSON.parse(line).tiny;
@@ -100,7 +103,7 @@ function grantIn(text: string): object | undefined {
 
 for (const [at, confine] of [true, false].entries()) {
   const how = confine ? "confined" : "free";
-  Deno.test(`A server that is ${how} keeps its data in a folder of its own (SP1)`, async () => {
+  Deno.test(`a server that is ${how} stores its data in its own folder (SP1)`, async () => {
     const env = { MEMORY_FILE_PATH: "${dataFolder}/memory.jsonl" };
     const era = ERAS[at] ?? ERAS[0];
     await using one = await house(KEEPS, { env, confine, era });
@@ -119,7 +122,7 @@ for (const [at, confine] of [true, false].entries()) {
   });
 }
 
-Deno.test("A confined server reaches no data folder but its own (SP1)", async () => {
+Deno.test("a confined server reaches no data folder except its own (SP1)", async () => {
   const reads = tinyServer(`require("node:fs").readdirSync(params.arguments.path).length`);
   await using one = await house(reads);
   const data = join(one.ws.home, "data");
@@ -130,7 +133,7 @@ Deno.test("A confined server reaches no data folder but its own (SP1)", async ()
   }
 });
 
-Deno.test("A confined server is not started with a variable that could take its limits away", async () => {
+Deno.test("a confined server does not start with a variable that could remove its limits", async () => {
   for (const name of ["DENO_PERMISSION_BROKER_PATH", "Deno_Auth_Tokens", "LD_LIBRARY_PATH"]) {
     await using one = await house(KEEPS, { env: { [name]: "x", DENO_CERT: "/none.pem" } });
     assert.match(
@@ -140,9 +143,9 @@ Deno.test("A confined server is not started with a variable that could take its 
   }
 });
 
-Deno.test("pml learn names the variable that gives a server its folder, and the value", async () => {
+Deno.test("pml learn names the variable that sets a server's folder, and the value", async () => {
   await using one = await house(KEEPS, { confine: false });
-  await one.tell(); // it is installed then, for whoever asks
+  await one.tell(); // installs the package
   const args = ["learn", "--json", "tiny", "tiny:tell", '{"add": "a"}'];
   const ran = await runPml(one.ws, args, { ms: MS });
   const { env, tried, failures } = JSON.parse(ran.stdout);
@@ -154,7 +157,7 @@ Deno.test("pml learn names the variable that gives a server its folder, and the 
   );
   const said = await runPml(one.ws, args.filter((arg) => arg !== "--json"), { ms: MS });
   assert.match(said.stdout, /"env": \{"MEMORY_FILE_PATH":"\$\{dataFolder\}\/memory\.jsonl"\}/);
-  // What was tried is no proof of what was not.
+  // Calls that were tried prove nothing about others.
   const reading = await runPml(one.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
   assert.equal(reading.code, 0, reading.stderr);
   assert.match(reading.stdout, /^It starts, and these tools worked: tiny:tell\.\n/);
@@ -164,7 +167,7 @@ Deno.test("pml learn names the variable that gives a server its folder, and the 
 
 const SERVER = tinyServer("1").replace(/^#!.*\n/, "");
 const NEEDS = 'require("node:fs").readFileSync(process.env.NEEDED)';
-/** How a server takes it that it may not read what it needs before it can answer. */
+/** How a server behaves that needs a file before it can answer and may not read it. */
 const STARTS: Readonly<Record<string, string>> = {
   "dies before the handshake": `${NEEDS};\n${SERVER}`,
   "dies in the handshake": SERVER.replace("rest += chunk;", `${NEEDS};\nrest += chunk;`),
@@ -185,7 +188,7 @@ const STARTS: Readonly<Record<string, string>> = {
 };
 
 for (const [at, [what, main]] of Object.entries(STARTS).entries()) {
-  Deno.test(`The grant is told that a confined server lacks which ${what} (SP1)`, async () => {
+  Deno.test(`the error names the missing grant of a confined server which ${what} (SP1)`, async () => {
     const folder = await Deno.realPath(await Deno.makeTempDir());
     const NEEDED = join(folder, "needed.txt");
     await writeFile(NEEDED, "needed");
@@ -203,7 +206,7 @@ for (const [at, [what, main]] of Object.entries(STARTS).entries()) {
   });
 }
 
-Deno.test("A result that tells of a denial names the grant beside it, and another stays as it is", async () => {
+Deno.test("a result about a denial contains the missing grant, and any other result stays as it is", async () => {
   const reads = tinyServer(`(({ path, says }) => {
     if (says !== undefined) throw new Error(says);
     return require("node:fs").readFileSync(path, "utf8");
