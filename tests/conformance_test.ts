@@ -1,5 +1,5 @@
 /**
- * A bounded part of MCP's public conformance suite. `deno task conformance` runs all of it.
+ * A part of MCP's public conformance suite. `deno task conformance` runs all of it.
  *
  * @module
  */
@@ -9,21 +9,21 @@ import { CLIENT_SCENARIOS, runClientScenario } from "./conformance/clients.ts";
 import { differences, unexpectedOfClients } from "./conformance/expected.ts";
 import { REVISIONS, runServerSuite } from "./conformance/suite.ts";
 
-/** The least number of checks of a cell, so that none vanishes silently. */
+/** The least number of checks of each revision, so that missing ones are noticed. */
 const LEAST = { "2025-11-25": 85, "2026-07-28": 185 };
 
 for (const revision of REVISIONS) {
   const kind = "modern";
-  Deno.test(`The conformance suite's server scenarios of ${revision} pass through PML`, async () => {
+  Deno.test(`the conformance suite's server scenarios of ${revision} pass through PML`, async () => {
     const checks = await runServerSuite(revision, { kind, over: "stdio" });
     assert.deepEqual(differences(checks, { revision, kind }), []);
     assert.ok(checks.length >= LEAST[revision], `${checks.length} checks`);
   });
 }
 
-Deno.test("The conformance suite's client scenarios pass with PML as the client", async () => {
+Deno.test("the conformance suite's client scenarios pass with PML as the client", async () => {
   for (const [revision, scenarios] of Object.entries(CLIENT_SCENARIOS)) {
-    // The others take the same way; the task runs them, too.
+    // The other scenarios use the same code; the task runs them, too.
     for (const scenario of scenarios.filter((one) => one.startsWith("http-"))) {
       const checks = await runClientScenario(revision, scenario);
       assert.ok(checks.length > 1, scenario);

@@ -1,6 +1,6 @@
 /**
- * Counts that stand for times, which a busy machine does not change: what a warm call asks of the
- * system and of Deno, and how many files a start loads.
+ * Counts in place of times, because they do not depend on the load of the machine: the operations
+ * of a warm call, and the files that a start loads.
  */
 
 import assert from "node:assert/strict";
@@ -12,10 +12,13 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 const WARM_UP = 50;
 const CALLS = 100;
 const TIMES = 5;
-/** After so long what the first call leaves to be done is done: a pin, a look at what it changed. */
+/**
+ * The time after which the work that the first call leaves is done: its pin, and a check for
+ * changes.
+ */
 const SETTLED_MS = 500;
 
-/** A file that Deno hands to V8. */
+/** A file that Deno passes to V8. */
 const LOADED = /V8 code cache \w+ for ES module: (file:\S+),/g;
 
 async function workspaceOf(): Promise<Workspace> {
@@ -29,7 +32,7 @@ async function workspaceOf(): Promise<Workspace> {
   });
 }
 
-/** How long a client waits until it asks for its first list, in milliseconds. */
+/** How long a client waits before it requests its first list, in milliseconds. */
 const IDLE_MS = 150;
 /** The file that the first request loads. */
 const FIRST_REQUEST = /\/src\/protocol\/server\.ts$/;
@@ -39,7 +42,7 @@ async function call(pml: RawStdio, text: string): Promise<void> {
   assert.deepEqual(result?.content, [{ type: "text", text }]);
 }
 
-/** What a process read and wrote so far: calls of the system, and bytes. */
+/** Returns what a process has read and written so far: system calls and bytes. */
 async function traffic(pid: number): Promise<Counts> {
   const io = await Deno.readTextFile(`/proc/${pid}/io`);
   return Object.fromEntries(
@@ -48,12 +51,12 @@ async function traffic(pid: number): Promise<Counts> {
 }
 
 /**
- * Returns what a hundred warm calls read and write: the least of a few hundreds, because a busy
- * machine cuts some reads in two.
+ * Returns the reads and writes of a hundred warm calls: the least of several hundreds, because a
+ * busy machine splits some reads.
  */
 async function leastTraffic(): Promise<Counts> {
   await using ws = await workspaceOf();
-  // The system calls of PML alone are counted.
+  // Only the system calls of PML are counted.
   await using pml = new RawStdio(ws, { ownProcess: true });
   await pml.open();
   await warm(pml, WARM_UP);
@@ -74,7 +77,7 @@ async function warm(pml: RawStdio, calls: number): Promise<void> {
   for (let at = 1; at < calls; at++) await call(pml, `call ${at}`);
 }
 
-/** Returns the counts of a process that made so many calls. */
+/** Returns the counts of a process that made this number of calls. */
 async function counted(calls: number): Promise<Counts> {
   await using ws = await workspaceOf();
   const file = `${ws.root}/counts.json`;
@@ -90,7 +93,7 @@ async function counted(calls: number): Promise<Counts> {
   return JSON.parse(await Deno.readTextFile(file));
 }
 
-/** How many files and folders are looked at each second while calls come, at most. */
+/** The maximum number of files and folders that PML compares each second during calls. */
 const COMPARED_FILES = 20;
 
 function assertAtMost(counts: Counts, limits: Counts): void {
@@ -100,7 +103,7 @@ function assertAtMost(counts: Counts, limits: Counts): void {
   }
 }
 
-Deno.test("a warm call of a server asks little of Deno, and nothing of the file system", async () => {
+Deno.test("a warm call of a server needs few operations of Deno, and none of the file system", async () => {
   const few = await counted(WARM_UP + CALLS);
   const since = performance.now();
   const many = await counted(WARM_UP + 2 * CALLS);
@@ -108,18 +111,18 @@ Deno.test("a warm call of a server asks little of Deno, and nothing of the file 
   const one = Object.fromEntries(
     Object.entries(many).map(([name, count]) => [name, count - (few[name] ?? 0)]),
   );
-  // Of two runs the shorter one may have made more timers.
+  // In the run with fewer calls, more timers may have started.
   for (const name of ["timers", "parse", "stringify"]) {
     assert.ok((many[name] ?? 0) > 0, `nothing was counted of ${name}`);
   }
-  // Less than one, but for the timers of a slow machine, on which no call comes soon after another:
-  // the journal writes the ends of calls that no other follows, and answers are counted.
-  // While calls come, the files of rules are compared once a second.
+  // Less than one, except for the timers of a slow machine with pauses between calls: the journal
+  // writes the ends of calls that no other call follows, and answers are counted. While calls come,
+  // the files of rules are compared once a second.
   const paths = 0.5 + COMPARED_FILES * seconds / CALLS;
   assertAtMost(one, { paths, timers: 2.4, controllers: 0.1, parse: 2.9, stringify: 5.9 });
   if (Deno.build.os !== "linux") return;
-  // One read of the client and two of the server, of which one finds nothing; one write to each, and
-  // one to the journal, of an end and the next start.
+  // One read of the client and two of the server, of which one finds nothing; one write to each,
+  // and one to the journal, of an end and the next start.
   const last = await leastTraffic();
   assert.ok((last.syscr ?? 0) > CALLS && (last.syscw ?? 0) > CALLS, JSON.stringify(last));
   assertAtMost(last, { syscr: 4.5, syscw: 4.5, wchar: 1_100 });
@@ -131,7 +134,7 @@ function startIn(ws: Workspace): { readonly pml: RawStdio; readonly loaded: () =
   const log = `${ws.root}/log`;
   const command = [deno, ...args.slice(0, 1), "--log-level=debug", ...args.slice(1), "stdio"];
   const pml = new RawStdio(ws, {
-    // Into a file: of a pipe that is full Deno would lose lines.
+    // Into a file: Deno would lose lines at a full pipe.
     command: ["sh", "-c", 'exec "$@" 2> "$LOG"', "sh", ...command],
     env: { LOG: log },
   });
@@ -141,12 +144,12 @@ function startIn(ws: Workspace): { readonly pml: RawStdio; readonly loaded: () =
   return { pml, loaded };
 }
 
-/** Starts PML in a workspace, and returns the files that were loaded before the answers. */
+/** Starts PML in a workspace. Returns the files that were loaded before each answer. */
 async function filesOf(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
   const { pml, loaded } = startIn(ws);
   await using _ = pml;
   await pml.open();
-  // Loading that begins with the handshake would be seen by then.
+  // Files that load because of the handshake would be loaded by then.
   await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
   const list = loaded();
   await pml.request("tools/list", {});
@@ -159,9 +162,9 @@ type Stage = "answer" | "list" | "call";
 type Files = readonly string[];
 
 /**
- * The most files that a start with one server loads before each answer: one of 5 KB takes 0.15 to
- * 0.5 ms and 75 KB of memory. The configuration is watched after 250 ms: on a slow machine, six files of that
- * are among those of the list.
+ * The maximum number of files that a start with one server loads before each answer: a file of 5 KB
+ * takes 0.15 to 0.5 ms and 75 KB of memory. The configuration is watched after 250 ms: on a slow
+ * machine, six files of that are counted for the list.
  */
 const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 126, list: 158 + 6, call: 370 };
 
@@ -180,7 +183,7 @@ function isOfPackage(path: string): boolean {
   return /\/(?:node_modules|npm)\//.test(path);
 }
 
-Deno.test("a start and a list load few files and no npm package, and a first call only what checks arguments", async () => {
+Deno.test("a start and a list load few files and no npm package, and a first call only the check of arguments", async () => {
   await using ws = await workspaceOf();
   for (const { answer, list, call } of [await filesOf(ws), await filesOf(ws)]) {
     assertFew({ answer, list, call });
@@ -207,7 +210,7 @@ Deno.test("an unusual first message loads no more files than any other", async (
   }
 });
 
-/** A module of the graph, as `deno info` tells it. */
+/** A module of the graph that `deno info` prints. */
 interface Module {
   readonly specifier: string;
   readonly dependencies?: readonly {
@@ -216,7 +219,7 @@ interface Module {
   }[];
 }
 
-/** Returns what a file imports at once, and what that imports. */
+/** Returns the files that a file imports statically, and their imports. */
 async function importedBy(file: string): Promise<readonly string[]> {
   const args = ["info", "--json", repoFile(file)];
   const { stdout } = await new Deno.Command(Deno.execPath(), { args, cwd: repoFile("") }).output();
@@ -233,7 +236,7 @@ async function importedBy(file: string): Promise<readonly string[]> {
   return [...found];
 }
 
-Deno.test("the version and the help need no module of Node, which loads as long as Deno starts", async () => {
+Deno.test("the version and the help load no module of Node, which would take as long as Deno's start", async () => {
   for (const file of ["mod.ts", "src/cli/_version.ts", "src/cli/_help.ts"]) {
     const imported = await importedBy(file);
     assert.ok(imported.length > 1, file);

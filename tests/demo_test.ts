@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { repoFile } from "./kit/pml_command.ts";
 
-Deno.test("The demo of the README shows that every step came out as it must", async () => {
+Deno.test("each step of the README's demo has the expected result", async () => {
   const { code, stdout, stderr } = await new Deno.Command(process.execPath, {
     args: ["run", "-A", "--config", repoFile("deno.json"), repoFile("tools/demo.ts")],
     cwd: repoFile(""),

@@ -10,7 +10,7 @@ import { makeWorkspace, writeFiles } from "./kit/workspace.ts";
 const say = (version: number) =>
   module({ today: `console.log("asked for", args.city); return "v${version} " + args.city;` });
 
-Deno.test("pml dev takes calls from a pipe, one line of JSON for each event, and ends with it", async () => {
+Deno.test("pml dev reads calls from a pipe, writes one line of JSON for each event, and ends with the pipe", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   const stdin = `today city="New York"\n\nweather:today {"city": "Oslo"}\ntoday`;
   const ran = await runPml(ws, ["dev", "--json", "--no-types", "weather.ts"], { stdin });
@@ -27,11 +27,11 @@ Deno.test("pml dev takes calls from a pipe, one line of JSON for each event, and
   const calls = events.filter(({ event }) => event === "call");
   assert.deepEqual(calls.map(textIn), ["v1 New York", "v1 New York", "v1 Oslo", "v1 Oslo"]);
   assert.deepEqual(calls.map(({ repeated }) => repeated), [false, false, false, false]);
-  // Nothing of a draft is kept.
+  // PML stores nothing about a draft.
   await assert.rejects(Deno.stat(`${ws.home}/meta`), Deno.errors.NotFound);
 });
 
-Deno.test("pml dev checks each save, says where an error is, and makes the last call again", async () => {
+Deno.test("pml dev checks each save, reports where an error is, and repeats the last call", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   await using dev = new Dev(ws);
   assert.equal((await dev.next("check")).ok, true);
@@ -66,7 +66,7 @@ Deno.test("pml dev follows the local files that a module imports types from", as
   assert.equal(await dev.end(), 1);
 });
 
-Deno.test("pml dev tells the line of an error that the module throws, and what a call takes", async () => {
+Deno.test("pml dev reports the line of an error that the module throws, and the arguments of a tool", async () => {
   const code = module({ boom: 'throw new Error("boo");' });
   await using ws = await makeWorkspace({ files: { "weather.ts": code } });
   await using dev = new Dev(ws);
@@ -78,7 +78,7 @@ Deno.test("pml dev tells the line of an error that the module throws, and what a
   assert.equal(await dev.end(), 1);
 });
 
-Deno.test("pml dev gives the exact grant for what is missing, which then works as it is", async () => {
+Deno.test("pml dev prints the exact grant that is missing, and the grant works as printed", async () => {
   const code = module(
     {
       inside: 'return await Deno.readTextFile("a.txt");',
@@ -126,7 +126,7 @@ Deno.test("pml dev gives the exact grant for what is missing, which then works a
   assert.equal(await dev.end(), 1);
 });
 
-Deno.test("A module that pml dev follows reaches nothing, whatever it asks for, and rules hold", async () => {
+Deno.test("a module that pml dev follows gets no permissions that it declares, and rules apply", async () => {
   const code = module({
     look: 'return await Deno.readTextFile("a.txt");',
     write: 'await Deno.writeTextFile("b.txt", "x");',
@@ -140,7 +140,7 @@ Deno.test("A module that pml dev follows reaches nothing, whatever it asks for, 
     "config.yaml": 'permissions: { deny: ["git-dev:never"], ask: ["git-dev:asked"] }\n',
   });
   await using dev = new Dev(ws);
-  // It does not take the place of the server of its name.
+  // It does not replace the server of its name.
   assert.equal((await dev.next("check")).server, "git-dev");
   const codes: unknown[] = [];
   for (const tool of ["look", "write", "never", "asked"]) {
@@ -155,7 +155,7 @@ Deno.test("A module that pml dev follows reaches nothing, whatever it asks for, 
   assert.match(journal.stdout, /git-dev:look/);
 });
 
-Deno.test("A call that runs while the file is saved ends with its own code, then the new is tried", async () => {
+Deno.test("a call that runs while the file is saved ends with its own code, then the new code is called", async () => {
   const slow = (version: number) =>
     module({
       wait: `console.log("began"); await new Promise((end) => setTimeout(end, 1_000)); ` +
@@ -173,7 +173,7 @@ Deno.test("A call that runs while the file is saved ends with its own code, then
   assert.equal(await dev.end(), 0);
 });
 
-Deno.test("A call of a module of the configuration says that the file was saved meanwhile", async () => {
+Deno.test("a call of a module of the configuration reports that the file was saved meanwhile", async () => {
   const slow = (version: number) =>
     module({
       wait:
@@ -195,13 +195,13 @@ Deno.test("A call of a module of the configuration says that the file was saved 
   await writeFiles(ws.path, { "go": "" });
   const first = await dev.next("call");
   assert.deepEqual([textIn(first), first.stale], ["v1", true]);
-  // Nobody approved the new code, and there is nobody to ask.
+  // The new code is not approved, and no user can be asked.
   const again = await dev.next("error");
   assert.deepEqual([again.code, again.repeated], ["APPROVAL_STALE", true]);
   assert.equal(dev.events.filter(({ event }) => event === "call").length, 1);
 });
 
-Deno.test("pml dev waits for a file that is gone, and checks it when it is back", async () => {
+Deno.test("pml dev waits for a deleted file, and checks it when it exists again", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   await using dev = new Dev(ws);
   await dev.type("today city=Oslo");
@@ -211,7 +211,7 @@ Deno.test("pml dev waits for a file that is gone, and checks it when it is back"
   assert.deepEqual([gone.ok, failedIn(gone)[0]?.message], [false, "there is no such file"]);
   await dev.type("today");
   assert.equal((await dev.next("error")).hint, "Fix the module first");
-  // As editors do that write the file itself, which may be seen half written.
+  // Some editors write the file in place, so PML may read a part of it.
   await writeFiles(ws.path, { "weather.ts": say(2) });
   await dev.next("check", ({ ok }) => ok === true);
   assert.equal(textIn(await dev.next("call")), "v2 Oslo");
@@ -222,10 +222,10 @@ Deno.test("Ctrl-C ends pml dev within a second, during a call and at rest, and l
   const code = module({ wait: 'console.log("began"); await new Promise(() => {});' });
   for (const line of ["wait", undefined]) {
     const times: number[] = [];
-    // Others use the machine, too: one quick end is enough.
+    // The machine may be busy: one quick end is enough.
     while (times.length < 5 && !times.some((time) => time < 1_000)) {
       await using ws = await makeWorkspace({ files: { "weather.ts": code } });
-      // Its end is what this tests.
+      // The test measures the end of the process.
       await using dev = new Dev(ws, undefined, { ownProcess: true });
       await dev.next("check");
       if (line !== undefined) {
@@ -244,7 +244,7 @@ Deno.test("Ctrl-C ends pml dev within a second, during a call and at rest, and l
   }
 });
 
-Deno.test("On a terminal pml dev has a prompt, Enter repeats, and Ctrl-C ends it", async () => {
+Deno.test("on a terminal pml dev has a prompt, Enter repeats the last call, and Ctrl-C ends it", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   const ran = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
     typed: [
@@ -260,7 +260,7 @@ Deno.test("On a terminal pml dev has a prompt, Enter repeats, and Ctrl-C ends it
   await new ProcWatch(ws.tag).assertNothingLeft();
 });
 
-Deno.test("On a terminal changed code of a module of the configuration asks before it runs", async () => {
+Deno.test("on a terminal changed code of a module of the configuration asks before it runs", async () => {
   await using ws = await makeWorkspace({
     files: { "weather.ts": say(1) },
     pml: { private_mcps: { weather: { type: "deno", path: "./weather.ts" } } },
@@ -282,7 +282,7 @@ Deno.test("On a terminal changed code of a module of the configuration asks befo
   assert.doesNotMatch(ran.stdout, /v2 Oslo/);
 });
 
-Deno.test("No other command loads what pml dev is", async () => {
+Deno.test("no other command loads the modules of pml dev", async () => {
   for (const file of ["_commands.ts", "_program.ts", "_command_context.ts", "_call.ts"]) {
     const code = await Deno.readTextFile(repoFile(`src/cli/${file}`));
     assert.doesNotMatch(code, /^import .*_dev|from "\.\/_dev/m, file);

@@ -1,6 +1,6 @@
 /**
- * Every fenced block of every page, and every command in its text: each is run or parsed, or it is
- * named here with what covers it or why nothing can.
+ * Every fenced block of every page, and every command in its text, is run or parsed here, or is
+ * listed here with the test that covers it or the reason why no test can.
  *
  * @module
  */
@@ -28,8 +28,9 @@ import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 /**
- * The blocks that no test in this file reads: the page, how they begin (the fence, and the text
- * under it), and the file that runs or parses them, which must name the page; or why none can.
+ * The blocks that no test in this file reads: the page, the beginning of the block (the fence, and
+ * the text under it), and the file that runs or parses it, which must name the page; or the reason
+ * why none can.
  */
 const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])[] = [
   ["README.md", /^\nClaude Code ┐/, "a picture"],
@@ -62,7 +63,7 @@ function elsewhere({ page, fence, text }: Block): typeof ELSEWHERE {
   return ELSEWHERE.filter(([name, begins]) => name === page && begins.test(`${fence}\n${text}`));
 }
 
-Deno.test("Every block of a page is run or parsed by a test, or says why not", async () => {
+Deno.test("every block of a page is run or parsed by a test, or is listed with the reason", async () => {
   const kinds = [isCommands, isRules, isModule, isSettings];
   const open = OWN.filter((block) => !kinds.some((is) => is(block)));
   assert.deepEqual(open, []);
@@ -85,7 +86,7 @@ function isRules({ language, text }: Block): boolean {
   return language === "" && text.split("\n").every((line) => /^[a-z]+:\S+$/.test(line));
 }
 
-/** Tells the module of the README, whose first line names its file. */
+/** Returns whether a block is the module of the README, whose first line names its file. */
 function isModule({ page, language, text }: Block): boolean {
   return page === "README.md" && language === "ts" && text.startsWith("// mcp/weather.ts\n");
 }
@@ -114,7 +115,7 @@ function wordsOf(line: string): readonly string[] {
   return words;
 }
 
-Deno.test("Every command of a page is one that there is, with these options", async () => {
+Deno.test("every command of a page exists, with its options", async () => {
   const wrong: string[] = [];
   const lines = OWN.filter(isCommands)
     .flatMap(({ page, text }) => linesOf(text).map((line) => [page, line] as const));
@@ -147,14 +148,14 @@ async function whyWrong([program, ...args]: readonly string[]): Promise<string |
 async function whyWrongPml(args: readonly string[]): Promise<string | undefined> {
   try {
     const program = makeProgram(() => Promise.resolve());
-    // Each command takes these, and would print something.
+    // Each command takes these options, and would print something.
     const words = searched(args).filter((word) => !/^--(?:help|version)$/.test(word));
     if (words.length > 0) await program.parseAsync(words, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) return `${error.code}: ${error.message}`;
   }
-  // Some commands read their first argument as a word of their own, and their help lists these.
+  // Some commands have subcommands as their first argument, which their help lists.
   const [name = "", word = ""] = args;
   const row = Object.values(COMMANDS).flat().find(({ usage }) =>
     /^(\S+) [<[]what/.exec(usage)?.[1] === name
@@ -189,14 +190,14 @@ async function whyWrongDeno([verb = "", ...args]: readonly string[]): Promise<st
   return unknown.length === 0 ? undefined : `${script} takes no ${unknown.join(", ")}`;
 }
 
-Deno.test("Every command in the text of a page is one that there is", async () => {
+Deno.test("every command in the text of a page exists", async () => {
   const wrong: string[] = [];
   let count = 0;
   for (const [page, text] of Object.entries(PAGES)) {
     const bare = text.replaceAll(/^ *```[^]*?^ *```/gm, "");
     for (const [, program = "", said = ""] of bare.matchAll(/`(pml(?:-hub)?) ([a-z-][^`]*)`/g)) {
       count++;
-      // What may be left out, and what stands for more, is no word of the command.
+      // Optional parts and placeholders are no words of the command.
       const line = said.replaceAll(/\s*\[[^\]]*\]|\s*…|\s+or \S+/g, "")
         .replaceAll("URL", "https://hub.example.com/mcp");
       const why = await whyWrong([program, ...wordsOf(line)]);
@@ -212,13 +213,13 @@ Deno.test("Every command in the text of a page is one that there is", async () =
   assert.deepEqual(named.map(([, name]) => name).filter((name) => !known.includes(name)), []);
 });
 
-Deno.test("Every list of rules on a page is one that PML reads", () => {
+Deno.test("PML reads every list of rules on a page", () => {
   const rules = OWN.filter(isRules).flatMap(({ text }) => text.split("\n"));
   assert.ok(rules.length > 0);
   for (const rule of rules) parsePattern(rule);
 });
 
-Deno.test("The module of the README passes its check and runs, by the lines of the README", async () => {
+Deno.test("the module of the README passes its check and runs, with the commands of the README", async () => {
   const [module, ...more] = OWN.filter(isModule);
   assert.deepEqual(more, []);
   const readme = PAGES["README.md"] ?? "";
@@ -238,7 +239,7 @@ Deno.test("The module of the README passes its check and runs, by the lines of t
   }
 });
 
-Deno.test("PML and the JSON Schemas judge each block of JSON and YAML on a page alike", async () => {
+Deno.test("PML and the JSON Schemas agree about each block of JSON and YAML on a page", async () => {
   const { parse } = await import("yaml");
   const { parse: parseJsonc } = await import("jsonc-parser");
   const validator = new AjvJsonSchemaValidator();
@@ -265,12 +266,12 @@ Deno.test("PML and the JSON Schemas judge each block of JSON and YAML on a page 
   assert.ok(count > 20, `${count} valid files were found`);
 });
 
-Deno.test("Every block of settings on a page is one that PML takes", async () => {
+Deno.test("PML accepts every block of settings on a page", async () => {
   const before = new Map<string, string>();
   const settings = OWN.filter(isSettings);
   for (const block of settings) {
     const { page, language, text } = block;
-    // The YAML of one page is one file. A hash may be cut short.
+    // The YAML blocks of a page are one file. A hash may be shortened.
     const whole = text.replaceAll(/\b([0-9a-f]{4})…/g, (_, start) => start.repeat(16));
     const yaml = `${before.get(page) ?? ""}${whole}\n`;
     if (language === "yaml") before.set(page, yaml);
@@ -284,7 +285,7 @@ Deno.test("Every block of settings on a page is one that PML takes", async () =>
   assert.ok(settings.length > 15, `${settings.length} blocks were found`);
 });
 
-/** A block is a manifest, a whole file, some keys of one, or some servers. */
+/** Returns why PML refuses a block: a manifest, a whole file, some keys of one, or some servers. */
 async function whyNoJson({ text }: Block): Promise<string | undefined> {
   if (/^\{\n {2}"type"/.test(text)) return await whyNoManifest(text);
   const isServer = /^"[^"]+": \{\n? *"(?:type|command|url)"/.test(text);

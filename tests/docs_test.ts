@@ -28,7 +28,7 @@ function anchorsOf(text: string): ReadonlySet<string> {
   );
 }
 
-Deno.test("Every link of a page leads to a file, and to a title that is in it", async () => {
+Deno.test("every link of a page leads to a file, and to a heading that exists in it", async () => {
   const all = await pages();
   const wrong: string[] = [];
   for (const [name, text] of Object.entries(all)) {

@@ -1,6 +1,5 @@
 /**
- * What happens to calls while they run: they are recorded, cancelled and timed, and their servers
- * ask.
+ * Calls while they run: they are recorded, cancelled and timed, and their servers send requests.
  *
  * @module
  */
@@ -48,7 +47,7 @@ async function recordsOf({ home }: Workspace): Promise<readonly Recorded[]> {
   return (await Promise.all(texts)).join("").trim().split("\n").map((line) => JSON.parse(line));
 }
 
-/** Returns how each call ended that began, in the order of their starts. */
+/** Returns how each call ended, in the order of their starts. */
 async function endsOf(ws: Workspace): Promise<readonly (string | undefined)[]> {
   const all = await recordsOf(ws);
   const ends = new Map(all.flatMap((one) => one.kind === "end" ? [[one.callId, one]] : []));
@@ -58,7 +57,7 @@ async function endsOf(ws: Workspace): Promise<readonly (string | undefined)[]> {
   });
 }
 
-/** Answers what is asked, as each revision does, and returns the answer and what was asked. */
+/** Answers the questions of a call as each revision does. Returns the result and the questions. */
 async function answered(
   { pml }: ScriptScene,
   { said, meta = {}, reply }: {
@@ -81,7 +80,7 @@ async function answered(
   return { answer, asked };
 }
 
-Deno.test("Each call is recorded before its server gets it, and after", async () => {
+Deno.test("each call is recorded before its server receives it, and after its end", async () => {
   await using scene = await scriptScene("2025-11-25");
   const { ws, call, ledger, pml } = scene;
   const calls = (await endsOf(ws)).length;
@@ -98,7 +97,7 @@ Deno.test("Each call is recorded before its server gets it, and after", async ()
 });
 
 for (const era of ERAS) {
-  Deno.test(`A cancelled call is told to its server, and gets no answer, on ${era}`, async () => {
+  Deno.test(`the server is notified of a cancelled call, which gets no answer, on ${era}`, async () => {
     await using scene = await scriptScene(era);
     const { ws, pml, ledger, call } = scene;
     const held = { steps: [{ until: ws.file("never") }] };
@@ -109,7 +108,7 @@ for (const era of ERAS) {
     await until(async () => (await ledger()).includes("cancelled"));
     await until(async () => (await endsOf(ws)).includes("CANCELLED"));
     assert.equal(textOf(await call()), "done");
-    // Cancelled in the chunk that it came in, and its id is used again at once.
+    // The cancellation comes in the same chunk as the call, and the id is reused at once.
     const line = (of: object) => `${JSON.stringify({ jsonrpc: "2.0", ...of })}\n`;
     const request = (arguments_: Said) => {
       const _meta = metaOf(era);
@@ -122,7 +121,7 @@ for (const era of ERAS) {
     assert.equal(textOf(await answer), "done");
     await until(async () => !(await endsOf(ws)).includes(undefined));
     assert.equal((await endsOf(ws)).filter((end) => end === "CANCELLED").length, 2);
-    // Two at once with one id: the second is refused, as it always was.
+    // Two calls at once with one id: the second is refused.
     const twice = pml.expect("twice");
     await pml.sendText(request({ steps: [{ wait: 50 }] }) + request({}));
     assert.equal(textOf(await twice), "done");
@@ -130,7 +129,7 @@ for (const era of ERAS) {
     assert.ok(!pml.messages.some((one) => one.id === id && !("method" in one)));
   });
 
-  Deno.test(`What a server asks during a call reaches the client, on ${era}`, async () => {
+  Deno.test(`a server's questions during a call reach the client, on ${era}`, async () => {
     const seen: Json[] = [];
     let reply: object = { action: "accept", content: { name: "Ann" } };
     await using scene = await scriptScene(era, {
@@ -155,7 +154,7 @@ for (const era of ERAS) {
     assert.deepEqual(bare(await unable.callWithMeta(said)), bare(refused));
   });
 
-  Deno.test(`A model is asked only after the person, on ${era}`, async () => {
+  Deno.test(`sampling asks the user before the model, on ${era}`, async () => {
     const asked: string[] = [];
     const model = { role: "assistant", model: "m", content: { type: "text", text: "it" } };
     await using scene = await scriptScene(era, {
@@ -177,7 +176,7 @@ for (const era of ERAS) {
     assert.deepEqual(asked, ["elicitation/create", "sampling/createMessage"]);
   });
 
-  Deno.test(`A client that goes while it is asked leaves nothing behind, on ${era}`, async () => {
+  Deno.test(`a client that leaves during a question leaves nothing behind, on ${era}`, async () => {
     const never = Promise.withResolvers<unknown>();
     await using scene = await scriptScene(era, {
       capabilities: { elicitation: { form: {} } },
@@ -192,7 +191,7 @@ for (const era of ERAS) {
     assert.ok(!(await endsOf(ws)).includes(undefined));
   });
 
-  Deno.test(`A call that takes too long ends, unless somebody is asked or progress comes, on ${era}`, async () => {
+  Deno.test(`a call that takes too long ends, unless a question is open or progress comes, on ${era}`, async () => {
     await using scene = await scriptScene(era, {
       limits: { call_ms: 1_000 },
       capabilities: { elicitation: { form: {} } },
@@ -218,7 +217,7 @@ for (const era of ERAS) {
   });
 }
 
-/** A line of progress, for a call that has a token. */
+/** Writes a line of progress, for a call with a progress token. */
 const PROGRESS =
   '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}';
 

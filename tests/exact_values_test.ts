@@ -1,6 +1,6 @@
 /**
  * Numbers that `JSON.parse` changes, such as integers beyond 2^53, keep their text between clients
- * and servers, whatever calls the tool.
+ * and servers, with every way to call a tool.
  *
  * @module
  */
@@ -25,7 +25,9 @@ const SCHEMA =
   `"one":{"type":"number","minimum":0.0,"maximum":1e400,"default":1.0}}}`;
 const PROGRESS = `"progress":1.0,"total":${BIG}`;
 
-/** Returns the text of the arguments in a line, and an answer that has it as structured content. */
+/**
+ * The program of the server: returns the text of the arguments as text and as structured content.
+ */
 const ANSWER = `
 const argumentsIn = (line) => {
   const from = line.indexOf('"arguments":') + 12;
@@ -78,7 +80,7 @@ const MODULE = `
   };
   export const kinds = ({ id, one }) => ({ kind: typeof id, next: id + 1n, one: typeof one });`;
 
-/** Lists show the tools of servers, and the meta-tools. */
+/** Lists contain the tools of servers, and the meta-tools. */
 const FULL = {
   tools_exposure: "hybrid",
   hybrid: { expose_underlying_tools: true, apply_semantic_filter: false },
@@ -133,7 +135,7 @@ for (const { on, ...way } of EACH_WAY) {
     };
     const tools = await lineOf("tools/list");
     assert.ok(tools.includes(`"inputSchema":${SCHEMA}`), tools);
-    // These lists do not wait for a server that was not asked yet.
+    // These lists do not wait for a server that was not listed yet.
     const resources = `"size":${BIG},"_meta":{"one":1.0}`;
     await until(async () => (await lineOf("resources/list")).includes(resources));
     const prompts = `"_meta":{"big":${BIG}}`;
@@ -148,7 +150,7 @@ for (const { on, ...way } of EACH_WAY) {
   });
 }
 
-Deno.test("a later process shows numbers of a kept list with their text", async () => {
+Deno.test("a later process shows numbers of a cached list with their text", async () => {
   await using ws = await makeScenery(options({ gateway: FULL }));
   for (let time = 0; time < 2; time++) {
     await using pml = new RawStdio(ws);
@@ -168,7 +170,7 @@ Deno.test("numbers of fixed arguments reach the server with their text", async (
   assert.equal(textOf(await scene.pml.callTool("call", call)), said);
 });
 
-Deno.test("numbers keep their text through an attached window", async () => {
+Deno.test("numbers keep their text through an attached pml stdio", async () => {
   await using ws = await makeScenery(options());
   await using _served = await servePml(ws);
   await using pml = new RawStdio(ws);
@@ -217,7 +219,7 @@ Deno.test("numbers keep their text through call, batch, plans and code, and modu
   pml.assertAnswered();
 });
 
-Deno.test("a question and its rule have the digits of a number", async () => {
+Deno.test("a question and its rule contain the digits of a number", async () => {
   await using scene = await makeScene(
     {
       ...options({ permissions: { allow: [`s:echo({"id":${BIG}})`] } }),

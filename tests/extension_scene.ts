@@ -1,5 +1,5 @@
 /**
- * A client of a PML whose servers have declared extensions that PML does not know.
+ * A client of a PML whose servers declare extensions that PML does not support.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export const SKILLS = "io.modelcontextprotocol/skills";
 
 type Args = Record<string, unknown>;
 
-/** The servers, the rules, and how the client comes. */
+/** The servers, the rules, and the client. */
 export interface ExtensionSceneOptions extends RawStdioOptions {
   /** The arguments of each server: the extensions that it declares. */
   readonly servers: Readonly<Record<string, readonly string[]>>;
@@ -52,7 +52,7 @@ export async function extensionScene(
   const pml = new RawStdio(ws, { era, ...client });
   const call = (name: string, args: Args = {}): Promise<Message> => pml.callTool(name, args);
   await pml.open();
-  // A server declares its extensions when it is started.
+  // A server declares its extensions when it starts.
   for (const name of names) {
     await until(async () => {
       const { result } = await call(`${name}__echo`);

@@ -1,5 +1,5 @@
 /**
- * What a newcomer types in the first hour, also wrongly: each answer says what to do next.
+ * Commands of a new user in the first hour, also with mistakes: each answer names the next step.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { makeWorkspace } from "./kit/workspace.ts";
 
 const IN_PROJECT = { files: { "package.json": "{}", "README.md": "hello\n" } };
 
-Deno.test("What needs a terminal is told as it was typed, ready for a shell", async () => {
+Deno.test("a hint about a terminal repeats the command as it was typed, quoted for a shell", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   const rule = "filesystem:write_file(path=it's/**)";
   const table: readonly (readonly [args: readonly string[], hint: string])[] = [
@@ -60,7 +60,7 @@ Deno.test("pml call and pml why take arguments as pairs and as one JSON object",
   }
 });
 
-Deno.test("A mistyped tool is told by pml why, and before a rule for it is written", async () => {
+Deno.test("pml why reports a mistyped tool, also before a rule for it is written", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   const why = await runPml(ws, ["why", "filesystem:writ_file"]);
   assert.match(why.stderr, /"filesystem" lists no tool "writ_file"\. Did you mean "write_file"\?/);
@@ -72,8 +72,8 @@ Deno.test("A mistyped tool is told by pml why, and before a rule for it is writt
   assert.equal(rule.code, 1);
 });
 
-Deno.test("A mistyped command line names the command whose help there is, or the nearest word", async () => {
-  // Nothing listens there.
+Deno.test("a mistyped command line names the command whose help exists, or the nearest word", async () => {
+  // No process listens at this port.
   const env = { PML_REGISTRIES: "http://127.0.0.1:9/mcp" };
   await using ws = await makeWorkspace({ ...IN_PROJECT, env });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
@@ -107,7 +107,7 @@ Deno.test("A mistyped command line names the command whose help there is, or the
   assert.match(none.stderr, /Nothing is remembered of filesystem:read_file yet/);
 });
 
-Deno.test("pml init in a project is followed by a question that marks only what is new", async () => {
+Deno.test("a question follows pml init in a project, and marks only what is new", async () => {
   await using ws = await makeWorkspace({
     files: {
       ...IN_PROJECT.files,
@@ -126,7 +126,7 @@ Deno.test("pml init in a project is followed by a question that marks only what 
   assert.ok(marked.every((fact: string) => fact.includes('"tool"')));
 });
 
-Deno.test("pml init --http takes the place of the entry that PML wrote, and of no other", async () => {
+Deno.test("pml init --http replaces the entry that PML wrote, and no other", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   await runPml(ws, ["init", "--yes"]);
   const http = await runPml(ws, ["init", "--http", "--yes"]);
@@ -142,7 +142,7 @@ Deno.test("pml init --http takes the place of the entry that PML wrote, and of n
   assert.deepEqual(await entry(), other.mcpServers.pml);
 });
 
-Deno.test("A key that is missing is told with the command that keeps it", async () => {
+Deno.test("an error about a missing key contains the command that stores it", async () => {
   await using ws = await makeWorkspace({
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp", headers: { X: "${FAR_KEY}" } } } },
   });
@@ -151,7 +151,7 @@ Deno.test("A key that is missing is told with the command that keeps it", async 
   assert.match(ran.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
 });
 
-Deno.test("pml add offers no sign-in where nobody can sign in", async () => {
+Deno.test("pml add offers no sign-in without a terminal", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   const server = createServer((_, answer) => void answer.writeHead(401).end());
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -167,7 +167,7 @@ Deno.test("pml add offers no sign-in where nobody can sign in", async () => {
   }
 });
 
-Deno.test("pml stands up where its home is a file, and names the project as the place of pml init", async () => {
+Deno.test("pml works where its home is a file, and names the project as the folder for pml init", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   await rm(ws.home, { recursive: true });
   await writeFile(ws.home, "");
@@ -179,7 +179,7 @@ Deno.test("pml stands up where its home is a file, and names the project as the 
 });
 
 Deno.test({
-  name: "A file that may not be written is told as that, and not as a full disk",
+  name: "an error about a read-only folder does not mention a full disk",
   ignore: !HAS_ACCOUNTS,
   fn: async () => {
     await using ws = await makeWorkspace(IN_PROJECT);

@@ -1,5 +1,5 @@
 /**
- * The first steps of a person: started anywhere, mistyped names, what is told of the set-up.
+ * The first steps of a user: commands in any folder, mistyped names, and reports about the set-up.
  *
  * @module
  */
@@ -26,7 +26,7 @@ function errorOf({ result }: Message): { code?: string; message?: string } {
   return (result?.structuredContent as { error?: object } | undefined)?.error ?? {};
 }
 
-/** The folder that PML makes where nobody says another one. */
+/** Returns the folder that PML creates where no other one is configured. */
 function ownFolder(ws: Workspace): string {
   return join(dirname(ws.home), "pml-workspace");
 }
@@ -51,7 +51,7 @@ async function listedFromTop(
   return { text, stderr: pml.stderr };
 }
 
-Deno.test("A client that starts PML in / gets its first root as the workspace, with the file of rules there", async () => {
+Deno.test("a client that starts PML in / gets its first root as the workspace, with the rules of its file", async () => {
   await using ws = await makeWorkspace({
     files: { "here.txt": "x" },
     pml: { permissions: { deny: ["filesystem:list_directory"] } },
@@ -62,7 +62,7 @@ Deno.test("A client that starts PML in / gets its first root as the workspace, w
   const denied = await listedFromTop(ws, [root]);
   assert.match(denied.text, /^PERMISSION_DENIED: /);
   await rm(ws.file(".pml.json"));
-  // Homes, the top folder and what is no folder are passed over.
+  // Homes, the top folder and paths that are no folder are skipped.
   const odd = ["file:///", pathToFileURL(home).href, "file:///%zz", "file:///gone"];
   const { text, stderr } = await listedFromTop(ws, [...odd, root]);
   assert.match(text, /here\.txt/);
@@ -73,7 +73,7 @@ Deno.test("A client that starts PML in / gets its first root as the workspace, w
 });
 
 for (const era of ERAS) {
-  Deno.test(`A client without roots that starts PML in / works in PML's own folder, on ${era}`, async () => {
+  Deno.test(`a client without roots that starts PML in / works in PML's own folder, on ${era}`, async () => {
     await using ws = await makeWorkspace();
     await mkdir(ownFolder(ws));
     await writeFile(join(ownFolder(ws), "mine.txt"), "x");
@@ -85,7 +85,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A client that says it has roots and never tells them delays its calls for two seconds, not more", async () => {
+Deno.test("a client that declares roots and never lists them delays its calls for at most two seconds", async () => {
   await using ws = await makeWorkspace();
   await using pml = new RawStdio(ws, { ...FROM_TOP, capabilities: { roots: {} } });
   await pml.open();
@@ -99,7 +99,7 @@ Deno.test("A client that says it has roots and never tells them delays its calls
   assert.equal(code, 0, "a client that leaves meanwhile ends PML");
 });
 
-Deno.test("A command in / uses PML's own folder and says so; init wants a project", async () => {
+Deno.test("a command in / uses PML's own folder and reports it; init requires a project", async () => {
   await using ws = await makeWorkspace();
   const ran = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
     cwd: "/",
@@ -111,7 +111,7 @@ Deno.test("A command in / uses PML's own folder and says so; init wants a projec
   const init = await runPml(ws, ["init", "--yes"], { cwd: "/" });
   assert.equal(init.code, 2);
   assert.match(init.stderr, /Cannot set up: the current folder is no project/);
-  // A link that leads to a home is not taken.
+  // A link to a home is not used.
   await rm(ownFolder(ws), { recursive: true });
   await Deno.symlink(dirname(ws.home), ownFolder(ws));
   const linked = await runPml(ws, ["tools"], { cwd: "/" });
@@ -120,7 +120,7 @@ Deno.test("A command in / uses PML's own folder and says so; init wants a projec
 });
 
 Deno.test({
-  name: "A client that starts PML in the person's home works in PML's own folder there",
+  name: "a client that starts PML in the user's home works in PML's own folder there",
   ignore: !HAS_ACCOUNTS,
   fn: async () => {
     await using ws = await makeWorkspace();
@@ -131,8 +131,8 @@ Deno.test({
   },
 });
 
-Deno.test("The error of a mistyped name has the nearest one, also where no registry can be reached", async () => {
-  // Nothing listens there.
+Deno.test("the error of a mistyped name contains the nearest name, also where no registry is reachable", async () => {
+  // No process listens at this port.
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();
@@ -148,7 +148,7 @@ Deno.test("The error of a mistyped name has the nearest one, also where no regis
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("search takes a text or a list of texts, each by its own name", async () => {
+Deno.test("search takes a text or a list of texts, each under its own name", async () => {
   await using ws = await makeWorkspace();
   await using pml = new RawStdio(ws, { era: "2026-07-28" });
   await pml.open();
@@ -169,7 +169,8 @@ Deno.test("search takes a text or a list of texts, each by its own name", async 
     assert.match(await found(args), /^BAD_ARGUMENTS: .*Missing argument: query/);
   }
   assert.match(await found({ query: ["read"] }), /^BAD_ARGUMENTS: /);
-  // The share tells how much of the query a tool has; the best of bad hits is no whole one.
+  // The share is the part of the query that a tool matches, so that even the best of bad hits is
+  // low.
   const pdf = await found({ query: "convert pdf to text" });
   const shares = [...pdf.matchAll(/, (\d+)%\]$/gm)].map(([, share]) => Number(share));
   assert.ok(shares.length > 0 && shares.every((share) => share < 70), pdf);
@@ -200,7 +201,7 @@ const MODULE = (body: string) =>
   `export const __meta__ = { name: "m", description: "M", tools: { a: { description: "A" } } };
   export function a() { return ${JSON.stringify(body)}; }`;
 
-Deno.test("Rules that name nothing, a replaced built-in, waiting trust and changed code are told as what they are", async () => {
+Deno.test("doctor distinguishes rules that match nothing, a replaced built-in, pending trust and changed code", async () => {
   await using ws = await makeWorkspace({
     files: { "m.ts": MODULE("one") },
     pml: {
@@ -241,7 +242,7 @@ Deno.test("Rules that name nothing, a replaced built-in, waiting trust and chang
   assert.match(trust.stdout, /\\"git\\" replaces the built-in server of PML/);
 });
 
-Deno.test("doctor asks each registry, and one that is away is a warning with its reason", async () => {
+Deno.test("doctor asks each registry, and warns about an unreachable one with the reason", async () => {
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
   const ran = await runPml(ws, ["doctor"]);
   assert.equal(ran.code, 0);
@@ -251,7 +252,7 @@ Deno.test("doctor asks each registry, and one that is away is a warning with its
   );
 });
 
-Deno.test("A name that holds secrets is closed for reading, and the hint is the grant that opens it (GW18)", async () => {
+Deno.test("a name that may contain secrets is closed for reading, and the hint is the grant that opens it (GW18)", async () => {
   const secret = "npm_0123456789";
   const names = [".npmrc", ".netrc", ".mcp.json", ".cursor/mcp.json", "deep/.pypirc", ".Npmrc"];
   const files = Object.fromEntries(names.map((name) => [name, secret]));
@@ -269,7 +270,7 @@ Deno.test("A name that holds secrets is closed for reading, and the hint is the 
   }
 });
 
-Deno.test("Errors of a module name the line of its file, at load, when called and in pml check", async () => {
+Deno.test("errors of a module name the line of its file, at load, in a call and in pml check", async () => {
   const meta = (name: string, schema = "{}") =>
     `export const __meta__ = { name: "${name}", description: "M",\n` +
     `  tools: { a: { description: "A", inputSchema: ${schema} } } };\n`;
@@ -295,7 +296,7 @@ Deno.test("Errors of a module name the line of its file, at load, when called an
   assert.match(open.stderr, /module ".*open\.ts:4:13": syntax error: /);
   const broken = await runPml(ws, ["call", "broken:a"]);
   assert.match(broken.stderr, /TypeError: Cannot read properties .* \(broken\.ts:6:\d+\)/);
-  // What an author throws is for people, and stays as it is.
+  // An error that an author throws is a message for users, and stays as it is.
   const says = await runPml(ws, ["call", "says:a"]);
   assert.equal(says.stderr.trim().split("\n").at(-1), "There is no such city");
   const checked = await runPml(ws, ["check", "syntax.ts"]);

@@ -1,5 +1,5 @@
 /**
- * The scene of the tests of pass-through: servers of both eras with everything that MCP has.
+ * The scene of the tests of pass-through: servers of both revisions with all features of MCP.
  *
  * @module
  */
@@ -14,21 +14,21 @@ import type { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** Servers of both eras. */
+/** Servers of both revisions. */
 export const KINDS = ["legacy", "modern"] as const;
-/** A client that can be asked, and whose model can be. */
+/** The capabilities of a client that answers questions and samples. */
 export const ALL_ABLE = { elicitation: { form: {} }, sampling: {} };
 
-/** Defines the server that has everything; its ledger lies beside the workspace file. */
+/** Defines the server with all features. Its ledger is next to the workspace file. */
 export function full(kind: string, name = kind): Record<string, unknown> {
   const script = repoFile("tests/kit/full_server.ts");
   const config = repoFile("deno.json");
   const args = ["run", "-A", "--quiet", `--config=${config}`, script, kind, `./${name}.ledger`];
-  // What it imports is where the tests have it.
+  // The tests use one cache of Deno.
   return { command: process.execPath, args, env: { DENO_DIR: "${DENO_DIR}" } };
 }
 
-/** Makes a workspace with servers of both eras, whose tools are allowed, and a PML in it. */
+/** Creates a workspace with servers of both revisions, whose tools are allowed, and a PML in it. */
 export async function sceneOf(
   era: Era,
   { rules = {}, servers = { legacy: full("legacy"), modern: full("modern") }, ...options }:
@@ -39,19 +39,20 @@ export async function sceneOf(
     } = {},
 ): Promise<Scene> {
   const allow = Object.keys(servers).map((name) => `${name}:*`);
-  // A list that did not wait for a slow server would change once more when that server has started.
+  // A list that does not wait for a slow server would change once more when that server has
+  // started.
   const limits = { first_list_ms: 60_000, ...options.limits };
   const pml = { version: 1, permissions: { allow, ...rules }, mcpServers: servers };
   return await makeScene({ era, pml, ...options, limits });
 }
 
-/** Reads what a server did, a line each. */
+/** Reads the ledger of a server, a line for each entry. */
 export async function ledgerOf(ws: Workspace, name: string): Promise<readonly string[]> {
   const text = await readFile(ws.file(`${name}.ledger`), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** Asks for a list until it has at least so many items: lists of slow servers follow later. */
+/** Requests a list until it has at least this number of items: slow servers are listed later. */
 export async function listed(
   pml: RawStdio,
   method: string,
@@ -72,7 +73,7 @@ export async function call(pml: RawStdio, id: string, args = {}): Promise<Messag
   return await pml.callTool("call", { tool: id, arguments: args });
 }
 
-/** Asserts that the log messages of both servers come to their client, from the level `info` on. */
+/** Asserts that the log messages of both servers reach their client, from the level `info` on. */
 export async function assertLogged(pml: RawStdio): Promise<void> {
   const isOlder = pml.era === "2025-11-25";
   for (const kind of KINDS) {

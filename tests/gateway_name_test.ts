@@ -1,5 +1,5 @@
 /**
- * The name and the version that clients are told of this server, as the configuration gives them.
+ * The name and the version of this server that clients receive, as the configuration sets them.
  *
  * @module
  */
@@ -22,7 +22,7 @@ async function workspaceOf(options: WorkspaceOptions, person?: string): Promise<
   return ws;
 }
 
-/** Gives what a client of an era is told of the server: by its greeting, or with an answer. */
+/** Returns the server's info that a client receives: from the handshake, or from a request. */
 async function toldBy(pml: RawStdio): Promise<unknown> {
   if (pml.era !== "2025-11-25") {
     const { result } = await pml.request("server/discover", {});
@@ -37,7 +37,7 @@ async function toldBy(pml: RawStdio): Promise<unknown> {
   return result?.serverInfo;
 }
 
-/** Gives what a client of a new process is told. */
+/** Returns the server's info for a client of a new process. */
 async function infoIn(ws: Workspace, era: Era): Promise<unknown> {
   await using pml = new RawStdio(ws, { era });
   const told = await toldBy(pml);
@@ -46,7 +46,7 @@ async function infoIn(ws: Workspace, era: Era): Promise<unknown> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`The configuration names the server that clients see, on ${era}`, async () => {
+  Deno.test(`the configuration names the server that clients see, on ${era}`, async () => {
     await using plain = await workspaceOf({ pml: { version: 1 } });
     const { version } = JSON.parse(await Deno.readTextFile("deno.json"));
     assert.deepEqual(await infoIn(plain, era), { name: "pml", title: "PML", version });
@@ -59,7 +59,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("An untrusted file names no server", async () => {
+Deno.test("an untrusted file names no server", async () => {
   await using ws = await workspaceOf(
     { pml: PML, trusted: false },
     "gateway: { name: mine, version: '7' }\n",
@@ -67,7 +67,7 @@ Deno.test("An untrusted file names no server", async () => {
   assert.deepEqual(await infoIn(ws, "2026-07-28"), OWN);
 });
 
-Deno.test("An invalid name is reported with file, key, found and wanted", async () => {
+Deno.test("an invalid name is reported with file, key, found and wanted", async () => {
   await using ws = await workspaceOf({ pml: { version: 1, gateway: { name: 7 } } });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();
@@ -81,7 +81,7 @@ Deno.test("An invalid name is reported with file, key, found and wanted", async 
   await pml.close();
 });
 
-Deno.test("pml config show tells the name, the version, and where they come from", async () => {
+Deno.test("pml config show prints the name, the version, and their sources", async () => {
   await using ws = await workspaceOf({ pml: { version: 1, gateway: { name: "Acme tools" } } });
   const { values } = JSON.parse((await runPml(ws, ["config", "show", "--json"])).stdout);
   assert.deepEqual(values["gateway.name"], { value: "Acme tools", from: ws.file(".pml.json") });

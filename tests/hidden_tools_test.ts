@@ -1,6 +1,6 @@
 /**
- * What an identity may not use answers it exactly like what there is not, whichever way it is asked
- * for.
+ * Requests for a tool that an identity may not use have the same answers as requests for a missing
+ * one, with every method.
  *
  * @module
  */
@@ -16,7 +16,10 @@ import { servePml } from "./kit/pml_serve.ts";
 import { writeConfig } from "./script_scene.ts";
 
 const TOKENS = { denied: "token-of-the-one-0001", chosen: "token-of-the-other-0002" };
-/** What is hidden, and what is not there; their names are alike, so that errors name the same. */
+/**
+ * A hidden tool and a missing one each; their names are alike, so that errors suggest the same
+ * name.
+ */
 const PAIRS = [
   ["filesystem:write_file", "filesystem:brite_file"],
   ["weather:warn", "xeather:warn"],
@@ -64,7 +67,9 @@ function requestsOf(id: string): readonly Request[] {
   ];
 }
 
-/** Asks everything of a tool. Returns the answers without its names and what differs each time. */
+/**
+ * Sends all requests about a tool. Returns the answers without its names and without random ids.
+ */
 async function answersOf(client: DoorClient, id: string): Promise<readonly string[]> {
   const [server = "", tool = ""] = id.split(":");
   const all: string[] = [];
@@ -80,7 +85,7 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
   return all;
 }
 
-Deno.test("A tool that is hidden from an identity answers like a missing one", async () => {
+Deno.test("a tool that is hidden from an identity answers like a missing one", async () => {
   await using full = new FullHttp("legacy");
   const hidden = ["filesystem:write_file", "weather:*", "full:*", "my:*"];
   await using ws = await makeScenery({
@@ -106,7 +111,7 @@ Deno.test("A tool that is hidden from an identity answers like a missing one", a
     },
   });
   await using served = await servePml(ws);
-  // The person has all of it.
+  // The user sees all of them.
   await using own = await DoorClient.open(served, { era: "2026-07-28" });
   const all: string[] = [];
   for (const [id] of PAIRS) all.push(...await answersOf(own, id));

@@ -13,7 +13,7 @@ async function readRepo(path: string): Promise<string> {
   return await readFile(repoFile(path), "utf8");
 }
 
-Deno.test("what is published holds all that it imports, and no test", async () => {
+Deno.test("the published package contains all that it imports, and no test", async () => {
   const files = await publishedFiles();
   const always = ["mod.ts", "deno.json", "deno.lock", "LICENSE", "README.md"];
   for (const path of always) assert.ok(files.includes(path), `${path} is not published`);
@@ -30,7 +30,7 @@ Deno.test("what is published holds all that it imports, and no test", async () =
   }
 });
 
-Deno.test("the hub is published with all that it imports, and names PML's face by its exact version", async () => {
+Deno.test("the published hub contains all that it imports, and depends on PML's exact version", async () => {
   const files = await publishedFiles("hub/");
   for (const path of ["mod.ts", "deno.json", "LICENSE", "README.md"]) {
     assert.ok(files.includes(path), `${path} is not published`);
@@ -74,12 +74,12 @@ Deno.test("every dependency is one exact version, in the lock too", async () => 
   }
 });
 
-Deno.test("the version is the same wherever it stands", async () => {
+Deno.test("the version is the same in every file", async () => {
   const { version } = JSON.parse(await readRepo("deno.json"));
   assert.match(await readRepo("src/core/version.ts"), new RegExp(`VERSION = "${version}"`));
 });
 
-Deno.test("one version of Deno is named, and it is the one that runs", async () => {
+Deno.test("the files name one version of Deno, and it is the running one", async () => {
   for (const path of [".ci/run", "README.md", "CONTRIBUTING.md"]) {
     const named = (await readRepo(path)).matchAll(/(?:deno@|^readonly version=)(\d+\.\d+\.\d+)/gm);
     const versions = new Set([...named].map(([, version]) => version));
@@ -90,7 +90,7 @@ Deno.test("one version of Deno is named, and it is the one that runs", async () 
 Deno.test("every folder of the source is a module that the lint rules know", async () => {
   const entries = await readdir(repoFile("src"), { withFileTypes: true });
   assert.deepEqual(entries.filter((entry) => !entry.isDirectory()), [], "loose in src/");
-  // The definitions of server kinds are a layer of their own, in the folders of their runtimes.
+  // The definitions of server kinds are a layer, in the folders of their runtimes.
   const folders = MODULES.filter((module) => module !== KINDS);
   assert.deepEqual(entries.map(({ name }) => name).sort(), [...folders].sort());
   const hub = await readdir(repoFile("hub/src"));

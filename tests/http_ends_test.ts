@@ -1,6 +1,6 @@
 /**
- * What a call leaves that is given up, or that the connection breaks under, on a connection that is
- * kept: the server gets it once, and PML ends at once.
+ * Calls over a reused connection that are abandoned, or whose connection breaks: the server gets
+ * each once, and PML ends at once.
  *
  * @module
  */
@@ -13,9 +13,11 @@ import { waitUntil } from "./kit/wait.ts";
 
 const TOOLS = ["done", "held", "broken"];
 
-/** Listens as a server whose tool `done` answers, `held` never does, `broken` breaks the connection. */
+/**
+ * Starts a server whose tool `done` answers, `held` never does, and `broken` breaks the connection.
+ */
 async function listen(isModern: boolean) {
-  /** The names of the tools that were called. */
+  /** The names of the called tools. */
   const calls: string[] = [];
   const server = await serveHttp((message, response) => {
     const say = (said: unknown) => {
@@ -45,7 +47,7 @@ async function open(era: Era, url: string): Promise<Scene> {
       mcpServers: { far: { type: "http", url } },
     },
   });
-  // Its connection is kept for the next.
+  // The next request reuses its connection.
   await done(scene);
   return scene;
 }
@@ -64,28 +66,28 @@ function begin({ pml }: Scene, tool: string) {
 for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] as const) {
   const who = `${kind} for ${era}`;
 
-  Deno.test(`A call under way over HTTP does not keep PML from its end, ${who}`, async () => {
+  Deno.test(`a call under way over HTTP does not delay the end of PML, ${who}`, async () => {
     using server = await listen(kind === "modern");
     await using scene = await open(era, server.url);
-    begin(scene, "held").answer.catch(() => {}); // nobody waits for it
+    begin(scene, "held").answer.catch(() => {}); // no test waits for it
     assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
     const { code } = await scene.pml.close();
     assert.equal(code, 0);
     assert.deepEqual(server.calls, ["done", "held"]);
   });
 
-  Deno.test(`A cancelled call over HTTP is sent once, ${who}`, async () => {
+  Deno.test(`a cancelled call over HTTP is sent once, ${who}`, async () => {
     using server = await listen(kind === "modern");
     await using scene = await open(era, server.url);
     const { id, answer } = begin(scene, "held");
-    answer.catch(() => {}); // what is cancelled is not answered
+    answer.catch(() => {}); // a cancelled call has no answer
     assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
     await scene.pml.notify("notifications/cancelled", { requestId: id });
     for (let times = 0; times < 3; times++) await done(scene);
     assert.deepEqual(server.calls, ["done", "held", "done", "done", "done"]);
   });
 
-  Deno.test(`A call whose connection breaks is sent once, ${who}`, async () => {
+  Deno.test(`a call whose connection breaks is sent once, ${who}`, async () => {
     using server = await listen(kind === "modern");
     await using scene = await open(era, server.url);
     const { result } = await begin(scene, "broken").answer;

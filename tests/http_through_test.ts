@@ -1,6 +1,6 @@
 /**
- * Servers over HTTP of both eras behind a spawned PML, for clients of both eras: what passes through
- * for stdio servers passes here too.
+ * Servers over HTTP of both revisions behind a spawned PML, for clients of both revisions: the same
+ * passes through as for stdio servers.
  *
  * @module
  */
@@ -27,7 +27,7 @@ const TRANSPORTS = [
 for (
   const [era, transport] of ERAS.flatMap((era) => TRANSPORTS.map((one) => [era, one] as const))
 ) {
-  Deno.test(`All of MCP passes to servers over ${transport.name} and back, on ${era}`, async () => {
+  Deno.test(`all of MCP passes to servers over ${transport.name} and back, on ${era}`, async () => {
     await using legacy = transport.make();
     await using modern = new FullHttp("modern");
     const servers = { legacy, modern };
@@ -51,7 +51,7 @@ for (
   });
 }
 
-Deno.test("The command line lists, calls and refreshes servers over HTTP", async () => {
+Deno.test("the command line lists, calls and refreshes servers over HTTP", async () => {
   await using full = new FullHttp("modern");
   await using scene = await sceneOf("2026-07-28", { legacy: full, modern: full });
   const { ws } = scene;
@@ -67,7 +67,7 @@ Deno.test("The command line lists, calls and refreshes servers over HTTP", async
   assert.equal(asked(), before + 1);
 });
 
-Deno.test("An address of HTTP+SSE that was found out is known to the next process", async () => {
+Deno.test("the next process knows that an address uses HTTP+SSE", async () => {
   await using full = new FullSse();
   const pml = { version: 1, mcpServers: { far: { url: full.url } } };
   await using scene = await makeScene({ pml });
@@ -121,7 +121,7 @@ async function lists(pml: RawStdio, servers: Servers): Promise<void> {
     key: "resourceTemplates",
     least: 3,
   });
-  // PML has one, too.
+  // One template is PML's.
   assert.equal(templates.length, 3);
   const prompts = await listed(pml, "prompts/list", { key: "prompts", least: 2 });
   assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
@@ -224,7 +224,7 @@ async function logs(pml: RawStdio, era: Era): Promise<void> {
   await assertLogged(pml);
 }
 
-/** A server that was started anew knows nobody: calls go on, and so does what was followed. */
+/** Asserts that calls and subscriptions go on with a server that was started anew. */
 async function forgets(pml: RawStdio, legacy: FullHttp | FullSse): Promise<void> {
   const subscribed = () =>
     legacy.ledger.filter((line) => line.startsWith("resources/subscribe")).length;
@@ -233,7 +233,7 @@ async function forgets(pml: RawStdio, legacy: FullHttp | FullSse): Promise<void>
   await legacy.forget();
   assert.equal((await call(pml, "legacy:link")).result?.isError, undefined);
   await until(() => subscribed() > before);
-  // It may have changed while nobody listened.
+  // The resource may have changed while no stream was open.
   await until(() =>
     pml.messages.slice(since).some(({ method, params }) =>
       method === "notifications/resources/updated" && params?.uri === "pml://legacy/test://a"
