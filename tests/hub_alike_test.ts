@@ -1,6 +1,6 @@
 /**
- * Two hubs on one store keep answers in memory, and answer alike all the same: what one has told as
- * done, the other one answers with.
+ * Two hubs on one store cache answers, and still answer alike: after one hub confirms a change, the
+ * other one shows it.
  *
  * @module
  */
@@ -26,7 +26,7 @@ async function pair(server?: TestPostgres, rate = "100000") {
   };
 }
 
-Deno.test("A key has its changes a minute at both hubs together", async () => {
+Deno.test("two hubs share the limit of changes of a key", async () => {
   await using server = await startPostgres();
   await using hubs = await pair(server, "4");
   const start = performance.now();
@@ -49,7 +49,7 @@ async function versionAt(url: string): Promise<string | null> {
 }
 
 for (const store of ["PostgreSQL", "SQLite"]) {
-  Deno.test(`What one hub tells as published, tagged or yanked, the other one answers with on ${store}`, async () => {
+  Deno.test(`after one hub confirms a publish, tag or yank, the other one shows it, on ${store}`, async () => {
     await using server = store === "SQLite" ? undefined : await startPostgres();
     await using hubs = await pair(server);
     await assertAlike(hubs);
@@ -61,7 +61,7 @@ async function assertAlike(
 ): Promise<void> {
   assert.equal((await put(one, key, moduleOffer("acme", "1.0.0"))).status, 201);
   let isOver = false;
-  // The other hub has all of it in memory, as it was a moment ago.
+  // The other hub has cached all of it a moment ago.
   const readers = ["acme", "acme@beta", "?q=acme", "acme"].map(async (path) => {
     while (!isOver) await versionAt(path.startsWith("?") ? other + path : `${other}/${path}`);
   });
@@ -89,7 +89,7 @@ async function assertAlike(
   assert.deepEqual(odd, []);
 }
 
-Deno.test("A change that no hub made is answered with soon, and nothing kept while the database is silent", async () => {
+Deno.test("hubs show a change from outside soon, and use no cache while the database is silent", async () => {
   await using server = await startPostgres();
   await using hubs = await pair(server);
   const { one, other, key, DATABASE_URL } = hubs;

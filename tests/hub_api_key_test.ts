@@ -1,5 +1,5 @@
 /**
- * A hub that requires keys of its clients: who may read it, and where PML sends the key.
+ * A hub that requires keys of its clients: which clients may read it, and where PML sends the key.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const STORES = {
     return { ...hub, [Symbol.asyncDispose]: dispose };
   },
 };
-/** The paths of a hub that show what it offers. */
+/** The paths of a hub's catalog and entries. */
 const PATHS = ["/mcp", "/mcp/greeter", "/mcp/greeter@1.0.0", "/mcp/routing", "/mcp?q=greets"]
   .concat("/v0.1/servers", "/", "/search?q=greets", "/entry/greeter", "/mcp/none", "/favicon.svg");
 
@@ -39,7 +39,7 @@ function basic(key: string): string {
   return `Basic ${btoa(`ada:${key}`)}`;
 }
 
-/** Publishes a module, and makes a key of each kind. */
+/** Publishes a module, and creates a key of each kind. */
 async function filled(hub: TestHub) {
   const publisher = await hub.key("acme");
   const client = await hub.key("acme", "--client");
@@ -48,7 +48,7 @@ async function filled(hub: TestHub) {
 }
 
 for (const [place, spawn] of Object.entries(STORES)) {
-  Deno.test(`a hub on ${place} that requires keys answers only clients with one, until it is revoked`, async () => {
+  Deno.test(`a hub on ${place} that requires keys answers only clients with a valid one, until it is revoked`, async () => {
     await using hub = await spawn();
     const { publisher, client } = await filled(hub);
     const get = (path: string, key?: string) =>
@@ -78,7 +78,7 @@ for (const [place, spawn] of Object.entries(STORES)) {
       assert.equal((await post(path, publisher.key)).status, 401);
       assert.equal((await post(path, client.key)).status, then);
     }
-    // A client's key changes nothing.
+    // A client's key may not publish.
     assert.equal((await put(hub.url, client.key, moduleOffer("other", "1.0.0"))).status, 401);
     const yank = { method: "POST", key: client.key, body: {} };
     assert.equal((await sent(`${hub.url}/greeter@1.0.0/yank`, yank)).status, 401);
@@ -93,7 +93,7 @@ for (const [place, spawn] of Object.entries(STORES)) {
   });
 }
 
-Deno.test("shared caches keep no answer of a hub that requires keys, and a browser sends a key as a password", async () => {
+Deno.test("shared caches store no answer of a hub that requires keys, and a browser sends a key as a password", async () => {
   await using hub = await spawnHub(REQUIRED);
   const { client } = await filled(hub);
   const exact = await sent(`${hub.url}/greeter@1.0.0`, { method: "GET", key: client.key });
@@ -134,7 +134,7 @@ Deno.test("a hub without the setting answers clients without a key", async () =>
   assert.deepEqual([status, headers.get("cache-control")?.startsWith("public")], [200, true]);
 });
 
-Deno.test("a backup keeps clients' keys, which still read and do not publish after a restore", async () => {
+Deno.test("a backup contains clients' keys, which may still read and not publish after a restore", async () => {
   await using hub = await spawnHub(REQUIRED);
   const { client } = await filled(hub);
   assert.equal((await hub.run("backup", "copy")).code, 0);
@@ -147,7 +147,7 @@ Deno.test("a backup keeps clients' keys, which still read and do not publish aft
   assert.equal((await put(url, client.key, moduleOffer("other", "1.0.0"))).status, 401);
 });
 
-Deno.test("revoking a client's key ends its open streams to servers behind a hub, and no others", async () => {
+Deno.test("revoking a client's key ends only that client's open streams to servers behind a hub", async () => {
   await using cloud = new FakeCloud();
   await using hub = await spawnHub(REQUIRED, "--upstream", `127.0.0.1:${cloud.port}`);
   const { publisher, client } = await filled(hub);
@@ -206,7 +206,7 @@ Deno.test("PML sends PML_API_KEY to the registry of its hub, and to no other reg
   assert.ok(!JSON.stringify(other.asked).includes(client.key));
 });
 
-Deno.test("PML says that a hub requires PML_API_KEY, or rejects it", async () => {
+Deno.test("PML reports that a hub requires PML_API_KEY, or rejects it", async () => {
   await using hub = await spawnHub(REQUIRED);
   const { client } = await filled(hub);
   const scene = (env: Record<string, string>, cloud?: object) =>
@@ -227,7 +227,7 @@ Deno.test("PML says that a hub requires PML_API_KEY, or rejects it", async () =>
   const rejected = await calling(key, cloud);
   assert.match(rejected, /it rejects PML_API_KEY/);
   assert.ok(!rejected.includes(client.key));
-  // Without cloud.url it is a registry as any other, which gets no key of the account.
+  // Without cloud.url it is a registry like any other, which gets no key of the account.
   assert.match(await calling(key), /it answers 401[\s\S]*cloud\.url/);
   await using ws = await scene(key, cloud);
   const own = await runPml(ws, ["call", "pml:search_tools", "query=x"]);

@@ -1,6 +1,6 @@
 /**
- * What of a person's work reaches a hub, watched on the wire between a spawned PML and a spawned
- * hub: nothing of a call that runs here.
+ * The data of a user's work that reaches a hub, recorded on the wire between a spawned PML and a
+ * spawned hub: nothing of a call that runs here.
  *
  * @module
  */
@@ -22,7 +22,7 @@ const GREET = {
   arguments: { tool: "hello:greet", arguments: { who: "argument-canary-4711" } },
 };
 
-/** Stands before a port that is told later, and keeps all that is sent to it. */
+/** Starts a relay to a port that is set later, which records all that is sent to it. */
 async function wire() {
   const kept = { text: "", connections: 0, port: 0 };
   const sockets = new Set<{ destroy(): unknown }>();
@@ -31,7 +31,7 @@ async function wire() {
     const upstream = connect(kept.port, "127.0.0.1");
     for (const socket of [client, upstream]) {
       sockets.add(socket);
-      socket.on("error", () => {}); // the other side has gone
+      socket.on("error", () => {}); // the other side has disconnected
       socket.on("close", () => [client, upstream].forEach((each) => each.destroy()));
     }
     client.on("data", (data) => kept.text += data.toString("latin1"));
@@ -51,11 +51,11 @@ async function wire() {
   };
 }
 
-Deno.test("Nothing of a call that runs here reaches the hub, and a yanked version still runs", async () => {
+Deno.test("nothing of a call that runs here reaches the hub, and a yanked version still runs", async () => {
   await using hub = await spawnHub();
   await using between = await wire();
   const { kept } = between;
-  // A hub answers requests that name it as clients do.
+  // A hub answers requests for the address that clients use.
   await using named = await hub.again("--url", between.url);
   kept.port = named.port;
   const { key } = await hub.key("acme");
@@ -75,7 +75,7 @@ Deno.test("Nothing of a call that runs here reaches the hub, and a yanked versio
   const asked = await questionOf(pml, GREET);
   await read();
   assert.equal(textOf(await asked.answer(picked("Yes"))), "hello argument-canary-4711");
-  // What finding and approving it has said is the name, and nothing of the call.
+  // Finding and approving it sent its name, and nothing of the call.
   assert.ok(kept.connections > 0 && kept.text.includes("/mcp/hello"));
   assert.ok(!kept.text.includes("canary"), kept.text);
   const before = kept.text.length;
@@ -89,7 +89,7 @@ Deno.test("Nothing of a call that runs here reaches the hub, and a yanked versio
   assert.equal((await sent(`${hub.url}/hello@1.0.0/yank`, yank)).status, 200);
   assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
   assert.equal((await pml.close()).code, 0);
-  // Who has not approved it finds it no more.
+  // Without an approval, a workspace no longer finds it.
   await using other = await makeWorkspace({
     env: { PML_REGISTRIES: between.url },
     pml: { version: 1, permissions: { allow: ["*"] } },

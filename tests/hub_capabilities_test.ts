@@ -1,6 +1,6 @@
 /**
- * A capability that one person saved, published to a spawned hub by `pml publish`, and found and
- * used by another one.
+ * A capability that one user saved, published to a spawned hub by `pml publish`, and found and used
+ * by another user.
  *
  * @module
  */
@@ -33,7 +33,7 @@ const PLAN = JSON.stringify({
 });
 const FILES = { "notes.md": "one two three", "words.ts": CODE, "copy.json": PLAN };
 
-/** Saves two capabilities, as a person at a terminal does. */
+/** Saves two capabilities, as a user at a terminal does. */
 async function publisher(): Promise<Workspace> {
   const ws = await makeWorkspace({ files: FILES, pml: { version: 1 } });
   const saved = [
@@ -66,7 +66,7 @@ async function published(ws: Workspace, hub: TestHub, name: string) {
   return ran.stdout;
 }
 
-/** Publishes both, and looks at what the hub says of them. */
+/** Publishes both, and checks the hub's entries of them. */
 async function offered(hub: TestHub, author: Workspace) {
   const shown = await published(author, hub, "text:words@1.0.0");
   assert.match(shown, /^text:words@1\.0\.0 {2}capability\n {2}code {3}\d+ bytes, sha256-/);
@@ -84,7 +84,7 @@ async function offered(hub: TestHub, author: Workspace) {
     ["filesystem:read_file", "filesystem:list_directory"],
     "words",
   ]);
-  // Of a plan the order is that in which its tasks need each other.
+  // The tools of a plan are in the order in which its tasks run.
   const copy =
     await (await fetch(`${hub.url}/text:copy`, { headers: { accept: "application/json" } }))
       .json();
@@ -119,7 +119,7 @@ async function offered(hub: TestHub, author: Workspace) {
   return entry;
 }
 
-Deno.test("A capability that was saved is published by its name, found and used", async () => {
+Deno.test("a saved capability is published by its name, found and used", async () => {
   await using hub = await spawnHub();
   await using author = await publisher();
   const entry = await offered(hub, author);
@@ -156,7 +156,7 @@ Deno.test("A capability that was saved is published by its name, found and used"
   assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
 });
 
-Deno.test("An export in a folder is served, and imported, as what was published by its name", async () => {
+Deno.test("an export in a folder is served and imported like one published by its name", async () => {
   await using hub = await spawnHub();
   await using author = await publisher();
   const answers = async (port: number) =>
@@ -181,12 +181,12 @@ Deno.test("An export in a folder is served, and imported, as what was published 
   const imported = await other.run("import", author.file("served"));
   assert.equal(imported.code, 0, imported.stderr);
   assert.deepEqual(await answers(other.serving.port), wanted);
-  // The file is published like any other, too.
+  // The file can be published like any other, too.
   const file = await published(author, hub, author.file("served/text__copy@1.0.0.json"));
   assert.match(file, /^text:copy@1\.0\.0 {2}capability\n/);
 });
 
-Deno.test("What a capability of a hub calls passes the gates, and other content never runs", async () => {
+Deno.test("rules apply to the calls of a hub's capability, and other content never runs", async () => {
   await using hub = await spawnHub();
   await using author = await publisher();
   await published(author, hub, "text:copy@1.0.0");
@@ -251,7 +251,7 @@ function codeOffer(fqdn: string, text: string) {
   return { code, manifest: { fqdn, type: "capability", version: "1.0.0", tools, integrity } };
 }
 
-Deno.test("The person sees what a capability of a hub does, escaped, and all of a long one on a terminal", async () => {
+Deno.test("the user sees what a capability of a hub does, escaped, and all of a long one on a terminal", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   const tricks =
@@ -277,7 +277,7 @@ Deno.test("The person sees what a capability of a hub does, escaped, and all of 
   ) assert.ok(text.split("\n").includes(`    ${line}`), `${line} in\n${text}`);
   await read();
   await answer(picked("No"));
-  // What does not fit into a question of a client is approved where all of it is shown.
+  // Code that is too long for a client's question is approved where all of it is shown.
   const said = await called(pml, "acme:long");
   assert.match(said, /pml approve/);
   assert.equal((await pml.close()).code, 0);
@@ -287,7 +287,7 @@ Deno.test("The person sees what a capability of a hub does, escaped, and all of 
   assert.match(ran.stdout, /"the end"\s*\]/);
 });
 
-Deno.test("A capability of a hub reaches no internal tool, which what a person saved reaches", async () => {
+Deno.test("a capability of a hub reaches no internal tool, and a capability of the user does", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   const hash = `sha256-${"0".repeat(64)}`;
@@ -339,7 +339,7 @@ Deno.test("A capability of a hub reaches no internal tool, which what a person s
 });
 
 const PML = import.meta.resolve("../mod.ts");
-/** Records which tools the functions call. */
+/** Records the tools that the functions call. */
 const IMPORTER = (url: string) => `
 import { openGateway } from ${JSON.stringify(PML)};
 const { words, default: same, __meta__ } = await import("${url}/text:words@1.0.0");
@@ -360,14 +360,14 @@ const refused = await words({ path: "notes.md" }).catch((error) => error.message
 console.log(JSON.stringify({ result, seen, refused, isSame: same === words, meta: __meta__ }));
 `;
 
-/** Returns the example of docs/hub.md, which uses this hub and the PML of the checkout. */
+/** Returns the example of docs/hub.md, changed to use this hub and the PML of the checkout. */
 async function example(url: string): Promise<string> {
   const page = await Deno.readTextFile(new URL(import.meta.resolve("../docs/hub.md")));
   const [, block = ""] = /```ts\n([^]*?)```/.exec(page) ?? [];
   return block.replace("jsr:@casys/pml", PML).replace("https://hub.example.com/mcp", url);
 }
 
-Deno.test("a saved capability that was published is a module that import() of Deno loads", async () => {
+Deno.test("import() of Deno loads a published capability as a module", async () => {
   await using author = await publisher();
   await using hub = await spawnHub();
   for (const name of ["words", "copy"]) await published(author, hub, `text:${name}@1.0.0`);

@@ -1,6 +1,6 @@
 /**
- * What publishers could send to a spawned hub to make it fail, fill or stand still: bombs, changed
- * offers, requests of any form, and many at once.
+ * Input with which publishers could make a spawned hub fail, grow or hang: bombs, changed offers,
+ * malformed requests, and many at once.
  *
  * @module
  */
@@ -27,7 +27,7 @@ function nested(depth: number, [open, close]: readonly [string, string]): string
   return open.repeat(depth) + "1" + close.repeat(depth);
 }
 
-/** Returns the JSON of an offer in which the tools are this text. */
+/** Returns the JSON of an offer with this text as its tools. */
 function withTools(tools: string): string {
   const { manifest, code } = moduleOffer("acme", "1.0.0");
   return JSON.stringify({ manifest: { ...manifest, tools: 0 }, code })
@@ -55,7 +55,7 @@ async function raw(
   return response.status;
 }
 
-Deno.test("Bombs of publishers are refused, and others are answered meanwhile", async () => {
+Deno.test("bombs of publishers are refused, and other requests are answered meanwhile", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   const list = (count: number, one: (at: number) => string) =>
@@ -129,7 +129,7 @@ const VALUE = fc.oneof(
 );
 const CHANGES = fc.array(fc.tuple(fc.nat(30), fc.nat(2), VALUE), { maxLength: 4 });
 
-/** Changes values somewhere in an offer: puts another there, removes it, or adds a key. */
+/** Changes values somewhere in an offer: replaces them, removes them, or adds a key. */
 function changed(offer: Offer, changes: readonly (readonly [number, number, unknown])[]): Offer {
   const made = structuredClone(offer);
   for (const [at, how, value] of changes) {
@@ -151,7 +151,7 @@ function changed(offer: Offer, changes: readonly (readonly [number, number, unkn
   return made;
 }
 
-Deno.test("Whatever is published, a hub does not fail, and what it takes clients take", async () => {
+Deno.test("no publication makes a hub fail, and clients can read each accepted one", async () => {
   await using hub = await spawnHub("--rate", "999999");
   const { key } = await hub.key("acme");
   const taken = { yes: 0, no: 0 };
@@ -183,7 +183,7 @@ Deno.test("Whatever is published, a hub does not fail, and what it takes clients
   assert.equal(stderr, "");
 });
 
-Deno.test("A page shows an entry whose values are of other kinds than they should be", async () => {
+Deno.test("a page shows an entry whose values have wrong types", async () => {
   await using hub = await spawnHub("--rate", "999999");
   const { key } = await hub.key("acme");
   const odd = ["text", { toString: 1 }, [[{ toString: 1 }]], [{ toString: 1 }], null, "__proto__"];
@@ -212,7 +212,7 @@ Deno.test("A page shows an entry whose values are of other kinds than they shoul
   assert.equal((await hub.serving.end()).stderr, "");
 });
 
-Deno.test("Of many who publish one version at once, one wins, and everybody reads that", async () => {
+Deno.test("of many publications of one version at once, one wins, and all readers get it", async () => {
   await using hub = await spawnHub("--rate", "999999");
   await using other = await hub.again();
   const urls = [hub.url, `http://127.0.0.1:${other.port}/mcp`];

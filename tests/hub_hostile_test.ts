@@ -1,5 +1,5 @@
 /**
- * What hostile readers send to a spawned hub.
+ * Requests of hostile readers to a spawned hub.
  *
  * @module
  */
@@ -71,7 +71,7 @@ const HEADER = fc.constantFrom(
   "x-pml-key-a: b\r\n",
 );
 
-Deno.test("A hub answers whatever readers ask without a failure of its own, and stays as large", async () => {
+Deno.test("no request of a reader makes a hub fail or grow", async () => {
   await using hub = await served();
   await assertWell(hub);
   const before = await rssOf(hub.pid);
@@ -81,7 +81,7 @@ Deno.test("A hub answers whatever readers ask without a failure of its own, and 
       const answer = await asked(hub.port, `${method} ${target}`, header);
       const status = statusOf(answer);
       assert.ok(status >= 200 && status < 500, `${method} ${target}: ${answer.slice(0, 200)}`);
-      // Only what reads is answered.
+      // Only reading methods succeed.
       if (status < 400) assert.match(method, /^(GET|HEAD)$/);
     }),
     { seed: 20_261_124, numRuns: 1_500 },
@@ -104,7 +104,7 @@ function textOf({ fqdn, description = "", tools = [] }: Item): string {
   return [fqdn, description, ...names].join("\n").toLowerCase();
 }
 
-Deno.test("A search finds what has all words, whatever signs are in them", async () => {
+Deno.test("a search finds entries with all words, whatever characters are in them", async () => {
   await using hub = await served();
   const names = async (query: string) => {
     const response = await fetch(`http://127.0.0.1:${hub.port}/mcp?${query}`);
@@ -146,7 +146,7 @@ Deno.test("A search finds what has all words, whatever signs are in them", async
   );
 });
 
-Deno.test("A body that nobody wants is not read, and its connection is closed", async () => {
+Deno.test("a rejected body is not read, and its connection is closed", async () => {
   await using hub = await served();
   await assertWell(hub);
   const before = await rssOf(hub.pid);
@@ -189,7 +189,7 @@ Deno.test("A body that nobody wants is not read, and its connection is closed", 
   assert.ok(await rssOf(hub.pid) < before + 60 * MB, `${before}, then ${await rssOf(hub.pid)}`);
 });
 
-Deno.test("Connections that send half a request hold no other reader up, and are closed", async () => {
+Deno.test("connections that send half a request delay no other reader, and are closed", async () => {
   await using hub = await served();
   const halves = ["", "GET /mcp", "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nx: "];
   const slow = await Promise.all(Array.from({ length: 60 }, async (_, at) => {

@@ -1,5 +1,5 @@
 /**
- * A spawned hub as an MCP server, asked by the SDK's client on both eras, and by a spawned PML.
+ * A spawned hub as an MCP server, used by the SDK's client in both revisions, and by a spawned PML.
  *
  * @module
  */
@@ -36,7 +36,7 @@ async function filled(): Promise<TestHub> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A hub finds tools and capabilities for a client of MCP, on ${era}`, async () => {
+  Deno.test(`a hub finds tools and capabilities for a client of MCP, on ${era}`, async () => {
     await using hub = await filled();
     const client = new Client(CLIENT_INFO, {
       versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: era } },
@@ -78,7 +78,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("PML asks a hub for its own tools", async () => {
+Deno.test("PML calls a hub's own tools", async () => {
   await using hub = await filled();
   await using ws = await makeWorkspace({
     env: { PML_API_KEY: "account-key-0123456789" },
@@ -97,7 +97,7 @@ Deno.test("PML asks a hub for its own tools", async () => {
   assert.ok(!stderr.includes("account-key"), stderr);
 });
 
-Deno.test("What is no message of MCP is refused, and a hub serves on", async () => {
+Deno.test("invalid MCP messages are refused, and the hub keeps running", async () => {
   await using hub = await filled();
   const post = (body: unknown, headers = {}) =>
     sent(hub.url, { method: "POST", body, headers: { ...JSON_RPC, ...headers } });

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { type Chromium, openChromium, type Page } from "./kit/chromium.ts";
 import { moduleOffer, packageOffer, put, spawnHub, type TestHub } from "./kit/hub.ts";
 
-/** What a hostile author writes wherever a text fits. */
+/** Text that a hostile author writes into each field. */
 const LIVE =
   `<script>alert(1)</script><img src=x onerror=alert(2)>"'><a href="javascript:alert(3)">` +
   "</title></style></pre><form action=https://evil.example><base href=//evil.example>&lt;b&gt;";
@@ -25,7 +25,7 @@ function sideways(page: Page): Promise<number> {
   return page.value("document.documentElement.scrollWidth - document.documentElement.clientWidth");
 }
 
-/** Asserts that what a screen reader tells of a page is in order, and every control has a name. */
+/** Asserts that a page's accessibility tree is in order, and every control has a name. */
 async function assertAccessible(page: Page): Promise<void> {
   const nodes = await page.accessibility();
   const controls = nodes.filter(({ role }) =>
@@ -41,7 +41,7 @@ async function assertAccessible(page: Page): Promise<void> {
   assert.equal(nodes.filter(({ role }) => role === "main").length, 1);
 }
 
-Deno.test("A person finds an entry by the keyboard, and sees its code, permissions, hashes and versions", async () => {
+Deno.test("a user finds an entry by the keyboard, and sees its code, permissions, hashes and versions", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   const old = moduleOffer("hello", "1.0.0");
@@ -101,7 +101,7 @@ Deno.test("A person finds an entry by the keyboard, and sees its code, permissio
   assert.deepEqual(faults, []);
 });
 
-Deno.test("A yanked version says so on its own page alone, and a waiting one has none", async () => {
+Deno.test("the notice of a yanked version is on its own page only, and a waiting version has no page", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   for (const version of ["1.0.0", "1.1.0"]) await put(hub.url, key, moduleOffer("hello", version));
@@ -150,7 +150,7 @@ async function importHostile(hub: TestHub): Promise<void> {
   assert.equal(imported.code, 0, imported.stderr);
 }
 
-Deno.test("Nothing that a publisher wrote is live on a page, or leads anywhere else", async () => {
+Deno.test("no text of a publisher is active on a page, or links to another site", async () => {
   await using hub = await spawnHub();
   await importHostile(hub);
   const { chromium, page } = await opened(hub);

@@ -16,7 +16,7 @@ import { makeWorkspace } from "./kit/workspace.ts";
 const HUB = denoCommand("hub/mod.ts");
 const PLAIN = GREETER.replace(`permissions: { env: ["GREETING"] },`, "");
 const CALL = { name: "call", arguments: { tool: "greeter:greet", arguments: { who: "Ada" } } };
-/** A capability: a module under the name of a namespace and an action. */
+/** A capability: a module whose name is a namespace and an action. */
 const SHOUT = `export const __meta__ = {
   name: "text", version: "0.1.0",
   tools: { shout: { description: "Write a text in capitals", inputSchema: { type: "object" } } },
@@ -29,7 +29,7 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
-Deno.test("A module of a hub is found, asked about and run, and asks again when a version comes", async () => {
+Deno.test("a module of a hub is found, approved and run, and asks again about a new version", async () => {
   await using team = await makeWorkspace({
     files: { "served/greeter.ts": PLAIN, "served/text__shout.ts": SHOUT },
   });
@@ -81,7 +81,7 @@ Deno.test("A module of a hub is found, asked about and run, and asks again when 
     assert.equal(textOf(await asked.answer(picked("Yes"))), "good day Ada");
     assert.equal((await pml.close()).code, 0);
   }
-  // What was approved runs without the hub.
+  // An approved module runs without the hub.
   assert.equal((await hub.end()).code, 143);
   await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: { elicitation: {} } });
   await pml.open();

@@ -1,5 +1,5 @@
 /**
- * A hub whose store is on a PostgreSQL server: its commands, what it tells of itself, and copies.
+ * A hub whose store is on a PostgreSQL server: its commands, its reports, and backups.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { startPostgres } from "./kit/postgres.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 
-/** A capability that was saved: it calls two tools. */
+/** A saved capability that calls two tools. */
 const CALLING = ((): Offer => {
   const hash = `sha256-${"0".repeat(64)}`;
   const code = `{"code":"await mcp.a.x(); await mcp.b.y();","kind":"code",` +
@@ -28,7 +28,7 @@ const CALLING = ((): Offer => {
 })();
 const PORT = /"metrics":"([^"]+)"/;
 
-Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by PostgreSQL's own tools", async () => {
+Deno.test("a hub on PostgreSQL stores folders and publishers, and PostgreSQL's own tools can copy it", async () => {
   await using server = await startPostgres();
   const url = await server.database();
   await using hub = await spawnHubWith({ DATABASE_URL: url });
@@ -44,7 +44,7 @@ Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by Po
   assert.equal((await put(hub.url, key, moduleOffer("acme", "1.0.0"))).status, 201);
   assert.match(await (await fetch(`${hub.url}/acme@1.0.0`)).text(), /greet/);
   assert.equal((await fetch(`${hub.url}/docs`)).headers.get("x-pml-version"), "1.0.0");
-  // Nothing of it lies in the folder, and the password nowhere.
+  // The folder contains no store, and no file contains the password.
   assert.ok(![...Deno.readDirSync(hub.ws.path)].some(({ name }) => name === "hub-data"));
   const copy = join(server.folder, "copy");
   await server.tool("pg_dump", "--format=custom", `--file=${copy}`, `--dbname=${url}`);
@@ -60,7 +60,7 @@ Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by Po
   assert.doesNotMatch(stderr + back.serving.said, /geheim/);
 });
 
-Deno.test("A backup of one store is restored to the other with all that a hub keeps, and overwrites nothing", async () => {
+Deno.test("a backup of one store is restored to the other completely, and overwrites nothing", async () => {
   await using server = await startPostgres();
   await using hub = await spawnHub();
   const acme = await hub.key("acme");
@@ -93,7 +93,7 @@ Deno.test("A backup of one store is restored to the other with all that a hub ke
   const third = await hub.run("restore", "second", "--data", "third");
   assert.equal(third.code, 0, third.stderr);
   assert.deepEqual(contentOf(hub.ws.file("third/hub.db")), contentOf(hub.ws.file("first")));
-  // The hub on the server answers as the one of the file did, and goes on.
+  // The hub on the server gives the same answers as the one of the file, and accepts changes.
   await using other = await spawnHubWith({ DATABASE_URL: url });
   for (const path of ["", "/acme", "/acme@1.1.0", "?q=greets&include=tools", "/acme:do"]) {
     const [was, is] = await Promise.all([hub.url, other.url].map(async (base) => {
@@ -111,7 +111,7 @@ Deno.test("A backup of one store is restored to the other with all that a hub ke
   }
 });
 
-/** Returns all rows of the file of a store, but for the times of its migrations. */
+/** Returns all rows of the file of a store, except for the times of its migrations. */
 function contentOf(path: string): Readonly<Record<string, unknown>> {
   using db = new DatabaseSync(path, { readOnly: true });
   const names = ["blobs", "servers", "capabilities", "tags", "newest", "keys", "key_records"];
@@ -123,7 +123,7 @@ function contentOf(path: string): Readonly<Record<string, unknown>> {
   }));
 }
 
-Deno.test("A hub says that it is not ready while its database is silent, and is ready again then", async () => {
+Deno.test("a hub reports that it is not ready while its database is silent, and is ready again afterwards", async () => {
   await using server = await startPostgres();
   await using hub = await spawnHubWith({ DATABASE_URL: await server.database() });
   const ready = async () => {
@@ -138,7 +138,7 @@ Deno.test("A hub says that it is not ready while its database is silent, and is 
   await until(async () => await ready() === "200 undefined");
 });
 
-Deno.test("A hub counts what it answers and writes it down, without a word of who asked", async () => {
+Deno.test("a hub counts and logs its answers, without data about the client", async () => {
   await using hub = await spawnHub("--metrics", "0", "--log", "json");
   const { key } = await hub.key("acme");
   await put(hub.url, key, moduleOffer("acme", "1.0.0"));
@@ -165,7 +165,7 @@ Deno.test("A hub counts what it answers and writes it down, without a word of wh
   for (const line of text.trim().split("\n")) {
     assert.match(line, /^(# TYPE \w+ \w+|\w+(\{(\w+="[\w.+]+",?)+\})? [\d.e+-]+)$/);
   }
-  // It is not on the port that a proxy shows.
+  // Metrics are not on the port that a proxy exposes.
   assert.equal((await fetch(new URL("/metrics", hub.url))).status, 404);
   const foreign = await fetch(at, { headers: { origin: "https://evil.example" } });
   assert.equal(foreign.status, 403);

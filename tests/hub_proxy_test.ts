@@ -1,5 +1,6 @@
 /**
- * Servers behind a spawned hub: who sees the caller's keys, and what becomes of their answers.
+ * Servers behind a spawned hub: which of them receive the caller's keys, and how their answers
+ * pass.
  *
  * @module
  */
@@ -22,7 +23,7 @@ const CALL = {
   params: { name: "search", arguments: { query: "x" } },
 };
 
-/** Returns a server that the hub passes on. */
+/** Returns a server behind the hub. */
 function behind(hub: TestHub, url: string, more: object = {}): Offer {
   return {
     manifest: {
@@ -43,7 +44,7 @@ async function opened(cloud: FakeCloud): Promise<TestHub> {
   return hub;
 }
 
-Deno.test("A call of PML reaches a server behind a hub with its key, which stays nowhere", async () => {
+Deno.test("a call of PML reaches a server behind a hub with its key, which is stored nowhere", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   await using ws = await makeWorkspace({
@@ -63,7 +64,7 @@ Deno.test("A call of PML reaches a server behind a hub with its key, which stays
     `Bearer ${SECRET}`,
     "pml",
   ]);
-  // Neither the account's key nor the way in which the key came.
+  // Neither the account's key nor the header in which the hub received the key.
   assert.ok(!cloud.text.includes(ACCOUNT) && !cloud.text.includes("x-pml-key"), cloud.text);
   for (const { method, headers } of cloud.received) {
     if (method !== "tools/call") assert.equal(headers.authorization, undefined, method);
@@ -112,7 +113,7 @@ Deno.test("keys of an approved version never go to the address of a newer one (G
   const { status, body } = await post("tavily");
   assert.deepEqual([status, body.error], [409, "version_required"]);
   assert.match(body.message, /Approve it again, so that requests name the approved version/);
-  // A hidden version may be the one that was approved.
+  // A yanked version may be the one that was approved.
   await hub.run("yank", "tavily@1.0.0", "--reason", "old");
   assert.equal((await post("tavily")).status, 409);
   assert.deepEqual(evil.received, []);
@@ -156,7 +157,7 @@ Deno.test("an entry contains the host and the header names of a server behind a 
   assert.ok(questions.some((each) => each.includes(line)), questions.join());
 });
 
-Deno.test("What a server behind a hub answers comes through, but for refused keys and redirects", async () => {
+Deno.test("answers of a server behind a hub pass through, except for refused keys and redirects", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const headers = { "x-pml-key-tavily_api_key": SECRET, cookie: "a=b", "mcp-session-id": "s1" };
@@ -200,7 +201,7 @@ Deno.test("What a server behind a hub answers comes through, but for refused key
   assert.equal(huge.status, 413);
 });
 
-Deno.test("No server behind a hub shows a page at the hub's address", async () => {
+Deno.test("no server behind a hub shows a page at the hub's address", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const live = "<script>alert(1)</script>";
@@ -227,7 +228,7 @@ Deno.test("No server behind a hub shows a page at the hub's address", async () =
   }
 });
 
-Deno.test("A server behind a hub that never answers keeps no caller from another", async () => {
+Deno.test("a server behind a hub that never answers delays no caller of another", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const { key } = await hub.key("other");
@@ -259,7 +260,7 @@ Deno.test("A server behind a hub that never answers keeps no caller from another
   await Promise.all(asked);
 });
 
-Deno.test("Large bodies that never end fill no memory of a hub, and keep no small one from it", async () => {
+Deno.test("unfinished large bodies fill no memory of a hub, and do not delay small ones", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const { pid, port } = hub.serving;
@@ -292,7 +293,7 @@ Deno.test("Large bodies that never end fill no memory of a hub, and keep no smal
   assert.ok(busy.length >= 80, `${busy.length} were told to come again`);
 });
 
-Deno.test("A client that goes away ends what was passed on", async () => {
+Deno.test("a client that disconnects ends its forwarded request", async () => {
   const gone = Promise.withResolvers<void>();
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
@@ -338,7 +339,7 @@ Deno.test("no client learns the whole address of a server, and no entry leads to
     assert.equal(status, 400, JSON.stringify(body));
     assert.match(body.message, why);
   }
-  // The hub reaches only what the operator has named.
+  // The hub reaches only addresses that the operator has named.
   await using hidden = new FakeCloud();
   const proxy_to = `${hub.url}/proxy/other`;
   let tried = 0;

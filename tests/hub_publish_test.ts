@@ -1,6 +1,5 @@
 /**
- * `pml-hub publish` against a spawned hub: what a publisher's machine makes of a file, and what it
- * refuses.
+ * `pml-hub publish` against a spawned hub: how it bundles a file, and what it refuses.
  *
  * @module
  */
@@ -69,7 +68,7 @@ async function served(answer: (request: IncomingMessage, response: ServerRespons
   return { port, [Symbol.dispose]: () => void server.close() };
 }
 
-Deno.test("What was signed is published once, however often, and by no other key or with other content", async () => {
+Deno.test("a signed version is published once, and by no other key or with other content", async () => {
   for (const moderated of [[], ["--moderated"]]) {
     await using hub = await spawnHub(...moderated);
     const keys = ["a.pem", "b.pem"].map((name) => [name, privateKey()] as const);
@@ -93,7 +92,7 @@ Deno.test("What was signed is published once, however often, and by no other key
   }
 });
 
-Deno.test("A file that imports nothing is published byte for byte, once, and a client calls it", async () => {
+Deno.test("a file without imports is published byte for byte, once, and a client calls it", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
   const publish = await publisher(hub);
@@ -133,7 +132,7 @@ Deno.test("A file that imports nothing is published byte for byte, once, and a c
   assert.equal(textOf(await asked.answer(picked("Yes"))), "3");
 });
 
-Deno.test("A module and the files beside it become one file, the same each time, which runs", async () => {
+Deno.test("a module and the files next to it become one file, the same each time, which runs", async () => {
   await using hub = await spawnHub();
   const main = `// A comment of mine
 import { split } from "./lib/split.ts";
@@ -164,12 +163,12 @@ export const count = ({ text }: { text: Text }) => split(text).length;
   assert.equal(count({ text: "a b c" }), 3);
 });
 
-/** It never gives the thread back as it loads, and leaves the processor to others. */
+/** A module that blocks its thread as it loads, without using the processor. */
 const STUCK =
   "export const __meta__ = Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 const many = Array.from({ length: 1_100 }, (_, at) => `import "./m${at}.ts";`).join("\n");
 
-Deno.test("What leads out of the folder, or is none of a module, is refused before anything is sent", async () => {
+Deno.test("files outside of the folder or unfit for a module are refused before anything is sent", async () => {
   await using hub = await spawnHub();
   const publish = await publisher(hub);
   await write(hub, {
@@ -226,7 +225,7 @@ Deno.test("What leads out of the folder, or is none of a module, is refused befo
   assert.deepEqual(catalog.items, []);
 });
 
-Deno.test("A file of another host is bundled if it has the hash that deno.lock has recorded", async () => {
+Deno.test("a file of another host is bundled if it has the hash in deno.lock", async () => {
   await using hub = await spawnHub();
   const tls = { cert: OTHER_CERTIFICATE, key: OTHER_KEY };
   const split = 'export const split = (text: string) => text.split(" ");\n';
@@ -259,7 +258,7 @@ Deno.test("A file of another host is bundled if it has the hash that deno.lock h
   assert.match((await publish("words.ts")).stderr, /deno\.lock": it is no lock of Deno/);
 });
 
-Deno.test("Nothing is published without an address, a key and a yes", async () => {
+Deno.test("nothing is published without an address, a key and a yes", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
   const { key } = await hub.key("acme");
@@ -309,7 +308,7 @@ Deno.test("Nothing is published without an address, a key and a yes", async () =
   assert.equal(back.stdout, '"words@1.0.0" is shown\n');
 });
 
-Deno.test("A hub that answers garbage, elsewhere or late is told, and gets the key once at most elsewhere", async () => {
+Deno.test("an invalid, redirected or late answer of a hub is reported, and at most one request elsewhere has the key", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
   const { key } = await hub.key("acme");

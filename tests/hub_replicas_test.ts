@@ -1,6 +1,6 @@
 /**
- * Two hubs on one PostgreSQL behind the documented nginx, one of which is killed under load; and the
- * unit of systemd.
+ * Two hubs on one PostgreSQL behind the documented nginx, one of which is killed under load; and
+ * the unit of systemd.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { repoFile } from "./kit/pml_command.ts";
 import { startPostgres } from "./kit/postgres.ts";
 import { until } from "./kit/wait.ts";
 
-Deno.test("Two hubs share a database: nothing that was accepted is lost or there twice when one is killed", async () => {
+Deno.test("two hubs on one database lose or duplicate no accepted version when one is killed", async () => {
   await using server = await startPostgres();
   const port = freePort();
   const url = `http://127.0.0.1:${port}/mcp`;
@@ -32,7 +32,7 @@ Deno.test("Two hubs share a database: nothing that was accepted is lost or there
     while (!isOver) {
       const fqdn = `hello:t${at++}`;
       const { status } = await put(url, key, moduleOffer(fqdn, "1.0.0"));
-      // 200: nginx has sent it to the second one, after the first had taken it and was killed.
+      // 200: the first hub had stored it before it was killed, and nginx repeated it at the second.
       if (status === 201 || status === 200) told.set(fqdn, status);
       else odd.push(`${fqdn}: ${status}`);
     }
@@ -60,7 +60,7 @@ Deno.test("Two hubs share a database: nothing that was accepted is lost or there
   assert.equal(Number(count), told.size);
 });
 
-Deno.test("The unit of systemd is one that systemd takes", async () => {
+Deno.test("systemd accepts the unit of systemd", async () => {
   const folder = await Deno.makeTempDir();
   const path = join(folder, "pml-hub.service");
   await Deno.copyFile(repoFile("hub/deploy/pml-hub.service"), path);

@@ -1,6 +1,6 @@
 /**
- * What a spawned PML does when a publisher's key was stolen, a version was yanked, or somebody
- * changed the file of the hub.
+ * How a spawned PML handles a stolen key of a publisher, a yanked version, and a changed file of
+ * the hub.
  *
  * @module
  */
@@ -41,7 +41,7 @@ async function opened(ws: Workspace): Promise<RawStdio> {
   return pml;
 }
 
-/** Calls the tool for the first time, and says yes. */
+/** Calls the tool for the first time, and answers yes. */
 async function used(ws: Workspace): Promise<string> {
   await using pml = await opened(ws);
   const asked = await questionOf(pml, CALL);
@@ -51,13 +51,13 @@ async function used(ws: Workspace): Promise<string> {
   return said;
 }
 
-Deno.test("With a revoked key nothing comes, and a yanked version is found by nobody new", async () => {
+Deno.test("a revoked key publishes nothing, and new users do not find a yanked version", async () => {
   await using hub = await spawnHub();
   const { id, key } = await hub.key("acme");
   assert.equal((await publish(hub, key, ["1.0.0", "hello"])).code, 0);
   await using ws = await workspaceOf(hub.url);
   assert.equal(await used(ws), "hello Ada");
-  // The key is stolen: a version comes that nobody meant.
+  // The key is stolen: its owner did not publish this version.
   assert.equal((await publish(hub, key, ["1.1.0", "evil"])).code, 0);
   assert.equal((await hub.run("key", "revoke", id)).code, 0);
   assert.equal((await hub.run("yank", "acme@1.1.0", "--reason", "stolen key")).code, 0);
@@ -71,14 +71,14 @@ Deno.test("With a revoked key nothing comes, and a yanked version is found by no
   }
   await using fresh = await workspaceOf(hub.url);
   assert.equal(await used(fresh), "hello Ada");
-  // A new key of the organisation goes on where it was.
+  // A new key of the organisation continues its versions.
   const next = await hub.key("acme");
   assert.equal((await publish(hub, next.key, ["1.2.0", "good day"])).code, 0);
   await using other = await workspaceOf(hub.url);
   assert.equal(await used(other), "good day Ada");
 });
 
-Deno.test("Code that somebody changed in the file of a hub never runs (RG1)", async () => {
+Deno.test("code that was changed in the file of a hub never runs (RG1)", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   assert.equal((await publish(hub, key, ["1.0.0", "hello"])).code, 0);
@@ -93,7 +93,7 @@ Deno.test("Code that somebody changed in the file of a hub never runs (RG1)", as
   assert.doesNotMatch(said, /evil/);
 });
 
-Deno.test("What another key than the pinned one has signed is not used", async () => {
+Deno.test("entries signed with another key than the pinned one are not used", async () => {
   const pem = await makeKey();
   await using keys = await makeWorkspace({ files: { "hub.pem": pem } });
   await using hub = await spawnHub("--key", keys.file("hub.pem"));

@@ -1,5 +1,5 @@
 /**
- * What the hub's commands leave on a terminal.
+ * The output of the hub's commands on a terminal.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { makeWorkspace } from "./kit/workspace.ts";
 
 const HUB = { command: denoCommand("hub/mod.ts") };
 
-/** Returns what is left when the progress bar of Deno erases its rows above the cursor. */
+/** Returns the text that is left when the progress bar of Deno erases its rows above the cursor. */
 function erased(text: string, rows: number): string {
   return text.split("\n").slice(0, -1 - rows).join("\n");
 }
 
 for (const more of [[], ["--client"], ["--json"]]) {
-  Deno.test(`${["key add", ...more].join(" ")} leaves its key on a terminal whose progress bar is erased after it`, async () => {
+  Deno.test(`${["key add", ...more].join(" ")} leaves its key on a terminal whose progress bar is erased afterwards`, async () => {
     await using ws = await makeWorkspace();
     const { stdout, code } = await runPmlOnTerminal(ws, ["key", "add", "acme", ...more], HUB);
     assert.equal(code, 0);
@@ -27,7 +27,7 @@ for (const more of [[], ["--client"], ["--json"]]) {
   });
 }
 
-Deno.test("key add prints no empty lines where its output is no terminal", async () => {
+Deno.test("key add prints no empty lines where its output is not a terminal", async () => {
   await using ws = await makeWorkspace();
   const { stdout, stderr } = await runPml(ws, ["key", "add", "acme"], HUB);
   assert.match(stdout, /^pmlhub_[\w-]{43}\n$/);

@@ -1,5 +1,5 @@
 /**
- * A spawned hub: the contract of registries, the API of the official registry, and how it begins
+ * A spawned hub: the contract of registries, the API of the official registry, and how it starts
  * and ends.
  *
  * @module
@@ -44,7 +44,7 @@ async function serveHub(ws: Workspace, ...args: readonly string[]): Promise<Serv
   return await spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args]);
 }
 
-Deno.test("A hub answers an imported folder byte for byte as pml registry serve does", async () => {
+Deno.test("a hub answers an imported folder byte for byte as pml registry serve does", async () => {
   const mark = `/tmp/${crypto.randomUUID()}`;
   await using ws = await hubWorkspace({ ...FILES, "evil.ts": EVIL.replace("MARK", mark) });
   const watch = new ProcWatch(ws.tag);
@@ -75,7 +75,7 @@ Deno.test("A hub answers an imported folder byte for byte as pml registry serve 
   await watch.assertNothingLeft();
 });
 
-Deno.test("A hub takes a version once, while it serves, and refuses other content under it", async () => {
+Deno.test("a hub accepts a version once, while it serves, and refuses other content under it", async () => {
   await using ws = await hubWorkspace({ "greeter.ts": GREETER });
   await using serving = await serveHub(ws);
   assert.equal((await hub(ws, "import", "served")).code, 0);
@@ -103,7 +103,7 @@ Deno.test("A hub takes a version once, while it serves, and refuses other conten
   assert.match(over.stderr, /^error: USAGE: Cannot restore to "again": there is a database/);
 });
 
-Deno.test("A hub signs entries for the address that clients configure, and answers under its name", async () => {
+Deno.test("a hub signs entries for the address that clients configure, and answers under its name", async () => {
   await using ws = await hubWorkspace({ "docs.json": FILES["docs.json"] });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
@@ -128,7 +128,7 @@ Deno.test("A hub signs entries for the address that clients configure, and answe
 const plainFetch: Fetch = async (url, { named: _, ...init }) =>
   await fetch(url, { ...init, redirect: "manual" });
 
-Deno.test("A hub is an official registry, too, whose entries come back as they were", async () => {
+Deno.test("a hub has the API of an official registry, and returns entries as they were imported", async () => {
   const maps = {
     ...{ type: "stdio", version: "2.0.1", description: "Maps" },
     install: { command: "npx", args: ["-y", "@acme/maps@2.0.1", "--fast"], env: { MODE: "a" } },
@@ -183,7 +183,7 @@ Deno.test("A hub is an official registry, too, whose entries come back as they w
   assert.match(await asked(serving.port, "GET /v0.1/servers?limit=0"), /^HTTP\/1.1 400 /);
 });
 
-Deno.test("A hub that is told to stop ends within seconds, also where a client sent half a request", async () => {
+Deno.test("a hub ends within seconds after a signal, also where a client sent half a request", async () => {
   await using ws = await hubWorkspace({});
   await using serving = await serveHub(ws);
   const silent = connect(serving.port, "127.0.0.1");
@@ -199,14 +199,14 @@ Deno.test("A hub that is told to stop ends within seconds, also where a client s
   silent.destroy();
 });
 
-Deno.test("Another address is not listened at unless a proxy with TLS stands before it", async () => {
+Deno.test("a hub listens at a public address only behind a proxy with TLS", async () => {
   await using ws = await hubWorkspace({});
   for (const host of ["192.0.2.1", "0.0.0.0", "::", "hub.example"]) {
     const { code, stderr } = await hub(ws, "serve", "--host", host, "--port", "0");
     assert.equal(code, 2, stderr);
     assert.match(stderr, /keys of publishers would be readable on their way\n.*--behind-proxy/);
   }
-  // It is taken, and then tried.
+  // The address is accepted, and listening fails.
   const { stderr } = await hub(ws, "serve", "--host", "192.0.2.1", "--behind-proxy");
   assert.match(stderr, /at "192\.0\.2\.1:3005": /);
 });

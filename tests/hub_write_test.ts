@@ -10,7 +10,7 @@ import { until } from "./kit/wait.ts";
 
 const get = (url: string) => sent(url, { method: "GET" });
 
-Deno.test("Who has a key publishes a version once, and everybody reads it at once", async () => {
+Deno.test("a key publishes a version once, and all clients can read it at once", async () => {
   await using hub = await spawnHub();
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -37,7 +37,7 @@ Deno.test("Who has a key publishes a version once, and everybody reads it at onc
   assert.ok(!bytes.includes(key), "the store holds a key");
 });
 
-Deno.test("Without a key that is valid nothing is published, and a revoked one ends at once", async () => {
+Deno.test("without a valid key nothing is published, and a revoked one ends at once", async () => {
   await using hub = await spawnHub();
   const { url } = hub;
   const { id, key } = await hub.key("acme");
@@ -53,8 +53,8 @@ Deno.test("Without a key that is valid nothing is published, and a revoked one e
   const listed = await hub.run("key", "list");
   assert.match(listed.stdout, new RegExp(`^${id} +publisher +acme +since \\S+ +valid\n$`));
   assert.ok(!listed.stdout.includes(key));
-  // It is revoked while versions are on their way: what is told as published is there, and nothing
-  // is published after the command has ended.
+  // It is revoked while versions are on their way: confirmed ones exist, and none is published
+  // after the command has ended.
   const versions = Array.from({ length: 40 }, (_, at) => `2.0.${at}`);
   const work = versions.map((version) => put(url, key, packageOffer("weather", version)));
   const revoked = await hub.run("key", "revoke", id);
@@ -71,7 +71,7 @@ Deno.test("Without a key that is valid nothing is published, and a revoked one e
   assert.match(unknown.stderr, /^error: USAGE: Cannot revoke "nobody": there is no such key/);
 });
 
-Deno.test("Organisations own their namespaces, and names that look like others are refused", async () => {
+Deno.test("organisations own their namespaces, and names that look like others are refused", async () => {
   await using hub = await spawnHub();
   const { url } = hub;
   const acme = (await hub.key("acme")).key;
@@ -101,7 +101,7 @@ Deno.test("Organisations own their namespaces, and names that look like others a
   }
 });
 
-Deno.test("What clients could not use is refused with the reason, and nothing of it is kept", async () => {
+Deno.test("offers that clients could not use are refused with the reason, and not stored", async () => {
   await using hub = await spawnHub("--rate", "10000");
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -154,7 +154,7 @@ Deno.test("What clients could not use is refused with the reason, and nothing of
   );
 });
 
-Deno.test("Names that are none, other types and what is too large are refused", async () => {
+Deno.test("invalid names, other types and offers over the size limit are refused", async () => {
   await using hub = await spawnHub();
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -190,7 +190,7 @@ Deno.test("Names that are none, other types and what is too large are refused", 
   assert.equal((await get(`${url}/weather`)).status, 404);
 });
 
-Deno.test("A version that is yanked leaves lists and tags, and stays for who names it", async () => {
+Deno.test("a yanked version leaves lists and tags, and is still found by its exact version", async () => {
   await using hub = await spawnHub();
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -239,7 +239,7 @@ Deno.test("A version that is yanked leaves lists and tags, and stays for who nam
   assert.match((await hub.run("yank", "hello@3.0.0")).stderr, /there is no such version/);
 });
 
-Deno.test("With --moderated nothing is read before the operator has seen this very content", async () => {
+Deno.test("with --moderated no content is readable before the operator has approved it", async () => {
   await using hub = await spawnHub("--moderated");
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -271,7 +271,7 @@ Deno.test("With --moderated nothing is read before the operator has seen this ve
   assert.match((await hub.run("reject", "other@1.0.0", other.hash)).stderr, /it does not wait/);
 });
 
-Deno.test("A key has so many changes a minute, and a hub that stops takes none", async () => {
+Deno.test("a key has a limit of changes a minute, and a hub that stops accepts none", async () => {
   await using hub = await spawnHub("--rate", "3");
   const { url } = hub;
   const { key } = await hub.key("acme");
@@ -288,7 +288,7 @@ Deno.test("A key has so many changes a minute, and a hub that stops takes none",
   assert.equal(code, 143);
 });
 
-Deno.test("What was told as published survives kill -9 at any moment, and nothing is there in part", async () => {
+Deno.test("confirmed versions survive kill -9 at any moment, and none exists in part", async () => {
   await using hub = await spawnHub("--rate", "100000");
   const { key } = await hub.key("acme");
   let serving = await hub.again();
@@ -317,7 +317,7 @@ Deno.test("What was told as published survives kill -9 at any moment, and nothin
     const fqdn = `hello:t${name}`;
     const { status, body } = await get(`${url}/${fqdn}@1.0.0`);
     if (told.has(fqdn)) assert.equal(status, 200, fqdn);
-    // What was not told is there whole or not at all.
+    // Unconfirmed versions are complete or missing.
     if (status === 200) assert.equal(body, moduleOffer(fqdn, "1.0.0", "x".repeat(20_000)).code);
     else assert.equal(status, 404);
   }

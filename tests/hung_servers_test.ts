@@ -10,7 +10,7 @@ import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 import { type Said, type ScriptScene, scriptScene } from "./script_scene.ts";
 
-/** Longer than the 10 s after which a quiet server gets a ping, and the 1 s for its answer. */
+/** Longer than the 10 s after which a silent server gets a ping, and the 1 s for its answer. */
 const LIMITS = { call_ms: 15_000 };
 const SILENT: Said = { silent: true };
 
@@ -34,7 +34,7 @@ async function callsRun({ ledger }: ScriptScene): Promise<number> {
   return (await ledger()).filter((line) => line.startsWith("call run")).length;
 }
 
-/** Has the server stop once it has got one more call than before. */
+/** Stops the server's process once it has received one more call than before. */
 async function stopped(scene: ScriptScene, before: number): Promise<number> {
   await until(async () => await callsRun(scene) > before);
   const pid = (await pids(scene)).at(-1) ?? 0;
@@ -114,7 +114,7 @@ Deno.test("a server that does not answer after a cancelled call is restarted whe
   answer.catch(() => {}); // a cancelled call is never answered
   await stopped(scene, before);
   await pml.notify("notifications/cancelled", { requestId: id });
-  // No call makes it start again.
+  // PML restarts it without another call.
   await until(async () => (await pids(scene)).length === 2);
   await assertRestarted(scene);
   assert.equal((await pids(scene)).length, 2);
@@ -127,7 +127,7 @@ for (const kind of ["legacy", "modern"] as const) {
     let hangs: Promise<undefined> | undefined;
     const released = Promise.withResolvers<undefined>();
     await using http = new FullHttp(kind, { guard: async () => await hangs });
-    // The server ends only when its requests have.
+    // The server ends only after its requests.
     using _release = { [Symbol.dispose]: () => released.resolve(undefined) };
     const pml = {
       version: 1,
@@ -142,7 +142,7 @@ for (const kind of ["legacy", "modern"] as const) {
     const { length } = http.asked;
     const first = call();
     await until(() => http.asked.length > length);
-    // Its own deadline comes later than that of the first call.
+    // The second call's deadline is later than that of the first.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const second = call();
     assert.equal(codeOf(await first), "TIMED_OUT");

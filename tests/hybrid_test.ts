@@ -13,7 +13,7 @@ const FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 const LIST_CHANGED = "notifications/tools/list_changed";
 const ONNX = "onnx/model_quantized.onnx";
 
-/** A workspace whose person has the library, and named a model or not. */
+/** Creates a workspace whose user has the library installed, and optionally a model configured. */
 async function house(model?: string): Promise<Workspace> {
   const pml = { version: 1, intent: "read documents" };
   const ws = await makeWorkspace({ pml });
@@ -36,7 +36,7 @@ async function modeOf(pml: RawStdio, query: string): Promise<string | undefined>
 
 Deno.test({
   ...meaningsTest(
-    "pml stdio is lexical at once and hybrid later, and the next one uses what it made",
+    "pml stdio is lexical at first and hybrid later, and the next process reuses the index",
     here,
   ),
   fn: async () => {
@@ -50,12 +50,12 @@ Deno.test({
       assert.equal(await modeOf(pml, "look into a document"), "lexical");
       await until(async () => await modeOf(pml, "look into a document") === "hybrid");
       assert.match(pml.stderr, /info {2}Indexed (\d+) of \1 tools/);
-      // Lists by the intent may be others now.
+      // The query of the configuration may now select other tools.
       await until(() => pml.messages.some(({ method }) => method === LIST_CHANGED));
       await pml.close();
       await pml.watch.assertNothingLeft();
     }
-    // It is killed.
+    // The test kills it.
     await using pml = new RawStdio(ws, { ownProcess: true });
     await pml.open();
     await until(async () => await modeOf(pml, "another thing to do") === "hybrid");
@@ -67,7 +67,7 @@ Deno.test({
 
 Deno.test({
   ...meaningsTest(
-    "pml search install-model gets the model on a person's word, tries it and writes it down",
+    "pml search install-model installs the model after a yes, tests it and writes it into the configuration",
     here,
   ),
   fn: async () => {
@@ -101,7 +101,7 @@ Deno.test({
     const found = await runPml(ws, ["search", "--json", "look into a document"]);
     assert.equal(JSON.parse(found.stdout).mode, "hybrid");
 
-    // Another model than the pinned one needs the person, whatever was said beforehand.
+    // Another model than the pinned one needs the user, even with --yes.
     const settings = join(folder, "config.json");
     await writeFile(settings, `${await readFile(settings, "utf8")} `);
     const again = ["search", "install-model", "--yes", folder];
@@ -117,7 +117,7 @@ Deno.test({
   },
 });
 
-Deno.test("pml search install-model says what is wrong with a folder, or that it is offline", async () => {
+Deno.test("pml search install-model reports problems of a folder, or that it is offline", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}", "m/config.json": "{}" } });
   const bad = await runPml(ws, ["search", "install-model", "--yes", "m"]);
   assert.match(bad.stderr, /^error: CONFIG_INVALID: .*m": it has no tokenizer\.json\n {2}Give/m);
@@ -128,11 +128,11 @@ Deno.test("pml search install-model says what is wrong with a folder, or that it
   const { error } = JSON.parse(stdout);
   assert.equal(error.code, "UPSTREAM_DOWN");
   assert.match(error.hint, /^Search stays lexical/);
-  // What is searched for may have the name of the command.
+  // A query may be the name of a subcommand.
   const words = await runPml(ws, ["search", "--json", "--", "install-model"]);
   assert.equal(JSON.parse(words.stdout).mode, "lexical");
   assert.throws(() => Deno.statSync(join(ws.home, "config.yaml")), Deno.errors.NotFound);
-  // A command that ends soon begins no download; it says how the library is got.
+  // A command that ends soon starts no download; it prints how to get the library.
   const texts = FILES.map((name) => [`model/${name}`, "{}"]);
   await writeFiles(ws.home, {
     ...Object.fromEntries(texts),
@@ -143,7 +143,7 @@ Deno.test("pml search install-model says what is wrong with a folder, or that it
   assert.match(found.stdout, /^filesystem:/);
   assert.match(found.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
   assert.ok(!found.stderr.includes("Installing"), found.stderr);
-  // Where the settings of npm cannot be read, it ends before the network.
+  // If the settings of npm cannot be read, installing fails before it uses the network.
   const env = { NPM_CONFIG_USERCONFIG: join(ws.home, "none") };
   await using pml = new RawStdio(ws, { env });
   await pml.open();

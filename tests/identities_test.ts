@@ -1,5 +1,5 @@
 /**
- * Identities of `pml serve`: each has rules, tools, rates and questions of its own.
+ * Identities of `pml serve`: each has its own rules, tools, rates and questions.
  *
  * @module
  */
@@ -56,7 +56,7 @@ async function call(
   return JSON.stringify(result.content);
 }
 
-Deno.test("Each identity has its own rules, tools and rates", async () => {
+Deno.test("each identity has its own rules, tools and rates", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   const { url } = served;
@@ -67,10 +67,10 @@ Deno.test("Each identity has its own rules, tools and rates", async () => {
   for (const one of [own, ci, bot]) {
     assert.match(await call(one, "filesystem:read_file"), /hello/);
   }
-  // What the person denies is denied to all; to others it is not there at all.
+  // The user's deny applies to all; other identities do not see the tool at all.
   assert.match(await call(own, "filesystem:remove_file"), /PERMISSION_DENIED/);
   assert.match(await call(ci, "filesystem:remove_file"), /Cannot find|UNKNOWN/i);
-  // What is not in its tools does not exist, whatever is allowed.
+  // A tool that is not in its tool set does not exist for it, whatever rules allow.
   const write = { path: "b.txt", content: "x" };
   assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
   const { content } = await bot.client.callTool({
@@ -78,7 +78,7 @@ Deno.test("Each identity has its own rules, tools and rates", async () => {
     arguments: { query: "write a file" },
   });
   assert.doesNotMatch(JSON.stringify(content), /write_file/);
-  // What no rule allows waits for the person, and asks nobody else.
+  // Calls without a matching rule wait for the user, and no client is asked.
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
   const { stdout } = await runPml(ws, ["approve", "--json"]);
   assert.match(stdout, /Asked by.*ci/);
@@ -94,7 +94,7 @@ Deno.test("Each identity has its own rules, tools and rates", async () => {
   assert.deepEqual(new Set(actors), new Set(["local", "ci", "bot"]));
 });
 
-Deno.test("What the person approves for an identity holds for its call alone", async () => {
+Deno.test("a user's approval for an identity applies to its call only", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   await using ci = await connectHttp({ url: served.url, token: TOKENS.ci });
@@ -106,7 +106,7 @@ Deno.test("What the person approves for an identity holds for its call alone", a
   const typed = [["Approve exactly this call?", "y"]] as const;
   const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
   assert.equal(approved.code, 0, approved.stdout);
-  // The same call of another is another call, also of the person.
+  // The same call of another identity, or of the user, is a different call.
   assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
   const { stderr } = await runPml(ws, ["call", "shell:exec", "command=ls"]);
   assert.match(stderr, /APPROVAL_REQUIRED/);
@@ -115,7 +115,7 @@ Deno.test("What the person approves for an identity holds for its call alone", a
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/, "once");
 });
 
-Deno.test("The error for an unknown tool names nothing that is denied to an identity (PM15)", async () => {
+Deno.test("the error for an unknown tool names no tool that is denied to an identity (PM15)", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   await using bot = await connectHttp({ url: served.url, token: TOKENS.bot });
@@ -129,7 +129,7 @@ Deno.test("The error for an unknown tool names nothing that is denied to an iden
   assert.doesNotMatch(await call(bot, "filesytem:write_file"), /Did you mean/);
 });
 
-Deno.test("A server of which an identity can use nothing is not there for it", async () => {
+Deno.test("a server without a usable tool is missing for an identity", async () => {
   const script = repoFile("tests/kit/script_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
   const program = { command: process.execPath, args };
@@ -164,7 +164,8 @@ Deno.test("A server of which an identity can use nothing is not there for it", a
   assert.doesNotMatch(told, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
   assert.doesNotMatch(told, /\.pml\.json/);
   assert.equal(await Deno.readTextFile(ws.file("ledger")), "", "nothing was started for it");
-  // What no rule names waits for the person, and is there; what is denied as a whole is not.
+  // Servers without a rule are listed, and their calls wait for the user; denied servers are not
+  // listed.
   await using other = await connectHttp({ url, token: TOKENS.ci }, { era: "2025-11-25" });
   const all = JSON.stringify(await other.client.readResource({ uri: "pml://servers" }));
   assert.match(all, /hidden/);
@@ -235,7 +236,7 @@ for (const state of ["reachable", "offline"] as const) {
   });
 }
 
-Deno.test("A revoked identity is gone at once, with its sessions", async () => {
+Deno.test("a revoked identity loses access at once, with its sessions", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   await using ci = await connectHttp({ url: served.url, token: TOKENS.ci });
@@ -271,7 +272,7 @@ Deno.test("pml token new asks, and shows the token once", async () => {
   assert.ok((await ci.client.listTools()).tools.length > 0);
 });
 
-Deno.test("The handle of a question does nothing for another, and its owner can still use it (HT17)", async () => {
+Deno.test("the handle of a question is useless to another identity, and its owner can still use it (HT17)", async () => {
   await using ws = await scenery();
   await Deno.writeTextFile(
     ws.file(".pml.json"),
@@ -309,7 +310,7 @@ Deno.test("The handle of a question does nothing for another, and its owner can 
   assert.equal(await Deno.readTextFile(ws.file("b.txt")), "x");
 });
 
-Deno.test("A tool set that is named and missing is told, and has no tools", async () => {
+Deno.test("a missing tool set is reported, and has no tools", async () => {
   await using ws = await makeScenery();
   await configure(ws, { gateway: { toolset: "gone" }, client_toolsets: { cursor: "lost" } });
   const { stdout, stderr } = await runPml(ws, ["why", "filesystem:read_file"]);
