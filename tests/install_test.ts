@@ -15,7 +15,7 @@ import { TcpSink } from "./kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 import { definitions, Person, serverOf } from "./oauth_scene.ts";
 
-/** Reads the package as a release would carry it. */
+/** Reads the files of the published package. */
 async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {
   const files = await publishedFiles();
   const contents = await Promise.all(
@@ -27,20 +27,20 @@ async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {
   return { name, version, exports, imports, files: Object.fromEntries(contents) };
 }
 
-/** Makes the hostile folder, with a server that wants a sign-in. */
+/** Creates the hostile folder, with a server that requires a sign-in. */
 async function makeHostile(url: string): Promise<Workspace> {
   const pml = definitions({ notes: { url } });
   const permissions = { allow: ["filesystem:read_file", "notes:*"] };
   return await makeWorkspace({ files: HOSTILE, pml: { ...pml, permissions }, trusted: true });
 }
 
-/** Installs the package with the README's line; returns the command and its environment. */
+/** Installs the package with the README's command. Returns the command and its environment. */
 async function install(ws: Workspace): Promise<Installed> {
   await using jsr = fakeJsr(await readPackage());
   const env = {
     DENO_DIR: join(ws.root, "cache"),
     JSR_URL: `${jsr.url}/`,
-    // The installed command looks for Deno on PATH.
+    // The installed command finds Deno on PATH.
     PATH: [dirname(process.execPath), ws.env.PATH].join(delimiter),
   };
   const readme = await readFile(repoFile("README.md"), "utf8");
@@ -59,7 +59,7 @@ interface Installed {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Asserts that a client of a revision is served, and that nothing is left of it. */
+/** Asserts that a client of a revision gets answers, and that PML leaves nothing behind. */
 async function assertServes(
   ws: Workspace,
   { era, command, env }: Installed & { readonly era: typeof ERAS[number] },
@@ -88,7 +88,7 @@ async function assertComplete(ws: Workspace, { command, env }: Installed): Promi
   assert.deepEqual(failed, []);
 }
 
-/** Asserts that a package which is removed from the cache is named by the error of a command. */
+/** Asserts that a command's error names a package that was removed from the cache. */
 async function assertNamesPackage(ws: Workspace, { command, env }: Installed): Promise<void> {
   const npm = join(env.DENO_DIR ?? "", "npm");
   for await (const { name } of Deno.readDir(npm)) {
@@ -103,7 +103,7 @@ async function assertNamesPackage(ws: Workspace, { command, env }: Installed): P
   assert.doesNotMatch(ran.stderr, /BUG/);
 }
 
-Deno.test("pml installs as a user installs it, and then works offline in a hostile folder", async (t) => {
+Deno.test("pml installs with the documented command, and then works offline in a hostile folder", async (t) => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
   await using notes = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await makeHostile(notes.url);
@@ -113,7 +113,7 @@ Deno.test("pml installs as a user installs it, and then works offline in a hosti
   const { command } = installed;
   const env = { ...installed.env, HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: "" };
 
-  await t.step("it tells its version", async () => {
+  await t.step("it prints its version", async () => {
     const { version } = JSON.parse(await readFile(repoFile("deno.json"), "utf8"));
     const ran = await runPml(ws, ["--version"], { command, env });
     assert.deepEqual({ ...ran, stdout: ran.stdout.trim() }, {

@@ -15,7 +15,10 @@ import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { until, within } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** A workspace with an npx server whose npm never ends. It starts a program that never ends, too. */
+/**
+ * Creates a workspace with an npx server whose npm never ends. That npm starts a program that never
+ * ends, too.
+ */
 async function stuck(): Promise<Workspace> {
   const root = await Deno.makeTempDir({ prefix: "pml-npm-" });
   const bin = join(root, "bin");
@@ -46,7 +49,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ["learn", "slow"],
 ];
 
-Deno.test("A signal ends any command within a second while it installs, with all that it started", async () => {
+Deno.test("a signal ends any command within a second while it installs, with all that it started", async () => {
   await using ws = await stuck();
   for (const args of COMMANDS) {
     const times: number[] = [];
@@ -79,12 +82,12 @@ Deno.test("A signal ends any command within a second while it installs, with all
       assert.equal(said.split("Installing slow-pkg").length, 2, `twice: ${said}`);
       await watch.assertNothingLeft();
     }
-    // A machine that is busy with other tests may hold one of them up.
+    // Another process on a busy machine may delay one of them.
     assert.ok(Math.min(...times) < 1_000, `${args.join(" ")} took ${times.join(" and ")} ms`);
   }
 });
 
-Deno.test("Lists that are piped name the command that installs; on a terminal they wait for it", async () => {
+Deno.test("piped lists name the command that installs; on a terminal they wait for it", async () => {
   await using ws = await stuck();
   for (const args of [["tools"], ["search", "slow"]]) {
     const ran = await runPml(ws, args);
@@ -107,7 +110,7 @@ echo "npm error A complete log of this run can be found in: /x.log" >&2
 exit 1
 `;
 
-Deno.test("A package that does not exist is tried once in a command, and npm's reason is told", async () => {
+Deno.test("a command tries to install a missing package once, and reports npm's reason", async () => {
   await using ws = await stuck();
   const bin = ws.env.PATH?.split(":")[0] ?? "";
   await writeFile(join(bin, "npm"), NPM_404);
@@ -124,7 +127,7 @@ Deno.test("A package that does not exist is tried once in a command, and npm's r
   assert.match(stdout, /^slow .*failed: .*404 Not Found/m);
 });
 
-Deno.test("Where npm writes no lock file, that is told, and not a version that nobody has seen", async () => {
+Deno.test("PML reports that npm wrote no lock file, and does not start an unknown version", async () => {
   await using ws = await stuck();
   await writeFile(join(ws.env.PATH?.split(":")[0] ?? "", "npm"), "#!/bin/sh\necho '{}'\n");
   const { stderr } = await runPml(ws, ["call", "slow:go", "a=1"]);
@@ -134,7 +137,7 @@ Deno.test("Where npm writes no lock file, that is told, and not a version that n
   );
 });
 
-Deno.test("Settings that keep npm from writing a lock file do not keep PML from installing", async () => {
+Deno.test("settings that keep npm from writing a lock file do not keep PML from installing", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": npmServer('"it ran"') } });
   const settings = await readFile(npm.settings, "utf8");
   for (const one of ["package-lock=false", "save=false", "dry-run=true"]) {
@@ -151,7 +154,7 @@ Deno.test("Settings that keep npm from writing a lock file do not keep PML from 
   }
 });
 
-Deno.test("What a server wrote before it ended is told with the failure, and kept for pml logs", async () => {
+Deno.test("the output of a server that ended is reported with the failure, and stored for pml logs", async () => {
   const secret = "a-secret-of-the-server-0123456789";
   const script = 'echo "token is $TOKEN" >&2; echo "docker: no daemon" >&2; exit 125';
   await using ws = await makeWorkspace({
@@ -172,7 +175,7 @@ Deno.test("What a server wrote before it ended is told with the failure, and kep
   const path = join(ws.home, "logs", "boom.log");
   assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
   assert.equal(JSON.parse((await runPml(ws, ["logs", "boom", "--json"])).stdout).path, path);
-  // The oldest lines go first.
+  // The oldest lines are removed first.
   await writeFile(path, `oldest\n${"x".repeat(70_000)}\n`, { mode: 0o600 });
   await runPml(ws, ["tools", "boom"]);
   const text = await Deno.readTextFile(path);
@@ -213,7 +216,7 @@ Deno.test("pml install --offline-ready installs the packages of all servers, and
   assert.equal(npm.asked.length, asked, "installed again");
 });
 
-Deno.test("pml install wants a server or --offline-ready, and not both", async () => {
+Deno.test("pml install requires either a server or --offline-ready", async () => {
   await using ws = await makeWorkspace();
   for (const words of [[], ["tiny", "--offline-ready"]]) {
     const { code, stderr } = await runPml(ws, ["install", ...words]);

@@ -1,6 +1,6 @@
 /**
- * Sign-ins whose tokens are in a keyring: a real one (Secret Service, in a session of its own), and
- * a program in its place that is locked or that kills who keeps something.
+ * Sign-ins whose tokens are in a keyring: a real one (Secret Service, in its own session), and a
+ * fake program that is locked or that kills its caller after a write.
  *
  * @module
  */
@@ -29,7 +29,7 @@ async function workspaceOf(url: string): Promise<Workspace> {
   });
 }
 
-/** Asserts that no file of the PML home has any of these texts. */
+/** Asserts that no file of the PML home contains any of these texts. */
 async function assertNowhere(ws: Workspace, secrets: readonly string[]): Promise<void> {
   assert.ok(secrets.length > 1, "there are tokens to look for");
   for (const entry of await readdir(ws.home, { recursive: true, withFileTypes: true })) {
@@ -43,7 +43,7 @@ async function doctorLine(run: (args: readonly string[]) => Promise<Ran>): Promi
   return /^.*sign-in far: .*$/m.exec((await run(["doctor"])).stdout)?.[0] ?? "";
 }
 
-Deno.test("Tokens of a sign-in are in the keyring alone, also when they are refreshed, until pml logout or pml uninstall", async () => {
+Deno.test("tokens of a sign-in are in the keyring only, also after a refresh, until pml logout or pml uninstall", async () => {
   await using server = new AuthorizationServer({ methods: ["client_secret_post"] });
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -91,7 +91,7 @@ Deno.test("Tokens of a sign-in are in the keyring alone, also when they are refr
   assert.deepEqual(await readdir(ws.home).catch(() => []), []);
 });
 
-Deno.test("A PML that runs reads the keyring once for all its calls, and once more after a refresh", async () => {
+Deno.test("a running PML reads the keyring once for all its calls, and once more after a refresh", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -118,7 +118,7 @@ Deno.test("A PML that runs reads the keyring once for all its calls, and once mo
   await assertNowhere(ws, server.tokens.secrets);
 });
 
-Deno.test("A refresh that is killed when the keyring has its tokens loses nothing", async () => {
+Deno.test("a refresh that is killed after its write to the keyring loses nothing", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -136,7 +136,7 @@ Deno.test("A refresh that is killed when the keyring has its tokens loses nothin
   const before = await read();
   await keyring.killAfterStore("refresh_child");
   server.tokens.expire();
-  await call(pml, "far:meta").catch(() => {}); // it may be told
+  await call(pml, "far:meta").catch(() => {}); // the call may fail
   assert.equal(server.tokens.refreshes, 1);
   assert.equal(await read(), before, "it was killed before the file was touched");
   const later = await call(pml, "far:meta");
@@ -145,7 +145,7 @@ Deno.test("A refresh that is killed when the keyring has its tokens loses nothin
   assert.deepEqual([server.tokens.refreshes, server.tokens.reuses], [1, 0]);
 });
 
-Deno.test("Where the keyring is locked, a call says so, and a sign-in or a refresh goes into the file", async () => {
+Deno.test("with a locked keyring, a call reports it, and a sign-in or a refresh is stored in the file", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -171,7 +171,7 @@ Deno.test("Where the keyring is locked, a call says so, and a sign-in or a refre
   assert.equal((await signIn(ws, "far", { env })).code, 0);
   assert.match(await doctorLine(run), /^ok .*, in the keyring$/);
   await assertNowhere(ws, server.tokens.secrets);
-  // A refresh that the keyring does not take is not lost.
+  // A refresh that the keyring cannot store is not lost.
   await using pml = new RawStdio(ws, { env });
   await pml.open();
   await call(pml, "far:meta");

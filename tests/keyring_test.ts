@@ -1,6 +1,6 @@
 /**
- * Keys that PML does not keep itself: in a real keyring (Secret Service, in a session of its own), and
- * with a program of the person.
+ * Keys outside of PML's own files: in a real keyring (Secret Service, in its own session), and from
+ * a program of the user.
  *
  * @module
  */
@@ -30,7 +30,7 @@ async function makeScene(far: Scripted): Promise<Workspace> {
   return ws;
 }
 
-Deno.test("pml key set keeps a key in the keyring of the session, and a server gets it from there", async () => {
+Deno.test("pml key set stores a key in the keyring of the session, and a server gets it from there", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
   const options = {
@@ -38,7 +38,7 @@ Deno.test("pml key set keeps a key in the keyring of the session, and a server g
     env: { XDG_RUNTIME_DIR: join(ws.root, "run") },
   };
   const run = (args: readonly string[], stdin = "") => runPml(ws, args, { ...options, stdin });
-  // Kept in the file first, as before there was a keyring.
+  // A copy in the file, as before there was a keyring.
   await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "of-the-file\n" });
   const kept = await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
   assert.equal(kept.code, 0, kept.stderr);
@@ -51,7 +51,7 @@ Deno.test("pml key set keeps a key in the keyring of the session, and a server g
   assert.equal((await run(["call", "far:t"])).code, 0);
   assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-the-keyring");
   assert.match((await run(["key", "list"])).stdout, /^SOME_KEY +the keyring +wanted by far$/m);
-  // Without a session there is no keyring: that is said, and what comes next in the order counts.
+  // Without a session there is no keyring: PML reports that, and uses the next source.
   const without = await runPml(ws, ["call", "far:t"]);
   assert.match(without.stderr, /Cannot get "SOME_KEY" from the keyring: /);
   assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-dotenv");
@@ -62,7 +62,7 @@ Deno.test("pml key set keeps a key in the keyring of the session, and a server g
   assert.doesNotMatch((await run(["key", "list"])).stdout, /the keyring/);
 });
 
-Deno.test("A key that moved to a program or a file is left in no keyring, and a file of places that is broken stays", async () => {
+Deno.test("a key that moved to a program or a file is removed from the keyring, and a broken key_sources.json stays", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
   const secret = join(ws.root, "secret");
@@ -74,7 +74,7 @@ Deno.test("A key that moved to a program or a file is left in no keyring, and a 
   const set = ["key", "set", "SOME_KEY", "--stdin"];
   assert.equal((await runPml(ws, set, inKeyring)).code, 0);
   assert.equal((await look()).stdout.trim(), "of-the-keyring");
-  // Where the keyring is locked, it would keep what it has: so nothing moves.
+  // A locked keyring would still contain the key, so nothing moves.
   const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
   const from = ["key", "from", "SOME_KEY", "--", "cat", secret];
   const locked = await runPmlOnTerminal(ws, from, { typed });
@@ -93,7 +93,7 @@ Deno.test("A key that moved to a program or a file is left in no keyring, and a 
   assert.equal(await readFile(places, "utf8"), '{"SOME_KEY": 1}');
 });
 
-Deno.test("pml key from has a program give a key, also to a PML that runs, and says why it does not", async () => {
+Deno.test("pml key from gets a key from a program, also for a running PML, and reports a failure", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
   const bin = join(ws.root, "bin");
@@ -123,7 +123,7 @@ Deno.test("pml key from has a program give a key, also to a PML that runs, and s
     await call(pml, "far:t");
     return far.came.at(-1)?.headers.get("x-other") === "of-the-manager";
   });
-  // What needs no key asks nobody for one.
+  // Calls that need no key do not run the program.
   const runs = async () => (await readFile(`${secret}.runs`, "utf8")).length;
   const before = await runs();
   assert.equal(
@@ -146,7 +146,7 @@ Deno.test("pml key from has a program give a key, also to a PML that runs, and s
   assert.match(planted.stdout, /Cannot find the program "planted" on PATH/);
 });
 
-Deno.test("A program in the workspace, which tools could change, gives no key, however it is named", async () => {
+Deno.test("a program in the workspace, which tools could change, provides no key, whatever its path", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
   const inside = join(ws.path, "manager");
@@ -155,7 +155,7 @@ Deno.test("A program in the workspace, which tools could change, gives no key, h
   const link = join(ws.root, "manager");
   await Deno.symlink(inside, link);
   for (const program of [inside, link]) {
-    // It may have been said where the workspace was another one.
+    // The setting may come from a time when the workspace was another one.
     const places = join(ws.home, "key_sources.json");
     await writeFile(places, JSON.stringify({ OTHER_KEY: { command: [program] } }));
     await chmod(places, 0o600);

@@ -1,5 +1,5 @@
 /**
- * `pml key`: keys of servers that are kept in the PML home.
+ * `pml key`: keys of servers, stored in the PML home.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("A key that is kept reaches the server that names it, after the environment and before .env", async () => {
+Deno.test("a stored key reaches the server that names it, after the environment and before .env", async () => {
   await using far = new Scripted();
   const headers = { "X-Key": "${SOME_KEY}" };
   await using ws = await makeWorkspace({
@@ -45,7 +45,7 @@ Deno.test("A key that is kept reaches the server that names it, after the enviro
   assert.equal(await sent(), "of-dotenv");
 });
 
-Deno.test("pml key set on a terminal shows nothing, and refuses names and values that are no keys", async () => {
+Deno.test("pml key set on a terminal shows nothing, and refuses invalid names and values", async () => {
   await using ws = await makeWorkspace();
   const ran = await runPmlOnTerminal(ws, ["key", "set", "TOKEN_A"], {
     typed: [["The value of TOKEN_A", "seen-by-nobody"]],

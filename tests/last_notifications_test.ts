@@ -1,5 +1,5 @@
 /**
- * Notifications that a client sends last, before it or PML ends.
+ * Notifications that a client sends just before it or PML ends.
  *
  * @module
  */
@@ -23,7 +23,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Returns the methods of the notifications that the server got. */
+/** Returns the methods of the notifications that the server received. */
 async function heardBy(ws: Workspace): Promise<readonly string[]> {
   const text = await readFile(ws.file("heard.txt"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
@@ -38,12 +38,12 @@ for (const { era, door, on } of WAYS) {
       door,
     });
     const { pml, ws } = scene;
-    // It has to be started again.
+    // The server has to be started again.
     const pid = Number(await readFile(ws.file("pid.txt"), "utf8"));
     await until(() => !isAlive(pid));
     const methods = Array.from({ length: COUNT }, (_, at) => `notifications/notes/n${at}`);
     for (const method of methods) await pml.notify(method, { a: 1 });
-    // Over HTTP each is a request of its own, which the client would abort.
+    // Over HTTP each is its own request, which the client would abort at its end.
     await pml.request("ping", {});
     assert.equal((await pml.close()).code, 0);
     const heard = await heardBy(ws);

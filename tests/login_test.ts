@@ -1,6 +1,6 @@
 /**
- * `pml login`, `pml logout` and `pml doctor` at servers that want a sign-in, as a person and a
- * script run them.
+ * `pml login`, `pml logout` and `pml doctor` with servers that require a sign-in, as users and
+ * scripts run them.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { beginLogin, signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** A workspace with a server that wants a sign-in. */
+/** Creates a workspace with a server that requires a sign-in. */
 async function workspaceOf(
   url: string,
   { trusted = true, more = {} } = {},
@@ -40,7 +40,7 @@ async function doctor(ws: Workspace): Promise<Record<string, { ok: boolean; said
   return Object.fromEntries(findings.map((one: { name: string }) => [one.name, one]));
 }
 
-Deno.test("pml login signs in, calls work, pml doctor tells, and pml logout revokes", async () => {
+Deno.test("pml login signs in, calls work, pml doctor shows the sign-in, and pml logout revokes it", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await workspaceOf(mcp.url);
@@ -67,7 +67,7 @@ Deno.test("pml login signs in, calls work, pml doctor tells, and pml logout revo
   const out = await runPml(ws, ["logout", "far"]);
   assert.equal(out.code, 0, out.stderr);
   assert.match(out.stdout, /^far: signed out, token revoked/);
-  // Not every server takes the one with the other.
+  // Not every authorization server revokes the access token with the refresh token.
   assert.deepEqual(
     server.to("/revoke").map(({ form }) => form.get("token")?.split("-")[0]),
     ["refresh", "access"],
@@ -80,7 +80,7 @@ Deno.test("pml login signs in, calls work, pml doctor tells, and pml logout revo
   server.assertClean();
 });
 
-Deno.test("pml login takes the address that a browser on another machine ended at", async () => {
+Deno.test("pml login accepts the address at which a browser on another machine ended", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -97,7 +97,7 @@ Deno.test("pml login takes the address that a browser on another machine ended a
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
-Deno.test("pml login asks for the scopes that it is told", async () => {
+Deno.test("pml login --scope asks for these scopes", async () => {
   await using server = new AuthorizationServer({ scopes: ["read", "write"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await workspaceOf(mcp.url);
@@ -132,7 +132,7 @@ Deno.test("pml login opens the browser with a program from outside the workspace
   assert.match(stdout, /Signed in at far/);
 });
 
-Deno.test("pml login ends when the person refuses, and keeps nothing", async () => {
+Deno.test("pml login ends when the user refuses, and stores nothing", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -142,7 +142,7 @@ Deno.test("pml login ends when the person refuses, and keeps nothing", async () 
   assert.equal((await doctor(ws))["sign-in far"], undefined);
 });
 
-Deno.test("pml login that is broken off ends at once, and keeps nothing", async () => {
+Deno.test("pml login ends at once when it is interrupted, and stores nothing", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -176,7 +176,7 @@ Deno.test("pml login shows no page whose address is unsafe", async () => {
   }
 });
 
-Deno.test("pml login and pml logout say what is wrong, and what to do", async () => {
+Deno.test("pml login and pml logout report problems with the next step", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   const headers = { authorization: "Bearer ${SOME_TOKEN:-none}" };
@@ -206,7 +206,7 @@ Deno.test("pml login and pml logout say what is wrong, and what to do", async ()
   assert.deepEqual([out.code, out.stdout], [0, "far: not signed in\n"]);
 });
 
-Deno.test("pml logout says where a token could not be revoked, and ends it here all the same", async () => {
+Deno.test("pml logout reports a token that could not be revoked, and removes it here all the same", async () => {
   await using server = new AuthorizationServer({ revokes: false });
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -222,7 +222,7 @@ Deno.test("pml logout says where a token could not be revoked, and ends it here 
   assert.equal(refused.stdout, "far: signed out, token not revoked\n");
 });
 
-Deno.test("A token that is said to live longer than any date breaks no command", async () => {
+Deno.test("a token with a lifetime beyond any date breaks no command", async () => {
   await using server = new AuthorizationServer({ expiresIn: 1e300 });
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -232,7 +232,7 @@ Deno.test("A token that is said to live longer than any date breaks no command",
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
-Deno.test("A kept sign-in that is no sign-in is told, and breaks nothing", async () => {
+Deno.test("an invalid stored sign-in is reported, and breaks nothing", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -251,7 +251,7 @@ Deno.test("A kept sign-in that is no sign-in is told, and breaks nothing", async
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
-Deno.test("pml logout signs out where a configuration has an error, too", async () => {
+Deno.test("pml logout signs out also where a configuration has an error", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -262,7 +262,7 @@ Deno.test("pml logout signs out where a configuration has an error, too", async 
   assert.match(out.stdout, /^far: signed out/);
 });
 
-Deno.test("pml logout ends sign-ins whose definition is gone", async () => {
+Deno.test("pml logout ends sign-ins whose definition was removed", async () => {
   await using server = new AuthorizationServer({
     clients: [{ id: "mine", redirects: ["http://127.0.0.1/callback"], method: "none" }],
   });
@@ -282,7 +282,7 @@ Deno.test("pml logout ends sign-ins whose definition is gone", async () => {
   }
 });
 
-Deno.test("pml doctor tells of a sign-in that expired for good", async () => {
+Deno.test("pml doctor reports a sign-in that expired for good", async () => {
   await using server = new AuthorizationServer({ renews: "never", expiresIn: 1 });
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await workspaceOf(mcp.url);
@@ -293,7 +293,7 @@ Deno.test("pml doctor tells of a sign-in that expired for good", async () => {
   assert.match(stdout, /FAIL sign-in far: expired: .*\n.*pml login far/);
 });
 
-Deno.test("pml import keeps servers that want a sign-in, and what clients say of it", async () => {
+Deno.test("pml import keeps servers that require a sign-in, and their settings for it", async () => {
   const secret = "s3cr3t-of-the-client-4711";
   const servers = {
     plain: { url: "https://plain.example/mcp" },

@@ -37,7 +37,7 @@ Deno.test("long_names keeps dots and 128 characters in names of tools", async ()
     }
     const isKept = [own.includes("s__files.read"), own.includes(`s__${"x".repeat(90)}`)];
     assert.deepEqual(isKept, [long, long]);
-    // With its server's name it has more than MCP allows.
+    // With its server's name it is longer than MCP allows.
     assert.ok(!own.includes(`s__${"y".repeat(128)}`) && own.includes("s__plain"));
   }
 });

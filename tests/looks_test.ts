@@ -1,5 +1,5 @@
 /**
- * What a person sees on a terminal: where one stands, colours and signs, and one line of progress.
+ * The appearance on a terminal: the overview, colours and signs, and one line of progress.
  *
  * @module
  */
@@ -12,12 +12,12 @@ import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-/** The kit's terminals want no colour. */
+/** The kit's terminals set NO_COLOR. */
 const COLOURED = { env: { NO_COLOR: "" } };
-/** The beginning of what changes the screen. */
+/** The beginning of an escape sequence. */
 const ESCAPE = "\u001b[";
 
-Deno.test("pml alone says where one stands and what to do next", async () => {
+Deno.test("pml without arguments shows the state and the next step", async () => {
   await using ws = await greeting({ trusted: false });
   const nextOf = async () => {
     const { code, stdout, stderr } = await runPml(ws, []);
@@ -40,7 +40,7 @@ Deno.test("pml alone says where one stands and what to do next", async () => {
   assert.equal(await nextOf(), "pml doctor");
 });
 
-Deno.test("Colours and signs are on a terminal only, and NO_COLOR holds", async () => {
+Deno.test("colours and signs appear on a terminal only, and NO_COLOR turns them off", async () => {
   await using ws = await greeting();
   const shown = await runPmlOnTerminal(ws, ["doctor"], COLOURED);
   assert.ok(shown.stdout.includes(`${ESCAPE}32m✔${ESCAPE}39m home: `), shown.stdout);
@@ -62,14 +62,14 @@ Deno.test("Colours and signs are on a terminal only, and NO_COLOR holds", async 
   }
 });
 
-Deno.test("A tool's text reaches a terminal with no control character of its own", async () => {
+Deno.test("a tool's text reaches a terminal without its control characters", async () => {
   await using ws = await makeWorkspace({ files: { "odd.txt": "a\u001b[31mred\u001b[2Kb" } });
   const read = ["call", "filesystem:read_file", "path=odd.txt"];
   const shown = await runPmlOnTerminal(ws, read, COLOURED);
   assert.ok(shown.stdout.includes("a\\u{1b}[31mred\\u{1b}[2Kb"), shown.stdout);
 });
 
-Deno.test("Progress is one line on a terminal, and a line each elsewhere", async () => {
+Deno.test("progress is one line on a terminal, and a line each elsewhere", async () => {
   const files = { "package.json": '{"bin":"main.js"}', "main.js": tinyServer("1") };
   await using npm = new FakeNpm({ tiny: { "1.0.0": files }, other: { "1.0.0": files } });
   const server = (spec: string) => ({ command: "npx", args: ["-y", spec] });
@@ -91,7 +91,7 @@ Deno.test("Progress is one line on a terminal, and a line each elsewhere", async
   assert.match(plain.stdout, /^… Install[^\r\n]*\r?\n/m);
 });
 
-Deno.test("Lists and reports are broken between words to the width of the terminal, and not where they are piped", async () => {
+Deno.test("lists and reports wrap between words at the width of the terminal, and not in pipes", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   const command = ["sh", "-c", 'stty cols 60; exec "$@"', "sh", ...pmlCommand()] as const;
   for (const args of [["tools", "filesystem"], ["doctor"]]) {
@@ -108,7 +108,7 @@ Deno.test("Lists and reports are broken between words to the width of the termin
   }
 });
 
-Deno.test("Questions and errors are broken between words to the width of the terminal, commands are not, and no line of others begins where one of PML's does", async () => {
+Deno.test("questions and errors wrap between words, commands do not, and no other line looks like a line of PML", async () => {
   const words = Array.from({ length: 40 }, (_, at) => `word-${at}`).join(" ");
   await using ws = await makeWorkspace({
     pml: {
@@ -134,7 +134,7 @@ Deno.test("Questions and errors are broken between words to the width of the ter
   const at = call.findIndex((line) => /^ {6}"content": "word-0 /.test(line));
   assert.ok(at > 0, call.join("\n"));
   assert.match(call[at + 1] ?? "", /^ {10}word-\d/);
-  // What a value says stands deeper than PML's own lines.
+  // Values are indented deeper than PML's own lines.
   assert.deepEqual(call.filter((line) => /^ {0,9}(?:Server|Tool): /.test(line)).length, 2);
   assert.match(call.join(" ").replace(/\s+/g, " "), new RegExp(words));
   const trust = await linesOf(["trust"], /Trust exactly this\?.*\[N\]\s+no/s);

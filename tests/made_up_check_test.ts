@@ -1,6 +1,6 @@
 /**
- * A made-up check of calls. It needed these files: `tests/kit/made_up_check.ts`, and one line in the
- * table, `src/calls/checks.ts`. The line below stands for that. A real check is a file of
+ * A made-up check of calls. It needed these files: `tests/kit/made_up_check.ts`, and one line in
+ * the table, `src/calls/checks.ts`. The line below replaces that line. A real check is a file of
  * `src/calls/checks/`, with a row in `docs/design.md`.
  *
  * @module

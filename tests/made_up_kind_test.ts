@@ -1,7 +1,7 @@
 /**
  * A made-up server kind. It needed these files: `tests/kit/made_up_kind/kind.ts`,
- * `tests/kit/made_up_kind/runtime.ts`, and one line in each of the two tables, `src/servers/kinds.ts`
- * and `src/servers/runtimes.ts`. The lines below stand for those.
+ * `tests/kit/made_up_kind/runtime.ts`, and one line in each of the two tables,
+ * `src/servers/kinds.ts` and `src/servers/runtimes.ts`. The lines below replace those.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const OWN = KINDS.map(({ name }) => name);
 (KINDS as ServerKind[]).push(SPOKEN);
 Object.assign(RUNTIMES, { spoken: load });
 
-// Some tables are made of the kinds when their module is loaded.
+// Some tables are built from the kinds when their module is loaded.
 const { CallPathStage } = await import("../src/app/_call_path_stage_test.ts");
 const { Company } = await import("../src/config/company.ts");
 const { wantedKeys } = await import("../src/config/wanted_keys.ts");

@@ -1,7 +1,7 @@
 /**
- * A made-up source of servers. It needed these files: `tests/kit/made_up_source.ts`, and one line in
- * the table, `src/servers/sources.ts`. The line below stands for that. Its place in the table is its
- * precedence.
+ * A made-up source of servers. It needed these files: `tests/kit/made_up_source.ts`, and one line
+ * in the table, `src/servers/sources.ts`. The line below replaces that line. Its place in the table
+ * is its precedence.
  *
  * @module
  */

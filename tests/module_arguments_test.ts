@@ -1,6 +1,6 @@
 /**
- * Arguments and results of modules are checked against the schemas of their tools, without holding
- * PML up.
+ * Arguments and results of modules are checked against the schemas of their tools, without blocking
+ * PML.
  *
  * @module
  */

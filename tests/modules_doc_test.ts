@@ -6,7 +6,7 @@ import { brokeredFiles } from "../src/sandbox/boot/files.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** A block of code of the page: its language, the file that it is, its text. */
+/** A block of code of the page: its language, its file, its text. */
 interface Block {
   readonly language: string;
   readonly file: string;
@@ -29,7 +29,7 @@ function open(): Promise<Workspace> {
   });
 }
 
-/** Runs a line of the page: `deno` is this one, which finds nothing in the network. */
+/** Runs a line of the page with this `deno`, without network. */
 async function run(ws: Workspace, line: string): Promise<string> {
   const [program, ...args] = [...line.matchAll(/'([^']*)'|(\S+)/g)]
     .map(([, quoted, plain]) => quoted ?? plain ?? "");
@@ -43,7 +43,7 @@ async function run(ws: Workspace, line: string): Promise<string> {
   return ran.stdout;
 }
 
-Deno.test("docs/modules.md: every block of code is of a kind that is looked at", () => {
+Deno.test("docs/modules.md: the tests cover each kind of code block", () => {
   for (const { language, file, text } of BLOCKS) {
     assert.ok(["ts", "js", "json", "sh", "text"].includes(language), text);
     assert.equal(file !== "", language === "ts" || language === "js" || file === ".pml.json", text);
@@ -51,7 +51,7 @@ Deno.test("docs/modules.md: every block of code is of a kind that is looked at",
   assert.ok(BLOCKS.length > 10);
 });
 
-Deno.test("docs/modules.md: every command runs, and shows what the page says", async () => {
+Deno.test("docs/modules.md: every command runs, and prints the output on the page", async () => {
   await using ws = await open();
   let shown = "";
   for (const { language, text } of BLOCKS) {
@@ -61,11 +61,11 @@ Deno.test("docs/modules.md: every command runs, and shows what the page says", a
   }
   const called = JSON.parse(shown);
   assert.deepEqual(called.structuredContent, { files: 1, words: 3 });
-  // The short form in a comment, which has no command of its own.
+  // The short form in a comment, which the page does not run.
   await run(ws, "pml check hello.js");
 });
 
-Deno.test("docs/modules.md: every TypeScript has its types in order", async () => {
+Deno.test("docs/modules.md: every TypeScript block passes the type check", async () => {
   await using ws = await open();
   const { signal } = new AbortController();
   const files = BLOCKS.filter(({ language }) => language === "ts");
@@ -80,14 +80,14 @@ Deno.test("docs/modules.md: every TypeScript has its types in order", async () =
   assert.ok(files.length >= 5);
 });
 
-Deno.test("docs/modules.md: every .pml.json fits its schema", () => {
+Deno.test("docs/modules.md: every .pml.json matches its schema", () => {
   const validate = new AjvJsonSchemaValidator().getValidator(schema as object);
   for (const { text } of BLOCKS.filter(({ language }) => language === "json")) {
     assert.ok(validate(JSON.parse(text)).valid, text);
   }
 });
 
-Deno.test("docs/modules.md names each file function that a module has, and each member of host", async () => {
+Deno.test("docs/modules.md names each file function of a module, and each member of host", async () => {
   const [, list = ""] = /<!-- files -->([\s\S]*)<!-- \/files -->/.exec(PAGE) ?? [];
   const named = [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name);
   const there = Object.keys(brokeredFiles({} as never)).filter((name) => /^[a-z]/.test(name));

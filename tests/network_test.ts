@@ -1,6 +1,6 @@
 /**
- * The person's proxy and certificates, through a spawned PML: what goes through the proxy, what
- * does not, who sees which key, and what is said where something is wrong.
+ * The user's proxy and certificates, through a spawned PML: which connections use the proxy, which
+ * servers receive which key, and how errors are reported.
  *
  * @module
  */
@@ -43,7 +43,7 @@ const PEM = {
 
 type Config = Readonly<Record<string, Json | Readonly<Record<string, unknown>>>>;
 
-/** Makes a scene with a `config.yaml` and the files above beside it. */
+/** Creates a scene with a `config.yaml` and the files above next to it. */
 async function sceneOf(
   config: Config,
   { era = "2026-07-28" as Era, env = {} } = {},
@@ -67,7 +67,7 @@ function portOf({ url }: FullHttp): number {
   return Number(new URL(url).port);
 }
 
-Deno.test("Calls go through the person's proxy, and what is here or excepted does not", async () => {
+Deno.test("calls use the user's proxy, except for local addresses and exceptions", async () => {
   await using full = new FullHttp("legacy");
   await using here = new FullHttp("legacy");
   await using front = await TlsFront.before(portOf(full));
@@ -98,7 +98,7 @@ Deno.test("Calls go through the person's proxy, and what is here or excepted doe
   }
 });
 
-Deno.test("A server that requires a certificate gets the one in its definition", async () => {
+Deno.test("a server that requires a certificate gets the one in its definition", async () => {
   await using full = new FullHttp("modern");
   await using wants = await TlsFront.before(portOf(full), {
     ...{ cert: OTHER_CERTIFICATE, key: OTHER_KEY, ca: OTHER_AUTHORITY },
@@ -111,7 +111,7 @@ Deno.test("A server that requires a certificate gets the one in its definition",
   await using scene = await sceneOf({
     mcpServers: {
       own: { url, ca: "other-ca.pem", cert: "client.pem", key: "~/.pml/client.key" },
-      // The same address without the certificate, and another one that asks for any.
+      // The same address without the certificate, and another one that accepts any.
       bare: { url, ca: "other-ca.pem" },
       other: { url: `https://127.0.0.1:${takes.port}/mcp`, ca: "ca.pem" },
       strange: { url, ca: "ca.pem", cert: "client.pem", key: "client.key" },
@@ -130,7 +130,7 @@ Deno.test("A server that requires a certificate gets the one in its definition",
   assert.deepEqual([...new Set(takes.clients)], [""]);
 });
 
-Deno.test("A certificate from behind the proxy that no authority signed is refused", async () => {
+Deno.test("a certificate from behind the proxy that no authority signed is refused", async () => {
   await using full = new FullHttp("modern");
   const other = { cert: OTHER_CERTIFICATE, key: OTHER_KEY };
   await using front = await TlsFront.before(portOf(full), other);
@@ -146,7 +146,7 @@ Deno.test("A certificate from behind the proxy that no authority signed is refus
   assert.deepEqual(full.asked, []);
 });
 
-Deno.test("A proxy that refuses the sign-in is told of, and another holds from the next request on", async () => {
+Deno.test("a refusal by the proxy is reported, and another proxy is used from the next request on", async () => {
   await using full = new FullHttp("modern");
   await using front = await TlsFront.before(portOf(full));
   const behind = { "good.invalid:443": front.port };
@@ -173,7 +173,7 @@ Deno.test("A proxy that refuses the sign-in is told of, and another holds from t
   assert.equal(strict.asked.length, length);
 });
 
-Deno.test("Files that cannot be used are named, nothing of them is told, and a change is seen", async () => {
+Deno.test("unusable files are named without their content, and a change is noticed", async () => {
   await using full = new FullHttp("modern");
   await using wants = await TlsFront.before(portOf(full), {
     ...{ cert: OTHER_CERTIFICATE, key: OTHER_KEY, ca: OTHER_AUTHORITY },
@@ -211,14 +211,14 @@ Deno.test("Files that cannot be used are named, nothing of them is told, and a c
   assert.deepEqual(wants.clients, []);
   await writeFiles(ws.home, { "gone.key": CLIENT_KEY });
   assert.match(textOf(await call(pml, "gone:link")), /see/);
-  // A connection with the old files is not used any more.
+  // PML no longer uses a connection with the old files.
   await writeFiles(ws.home, { "gone.key": OTHER_KEY });
   await until(async () => codeOf(await call(pml, "gone:link")) === "CONFIG_INVALID");
   await writeFiles(ws.home, { "gone.key": CLIENT_KEY });
   await until(async () => codeOf(await call(pml, "gone:link")) === undefined);
 });
 
-Deno.test("A workspace's file names no proxy and no certificates", async () => {
+Deno.test("a workspace's file sets no proxy and no certificates", async () => {
   const files: readonly (readonly [Config, RegExp])[] = [
     [{ network: { proxy: "http://127.0.0.1:1" } }, /key "network": found an unknown key/],
     [
@@ -238,7 +238,7 @@ Deno.test("A workspace's file names no proxy and no certificates", async () => {
   }
 });
 
-Deno.test("`pml doctor` and `pml config show` tell of the proxy and the certificates, without the login", async () => {
+Deno.test("`pml doctor` and `pml config show` print the proxy and the certificates, without the login", async () => {
   await using scene = await sceneOf({
     network: { proxy: "http://${PROXY_USER}:a%2Fliteral-one@127.0.0.1:9", no_proxy: ["*.corp"] },
     mcpServers: {

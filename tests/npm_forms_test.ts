@@ -1,5 +1,5 @@
 /**
- * How commands name what they run: what PML reads, beside what npm does with the same command.
+ * How PML reads the commands of servers, compared with npm's handling of the same command.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { plainCommand } from "../src/core/plain_command.ts";
 import { packageCommand } from "../src/servers/stdio/_package_command.ts";
 import { FakeNpm, type Packages } from "./kit/fake_npm.ts";
 
-/** A program that tells what it is, what it was given, and what steers it. */
+/** A program that prints its name, its arguments, and the settings that affect it. */
 const TELLS = `#!/usr/bin/env node
 const { basename } = require("node:path");
 console.log(JSON.stringify([
@@ -30,10 +30,10 @@ const HOSTS: Packages = {
   },
 };
 
-/** What PML reads: the package, its arguments, what steers it, and the variable `A`. */
+/** PML's reading: the package, its arguments, the settings that affect it, and the variable `A`. */
 type Wanted = readonly [name: string, args: readonly string[], options?: string, a?: string];
 
-/** Commands that npm runs, and what is run by them; R stands for the address of a registry. */
+/** Commands that npm runs, and PML's reading of each; R is the address of a registry. */
 const FORMS: Readonly<Record<string, Wanted>> = {
   "npx -y tiny --flag x": ["tiny", ["--flag", "x"]],
   "npx -yq tiny x": ["tiny", ["x"]],
@@ -74,7 +74,7 @@ const wordsOf = (form: string, url: string) => {
   return [...head.split(" "), ...line];
 };
 
-Deno.test("Every form of a command is read as npm takes it", async () => {
+Deno.test("PML reads every form of a command as npm does", async () => {
   await using npm = new FakeNpm(HOSTS);
   await using away = new FakeNpm({ tiny: HOSTS.tiny ?? {} });
   const root = await Deno.makeTempDir();
@@ -112,7 +112,7 @@ Deno.test("Every form of a command is read as npm takes it", async () => {
   await Deno.remove(root, { recursive: true });
 });
 
-Deno.test("A line that a shell would not read plainly stays the shell's", () => {
+Deno.test("a line with shell syntax is run by the shell", () => {
   const lines = [
     "npx -y tiny | tee log",
     "npx -y tiny && true",

@@ -1,5 +1,5 @@
 /**
- * The package for people without Deno: packed and installed by npm, then used without network.
+ * The package for users without Deno: packed and installed by npm, then used without network.
  *
  * @module
  */
@@ -31,14 +31,14 @@ interface Installed {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Makes a hostile folder, with a server that wants a sign-in. */
+/** Creates a hostile folder, with a server that requires a sign-in. */
 async function makeHostile(url: string): Promise<Workspace> {
   const permissions = { allow: ["filesystem:read_file", "notes:*"] };
   const pml = { ...definitions({ notes: { url } }), permissions };
   return await makeWorkspace({ files: HOSTILE, pml, trusted: true });
 }
 
-/** Packs, and installs the tarball with nothing cached. After that there is no way out. */
+/** Packs, and installs the tarball with empty caches. After that there is no network. */
 async function install(ws: Workspace, proxy: string): Promise<Installed> {
   const npm = async (...args: readonly string[]) => {
     const options = { command: ["npm"], cwd: ws.root, ms: INSTALL_MS } as const;
@@ -66,7 +66,7 @@ async function install(ws: Workspace, proxy: string): Promise<Installed> {
   };
 }
 
-/** Returns the permissions and features of a program that is installed as the README says. */
+/** Returns the permissions and features in the README's command to install. */
 async function documentedFlags(ws: Workspace): Promise<readonly string[]> {
   const readme = await readFile(repoFile("README.md"), "utf8");
   const [, flags = ""] = /^deno install (-.+) -n pml jsr:@casys\/pml/m.exec(readme) ?? [];
@@ -83,7 +83,7 @@ function flagsIn(command: string): readonly string[] {
   return [...command.matchAll(/ --(?:allow|deny|unstable|v8)-\S+/g)].map(([flag]) => flag.trim());
 }
 
-/** Asserts that a client is served, by which Deno and with which permissions, until SIGTERM. */
+/** Asserts that a client gets answers until SIGTERM, with the expected Deno and permissions. */
 async function assertServes(ws: Workspace, { command, env }: Installed): Promise<void> {
   const args = [...command, "stdio"] as const;
   await using pml = await connect(ws, { command: args, env });
@@ -101,7 +101,7 @@ async function assertServes(ws: Workspace, { command, env }: Installed): Promise
   assert.doesNotMatch(pml.raw.stderr, /EVIL/);
 }
 
-/** Asserts that a signal that ends PML is what a shell sees. */
+/** Asserts that a shell sees the signal that ends PML. */
 async function assertPassesSignal(ws: Workspace, { command, env }: Installed): Promise<void> {
   await using pml = await connect(ws, { command: [...command, "stdio"], env });
   const living = await pml.raw.watch.living();
@@ -112,20 +112,23 @@ async function assertPassesSignal(ws: Workspace, { command, env }: Installed): P
   assert.equal(signal, "SIGKILL");
 }
 
-Deno.test("pml installs from npm with the Deno that it brings, and then works offline in a hostile folder", async (t) => {
+Deno.test("pml installs from npm with its own Deno, and then works offline in a hostile folder", async (t) => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
   await using notes = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await makeHostile(notes.url);
   await using outside = new TcpSink();
   const installed = await install(ws, `http://127.0.0.1:${outside.port}`);
 
-  await t.step("the tarball holds what is published, and what starts it", async () => {
-    const published = (await publishedFiles()).filter((path) => !/^deno\./.test(path));
-    const wanted = [...published.map(named), "bin/pml.cjs", "package.json"];
-    assert.deepEqual([...installed.files].sort(), wanted.sort());
-  });
+  await t.step(
+    "the tarball contains the published files, and the program that starts them",
+    async () => {
+      const published = (await publishedFiles()).filter((path) => !/^deno\./.test(path));
+      const wanted = [...published.map(named), "bin/pml.cjs", "package.json"];
+      assert.deepEqual([...installed.files].sort(), wanted.sort());
+    },
+  );
 
-  await t.step("it tells its version, and the exit code of a failure", async () => {
+  await t.step("it prints its version, and returns the exit code of a failure", async () => {
     const { version } = JSON.parse(await readFile(repoFile("deno.json"), "utf8"));
     const { code, stdout, stderr } = await runPml(ws, ["--version"], installed);
     assert.deepEqual({ code, stdout: stdout.trim(), stderr }, {
