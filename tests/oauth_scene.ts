@@ -1,5 +1,5 @@
 /**
- * A workspace with servers that want a sign-in, and the person who signs in there.
+ * A workspace with servers that require a sign-in, and a user who signs in there.
  *
  * @module
  */
@@ -15,19 +15,19 @@ import { browse } from "./kit/browser.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** What stands beside the URL of a server. */
+/** The definition of a server: its URL and more. */
 export interface Beside {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly oauth?: Readonly<Record<string, unknown>>;
 }
 
-/** A file of a workspace. */
+/** The content of a workspace file. */
 export interface DefinedServers extends Record<string, unknown> {
   readonly permissions: { readonly allow: readonly string[] };
 }
 
-/** The definitions of servers, as a trusted file has them. */
+/** Returns a workspace file with the definitions of servers. */
 export function definitions(
   servers: Readonly<Record<string, Beside>>,
 ): DefinedServers {
@@ -42,14 +42,14 @@ export function definitions(
   };
 }
 
-/** Makes a workspace with these servers. */
+/** Creates a trusted workspace with these servers. */
 export async function signedWorkspace(
   servers: Readonly<Record<string, Beside>>,
 ): Promise<Workspace> {
   return await makeWorkspace({ pml: definitions(servers), trusted: true });
 }
 
-/** Gives a server as sign-ins see it. */
+/** Returns a server in the form that sign-ins use. */
 export function serverOf(name: string, url: string, oauth?: OAuthServer["oauth"]): OAuthServer {
   return { name, url, named: new Set([new URL(url).host]), oauth };
 }
@@ -64,7 +64,7 @@ export class Person implements SignInHost, Disposable {
   issuerHosts: Readonly<Record<string, readonly string[]>> = {};
   readonly #network = new GuardedFetch();
 
-  /** Takes the PML home, and the address of a client id metadata document. */
+  /** Requires the PML home, and optionally the address of a client id metadata document. */
   constructor(home: string, document?: string) {
     this.folder = join(home, "sign_ins");
     this.document = document;
@@ -95,7 +95,7 @@ export class Person implements SignInHost, Disposable {
     return await this.signIns.begin(server, { signal: new AbortController().signal });
   }
 
-  /** Signs in, as a person does in the browser. */
+  /** Signs in as a user does in the browser. */
   async signIn(server: OAuthServer): Promise<void> {
     await using signIn = await this.begin(server);
     const { status, text } = await browse(signIn.url);
@@ -108,7 +108,7 @@ export class Person implements SignInHost, Disposable {
   }
 }
 
-/** Asserts that secrets stand in no file but those of sign-ins, and not in what PML wrote. */
+/** Asserts that only the files of sign-ins contain the secrets, and no output of PML. */
 export async function assertNowhere(
   secrets: readonly string[],
   { ws, pml }: { readonly ws: Workspace; readonly pml?: RawStdio },

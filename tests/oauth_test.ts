@@ -1,5 +1,5 @@
 /**
- * Servers over HTTP that want a sign-in, behind a spawned PML.
+ * Servers over HTTP that require a sign-in, behind a spawned PML.
  *
  * @module
  */
@@ -25,7 +25,7 @@ async function called(pml: RawStdio, tool = "notes:link"): Promise<string> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A session of ${era} signs in, calls, and goes on after a refresh`, async () => {
+  Deno.test(`a session of ${era} signs in, calls, and continues after a refresh`, async () => {
     await using server = new AuthorizationServer({ scopes: ["read", "offline_access"] });
     await using legacy = new ProtectedHttp("legacy", { server, scope: "read" });
     await using modern = new ProtectedHttp("modern", { server, scope: "read", metadata: "path" });
@@ -44,7 +44,7 @@ for (const era of ERAS) {
     assert.equal(server.tokens.refreshes, 2);
     server.assertClean();
     assert.equal((await pml.close()).code, 0);
-    // The stream and the end of the session have the token, too.
+    // The requests that open the stream and end the session contain the token, too.
     const sent = legacy.full.asked.filter(({ method, headers }) =>
       method !== "POST" && headers["mcp-session-id"] !== undefined
     );
@@ -56,7 +56,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A server of HTTP+SSE, whose stream alone is refused, says there how one signs in", async () => {
+Deno.test("a server of HTTP+SSE that refuses only the stream names the authorization server there", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using sse: SseServer = new SseServer(({ method, path, headers }) => {
     const metadata = { resource: sse.url, authorization_servers: [server.issuer] };
@@ -77,7 +77,7 @@ Deno.test("A server of HTTP+SSE, whose stream alone is refused, says there how o
   server.assertClean();
 });
 
-Deno.test("A token is refreshed before it expires, and each refresh is made once for all calls", async () => {
+Deno.test("a token is refreshed before it expires, and each refresh is made once for all calls", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using scene = await makeScene({ pml: definitions({ notes: mcp }) });
@@ -92,7 +92,7 @@ Deno.test("A token is refreshed before it expires, and each refresh is made once
   server.assertClean();
 });
 
-Deno.test("A sign-in that the server revoked is over, and nothing is sent for it any more", async () => {
+Deno.test("a sign-in that the server revoked is over, and PML sends nothing more for it", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
@@ -112,7 +112,7 @@ Deno.test("A sign-in that the server revoked is over, and nothing is sent for it
   assert.equal((await runPml(ws, CALL)).code, 0);
 });
 
-Deno.test("A token that is refused after its refresh too ends the call, and is not refreshed again", async () => {
+Deno.test("a call ends when its token is refused after a refresh, without another refresh", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using scene = await makeScene({ pml: definitions({ notes: mcp }) });
@@ -124,11 +124,11 @@ Deno.test("A token that is refused after its refresh too ends the call, and is n
   for (let round = 0; round < 3; round++) {
     assert.match(await called(pml), /LOGIN_REQUIRED.*does not take your sign-in/s);
   }
-  // One token may have been over by chance, two were not.
+  // One refused token may have expired during the call; two refused tokens mean a refusal.
   assert.equal(server.tokens.refreshes, 2);
 });
 
-Deno.test("An authorization server that is down ends no sign-in, and a token that lives is used", async () => {
+Deno.test("a sign-in survives an outage of the authorization server, and a valid token is used", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 3_600 });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
@@ -147,7 +147,7 @@ Deno.test("An authorization server that is down ends no sign-in, and a token tha
   server.assertClean();
 });
 
-Deno.test("Two definitions of one service are two sign-ins", async () => {
+Deno.test("two definitions of one service are two sign-ins", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using ws = await signedWorkspace({ home: { url: mcp.url }, work: { url: mcp.url } });
@@ -170,7 +170,7 @@ Deno.test("Two definitions of one service are two sign-ins", async () => {
   server.assertClean();
 });
 
-Deno.test("No token goes to another origin: neither after a redirect nor to another server", async () => {
+Deno.test("no token goes to another origin: neither after a redirect nor to another server", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using other = new FullHttp("modern");
@@ -193,7 +193,7 @@ Deno.test("No token goes to another origin: neither after a redirect nor to anot
   assert.ok(moved.asked.every(({ headers }) => headers.authorization === undefined));
 });
 
-Deno.test("A definition with a header Authorization uses that, and no sign-in", async () => {
+Deno.test("a definition with an Authorization header uses that, and no sign-in", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"] });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   const headers = { authorization: "Bearer of-the-person" };
@@ -205,7 +205,7 @@ Deno.test("A definition with a header Authorization uses that, and no sign-in", 
   assert.deepEqual([...new Set(mcp.tokens)], [undefined, "of-the-person"]);
 });
 
-Deno.test("A server without OAuth that wants a key is told of as before", async () => {
+Deno.test("a server without OAuth that requires a key is reported with a hint about the key", async () => {
   await using mcp = new FullHttp("modern", {
     guard: () =>
       Promise.resolve(
@@ -219,7 +219,7 @@ Deno.test("A server without OAuth that wants a key is told of as before", async 
   assert.match(login.stderr, /"http:.*" lets no client register itself/);
 });
 
-Deno.test("A refusal of the account that is signed in speaks of that, and not of keys", async () => {
+Deno.test("a refusal of the signed-in account suggests another sign-in, and not a key", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
@@ -230,7 +230,7 @@ Deno.test("A refusal of the account that is signed in speaks of that, and not of
   assert.match(ran.stderr, /it answered with the status 403\n {2}Your account.*pml login notes/);
 });
 
-Deno.test("A call that needs more scopes says so, and the next sign-in asks for them", async () => {
+Deno.test("a call that needs more scopes fails with a hint, and the next sign-in asks for them", async () => {
   await using server = new AuthorizationServer({ scopes: ["read", "write", "admin", "root"] });
   const toolScopes: Record<string, string> = { link: "write" };
   await using mcp = new ProtectedHttp("modern", { server, scope: "read", toolScopes });
@@ -252,7 +252,7 @@ Deno.test("A call that needs more scopes says so, and the next sign-in asks for 
   server.assertClean();
 });
 
-Deno.test("A refresh under way goes on without PML, which ends at once", async () => {
+Deno.test("a refresh under way continues while PML ends at once", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
   await using scene = await makeScene({ pml: definitions({ notes: mcp }) });
@@ -281,7 +281,7 @@ Deno.test("A refresh under way goes on without PML, which ends at once", async (
   server.assertClean();
 });
 
-Deno.test("A client of the configuration proves itself with the secret of a variable", async () => {
+Deno.test("a client of the configuration authenticates with the secret of a variable", async () => {
   const client = { id: "of-the-person", secret: "s3cret-of-the-client" };
   await using server = new AuthorizationServer({
     scopes: ["read"],

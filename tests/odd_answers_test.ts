@@ -1,6 +1,6 @@
 /**
- * Servers whose lists and answers have every fault, on stdio and over HTTP: each failure names its
- * server and what it said, and none is told as one of PML.
+ * Servers whose lists and answers have every fault, on stdio and over HTTP: each error names its
+ * server and quotes its answer, and none looks like an error of PML.
  *
  * @module
  */
@@ -18,9 +18,9 @@ type Json = Record<string, unknown>;
 const STATUSES = [301, 400, 401, 403, 404, 405, 418, 429, 500, 502, 503, 599];
 const EXPOSURE = { tools_exposure: "full_proxy" };
 const LISTS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"];
-/** What must not be said of a server's fault. */
+/** Phrases of PML's own errors, which must not appear. */
 const OURS = /BUG|report it|Cannot read propert|is not a function|undefined|\[object/;
-/** What is another fault on pipes than over HTTP. */
+/** Faults that differ between pipes and HTTP. */
 const ON_PIPES = [
   "no JSON",
   "cut",
@@ -31,11 +31,11 @@ const ON_PIPES = [
   "half a page",
   "error is null",
 ];
-/** What the log says of a resource that is not followed. */
+/** The log line about a resource that cannot be followed. */
 const UNFOLLOWED = /Cannot follow a resource of "odd\d+x": it answered with the error -?\d+/;
 const LIMITS = { call_ms: 1_000, start_ms: 3_000 };
 
-/** Asks everything of a server, and gives what was answered to what. */
+/** Sends all requests to a server. Returns each method with its answer. */
 async function askAll(
   pml: RawStdio,
   name: string,
@@ -51,22 +51,22 @@ async function askAll(
       ? [["resources/subscribe", { uri: `pml://${name}/test://a` }] as const]
       : [],
   ];
-  // At once: what is never answered costs its time once.
+  // At once, so that a missing answer costs its timeout once.
   return await Promise.all(
     requests.map(async ([method, params]) => [method, await pml.request(method, params)] as const),
   );
 }
 
-/** Says what is wrong with how a failure is told. */
+/** Returns an error's text if it looks like one of PML, or names no server. */
 function wrongIn({ result, error }: Message, name: string): readonly string[] {
   const text = JSON.stringify(error ?? (result?.isError ? result : {}));
-  // An error that a server answered goes on as it is.
+  // An error of the server passes unchanged.
   const isItsOwn = /It says no|long |deep|"x"|<.result>/.test(text);
   const isNamed = error === undefined && !result?.isError || text.includes(name);
   return OURS.test(text) || !isNamed && !isItsOwn ? [text.slice(0, 700)] : [];
 }
 
-/** Asserts that each server that gave no list is told of by its name. */
+/** Asserts that each server without a list is reported with its name. */
 async function assertTold(pml: RawStdio): Promise<void> {
   const { result } = await pml.request("resources/read", { uri: "pml://servers" });
   const [{ text }] = result?.contents as unknown as [{ text: string }];
@@ -87,7 +87,7 @@ async function assertAll(
   ) => [name, definition]);
   await using scene = await makeScene({
     era,
-    // Addresses that no list names are asked about.
+    // PML asks about addresses that no list contains.
     capabilities: { elicitation: {} },
     answer: () => ({ action: "accept", content: { answer: "Yes" } }),
     limits: LIMITS,
@@ -123,17 +123,17 @@ async function assertAll(
 }
 
 for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] as const) {
-  Deno.test(`No fault of a server on stdio is reported as one of PML, ${kind} for ${era}`, async () => {
+  Deno.test(`no fault of a server on stdio is reported as one of PML, ${kind} for ${era}`, async () => {
     const all = ON_PIPES.map((fault, at) => {
       const args = ["run", "-A", "--quiet", repoFile("tests/kit/odd_server.ts"), kind, fault];
-      // Where its code is compiled already: a folder of its own would have that done anew each time.
+      // The tests use one cache of Deno, so that each start compiles nothing.
       const env = { DENO_DIR: "${DENO_DIR}" };
       return [`odd${at}x`, { what: fault, definition: { command: process.execPath, args, env } }];
     });
     await assertAll(era, Object.fromEntries(all));
   });
 
-  Deno.test(`No fault of a server over HTTP is reported as one of PML, ${kind} for ${era}`, async () => {
+  Deno.test(`no fault of a server over HTTP is reported as one of PML, ${kind} for ${era}`, async () => {
     const isModern = kind === "modern";
     const faults = [
       ...Object.keys(FAULTS).map((fault) => ({ fault, isModern })),

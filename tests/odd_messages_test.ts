@@ -1,5 +1,5 @@
 /**
- * Requests of odd shapes: each has one answer, under the id that it came with.
+ * Requests of odd shapes: each has one answer, under its own id.
  *
  * @module
  */
@@ -59,7 +59,7 @@ const IDS = [
   JSON.stringify("x".repeat(5_000)),
 ];
 
-/** Methods that are served in different ways. */
+/** Methods that are handled in different ways. */
 const METHODS = ["tools/list", "ping", "no/such", "tasks/get"];
 
 /** Returns the text of a request. The envelope of the newest revision is added where it fits. */
@@ -96,7 +96,7 @@ async function assertIdsComeBack(pml: RawStdio): Promise<void> {
         pml.stdout.slice(length).split("\n").find((line) => line.includes(wanted));
       const what = `${method} with the id ${id.slice(0, 50)}`;
       await until(() => answer() !== undefined).catch(() => assert.fail(`no answer to ${what}`));
-      // Neither was it refused unread.
+      // PML parsed it, too.
       const line = answer() ?? "";
       assert.ok(!/"code":-32[067]00\b/.test(line), `${what}: ${line}`);
       if (method === "tools/list") assert.match(line, /"result":/, what);
@@ -153,7 +153,7 @@ for (const door of ["stdio", "http"] as const) {
   });
 }
 
-/** Requests with a param of the wrong type, and what the error says about it. */
+/** Requests with a param of the wrong type, and the text of the error about it. */
 const WRONG_TYPES: readonly (readonly [method: string, params: Shape, problem: string])[] = [
   ["tools/call", { name: 5 }, "name must be a string"],
   ["tools/call", { name: "s__run", arguments: [] }, "arguments must be an object"],
@@ -178,7 +178,7 @@ for (const { on, ...way } of WAYS) {
   });
 }
 
-Deno.test("an id beyond 2^53 comes back on a stream, and where the stream is taken up again", async () => {
+Deno.test("an id beyond 2^53 comes back on a stream, and on a resumed stream", async () => {
   await using scene = await serveScene();
   await using session = await scene.open({ era: "2025-11-25" });
   const id = parseExact("9007199254740993");

@@ -1,6 +1,6 @@
 /**
- * Results of servers that break the protocol in one member: the rest of them reaches the client, by
- * each way to call a tool.
+ * Results of servers that break the protocol in one member: all other members reach the client,
+ * with each way to call a tool.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { definitions, filesOf } from "./said_scene.ts";
 const SAID = { type: "text", text: "said" };
 const LINK = { type: "resource_link", uri: "mem://x", name: "n", title: null, size: null };
 
-/** Results of a tool, by what is odd about them; `true` for those that need a remark. */
+/** Results of a tool, by their odd member; `true` for those that need a remark. */
 const RESULTS: readonly (readonly [what: string, result: unknown, isRemarked?: true])[] = [
   ["annotations are null", { content: [{ ...SAID, annotations: null, _meta: null }] }],
   ["_meta is null", { content: [SAID], _meta: null }],
@@ -92,7 +92,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("a result that cannot be delivered names that the tool did run", async () => {
+Deno.test("the error about a result that cannot be delivered reports that the tool did run", async () => {
   const blocks = Array.from({ length: 5_000 }, () => SAID);
   const tables = { s: { ...TABLE, "tools/call": { result: { content: blocks } } } };
   await using ws = await makeScenery({
@@ -111,7 +111,7 @@ Deno.test("a result that cannot be delivered names that the tool did run", async
   });
   await using connection = await connect(ws);
   const { client } = connection;
-  // The second call of a server runs at once.
+  // The second call of a server runs without a start.
   for (const name of ["s__go", "s__go", "m__go"]) {
     const { isError, structuredContent } = await client.callTool({ name, arguments: {} });
     assert.equal(isError, true);

@@ -1,5 +1,6 @@
 /**
- * Tools with odd schemas: clients are shown what their server wrote, and they can be called.
+ * Tools with odd schemas: lists contain them as their servers wrote them, and clients can call
+ * them.
  *
  * @module
  */
@@ -26,7 +27,7 @@ function ofA(a: unknown, rest: object = {}): object {
 
 const text = (pattern: string) => ofA({ type: "string", pattern });
 
-/** A schema, and arguments that its server takes. */
+/** A schema, and arguments that its server accepts. */
 type Form = readonly [schema: object, value: unknown];
 
 /** Forms that every client can read. */
@@ -85,7 +86,9 @@ const FORMS: Readonly<Record<string, Form>> = {
   odd_keywords: [ofA({ type: "array", items: "string", minItems: "1", anyOf: {} }), ["x"]],
 };
 
-/** Forms that a client which looks at them refuses, with the whole list; what it is shown. */
+/**
+ * Forms for which a client that parses them refuses the whole list, and the form that PML lists.
+ */
 const UNREADABLE: Readonly<Record<string, readonly [tool: object, shown: object]>> = {
   no_type: [{ inputSchema: { properties: { a: {} } } }, {
     inputSchema: { properties: { a: {} }, type: "object" },
@@ -135,7 +138,7 @@ const tools = Object.entries(FORMS).map(([name, [inputSchema]]) => ({
   "x/kept": { deep: [1] },
 }));
 
-Deno.test("a tool with an odd schema is shown as it is, and is called", async () => {
+Deno.test("a tool with an odd schema is listed unchanged, and can be called", async () => {
   await using ws = await sceneryOf(tools);
   await using pml = new RawStdio(ws, { era: "2026-07-28" });
   await pml.open();
@@ -156,7 +159,7 @@ Deno.test("a tool with an odd schema is shown as it is, and is called", async ()
   }
 });
 
-Deno.test("An odd tool takes no other out of a client's list, and can be called", async () => {
+Deno.test("an odd tool removes no other from a client's list, and can be called", async () => {
   const odd = Object.entries(UNREADABLE).map(([name, [tool]]) => ({ name, ...tool }));
   await using ws = await sceneryOf(odd);
   await using connection = await connect(ws, { era: "2025-11-25" });
@@ -172,7 +175,7 @@ Deno.test("An odd tool takes no other out of a client's list, and can be called"
   }
 });
 
-Deno.test("An odd resource or prompt takes no other out of a client's list", async () => {
+Deno.test("an odd resource or prompt removes no other from a client's list", async () => {
   const table = {
     "resources/list": {
       result: {
@@ -188,7 +191,7 @@ Deno.test("An odd resource or prompt takes no other out of a client's list", asy
   await using ws = await sceneryOf([], table);
   await using connection = await connect(ws, { era: "2026-07-28" });
   const { client } = connection;
-  // What servers list follows what PML has itself.
+  // PML's own items come first; those of servers follow later.
   await until(async () => (await client.listResources()).resources.length >= 6);
   await until(async () => (await client.listResourceTemplates()).resourceTemplates.length >= 3);
   await until(async () => (await client.listPrompts()).prompts.length >= 2);
@@ -211,17 +214,17 @@ Deno.test("An odd resource or prompt takes no other out of a client's list", asy
   }
 });
 
-/** Names that PML has another for: what the client's model and its person read is the title. */
+/** Names that PML replaces. The title contains the original name for the model and the user. */
 const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
 
-Deno.test("A tool with any name is shown under one that clients take, and called by its own", async () => {
+Deno.test("a tool with any name is listed under one that clients accept, and called by its own", async () => {
   const inputSchema = ofA({});
   const table = {
     "tools/list": {
       result: {
         tools: [
           ...NAMES.map((name) => ({ name, inputSchema, _meta: { mine: 1 } })),
-          // One that says that it is another is called by what it is.
+          // A `_meta` with another name does not redirect the call.
           { name: "plain", inputSchema, _meta: { "pml/name": "other" } },
         ],
       },

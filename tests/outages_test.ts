@@ -1,5 +1,5 @@
 /**
- * Servers that hang, behind a spawned PML: who waits for them, and how often they are asked.
+ * Servers that hang, behind a spawned PML: which calls wait for them, and how often PML connects.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { until } from "./kit/wait.ts";
 
 const START_MS = 6_000;
 
-/** Returns a port on which nobody listens, and which the system gives to no other test. */
+/** Returns a closed port, which the system assigns to no other test. */
 function portToComeBackTo(): number {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);
@@ -29,7 +29,7 @@ function portToComeBackTo(): number {
   }
 }
 
-Deno.test("A server over HTTP that hangs is waited for once, asked once for all, and found again", async () => {
+Deno.test("calls wait once for a hung server over HTTP, share one attempt, and find it again later", async () => {
   const hole = new TcpSink();
   const { port } = hole;
   await using scene = await makeScene({
@@ -48,7 +48,7 @@ Deno.test("A server over HTTP that hangs is waited for once, asked once for all,
   const took = performance.now() - since;
   assert.deepEqual(new Set(all.map(toldCode)), new Set(["TIMED_OUT"]));
   assert.ok(took < START_MS / 2, `they waited ${took} ms`);
-  // Told at once means that nobody waited for the look; it goes on behind.
+  // An immediate error means that no call waited for the attempt, which continues.
   await until(() => hole.received.length > length);
   assert.equal(hole.received.length, length + 1, "one look was made for all");
   await hole[Symbol.asyncDispose]();
@@ -57,7 +57,7 @@ Deno.test("A server over HTTP that hangs is waited for once, asked once for all,
   await endWell(ws, pml);
 });
 
-Deno.test("A server over HTTP that moved is asked where it is now, whatever hangs where it was", async () => {
+Deno.test("a server over HTTP that moved is contacted at its new address while the old one hangs", async () => {
   await using there = new Scripted();
   const port = portToComeBackTo();
   const write = (home: string, url: string) =>
@@ -71,7 +71,7 @@ Deno.test("A server over HTTP that moved is asked where it is now, whatever hang
   });
   const { ws, pml } = scene;
   assert.equal(toldCode(await call(pml, "docs:t")), "UPSTREAM_DOWN");
-  // It takes connections now and answers none, so that the look goes on.
+  // The port accepts connections and answers none, so that the attempt continues.
   const hole = Deno.listen({ hostname: "127.0.0.1", port });
   try {
     assert.equal(toldCode(await call(pml, "docs:t")), "UPSTREAM_DOWN");

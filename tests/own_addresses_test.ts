@@ -1,5 +1,5 @@
 /**
- * Resources that clients read by the address that their server gives them.
+ * Resources that clients read by the address that their server uses.
  *
  * @module
  */

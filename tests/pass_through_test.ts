@@ -1,6 +1,6 @@
 /**
- * Everything that MCP has beside tools, between clients and stdio servers of both eras, as bytes on
- * the wire.
+ * All of MCP other than tools, between clients and stdio servers of both revisions, as bytes on the
+ * wire.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
 for (const era of ERAS) {
-  Deno.test(`Resources, templates and prompts of all servers are listed whole, on ${era}`, async () => {
+  Deno.test(`resources, templates and prompts of all servers are listed completely, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ws, pml } = scene;
     const resources = await listed(pml, "resources/list", { key: "resources", least: 6 });
@@ -42,14 +42,14 @@ for (const era of ERAS) {
     );
     const prompts = await listed(pml, "prompts/list", { key: "prompts", least: 2 });
     assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
-    // A cursor that names the page that it came with is asked for once more, and no more.
+    // A cursor that refers to its own page is requested once more, and no further.
     const asked = (await ledgerOf(ws, "legacy")).filter((line) =>
       line.startsWith("resources/list")
     );
     assert.equal(asked.length, 2);
   });
 
-  Deno.test(`A resource is read by its prefixed URI, and by its own where one server has it, on ${era}`, async () => {
+  Deno.test(`a resource is read by its prefixed URI, and by its own where one server has it, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ws, pml } = scene;
     for (const kind of KINDS) {
@@ -84,7 +84,7 @@ for (const era of ERAS) {
     const missing = await pml.request("resources/read", {
       uri: "pml://legacy/test://item/missing",
     });
-    // The SDK has no code of its own any more for a resource that is not there.
+    // The SDK no longer has an error code for a missing resource.
     assert.deepEqual([missing.error?.code, missing.error?.data], [-32602, { a: 1 }]);
     const states = await pml.request("resources/read", { uri: "pml://servers" });
     const [{ text }] = states.result?.contents as unknown as [{ text: string }];
@@ -93,13 +93,13 @@ for (const era of ERAS) {
     const counted = await pml.request("resources/read", { uri: "pml://metrics" });
     const [metrics] = counted.result?.contents as unknown as [{ text: string }];
     const { calls, tokens } = JSON.parse(metrics.text);
-    // Reading a resource goes through the one door, too, and is no answer of a tool.
+    // Reading a resource is a call of the pipeline, too, and is not counted as an answer of a tool.
     assert.deepEqual([calls.errors, calls.failed, Object.keys(tokens)], [1, { BAD_REQUEST: 1 }, [
       "call",
     ]]);
   });
 
-  Deno.test(`Prompts and completion reach their server under its own names, on ${era}`, async () => {
+  Deno.test(`prompts and completion reach their server under its own names, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { pml } = scene;
     for (const kind of KINDS) {
@@ -125,7 +125,7 @@ for (const era of ERAS) {
     assert.match(unknown.error?.message ?? "", /Cannot find the prompt/);
   });
 
-  Deno.test(`A result keeps every field that its server wrote, on ${era}`, async () => {
+  Deno.test(`a result keeps every field that its server wrote, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     for (const kind of KINDS) {
       for (const name of ["call", `${kind}__link`]) {
@@ -152,7 +152,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("what no rule matches of the rest of MCP is as approved as its server", async () => {
+Deno.test("without a matching rule, other requests are as approved as their server", async () => {
   await using scene = await sceneOf("2025-11-25", { rules: { allow: [], ask: ["*"] } });
   const prompts = await listed(scene.pml, "prompts/list", { key: "prompts", least: 2 });
   assert.equal(prompts.length, 2);
@@ -185,7 +185,7 @@ Deno.test("what no rule matches of the rest of MCP is as approved as its server"
   assert.deepEqual(await ledgerOf(untrusted.ws, "legacy"), [], "nothing of it was started");
 });
 
-Deno.test("Lists are known across starts, and looked at again when their server runs", async () => {
+Deno.test("lists are cached across starts, and requested again when their server runs", async () => {
   await using scene = await sceneOf("2025-11-25", { servers: { legacy: full("legacy") } });
   const { ws, pml } = scene;
   await pml.callTool("search", { query: "link" });
@@ -204,7 +204,7 @@ Deno.test("Lists are known across starts, and looked at again when their server 
       lines.some((line) => line.startsWith(method))
     );
   });
-  // A server that was started anew may be another program: a person works on it.
+  // The restarted server may be another program, because a developer changes it.
   const pid = (await ledgerOf(ws, "legacy")).findLast((line) => line.startsWith("start "));
   Deno.kill(Number(pid?.slice("start ".length)), "SIGKILL");
   const killed = (await ledgerOf(ws, "legacy")).length;

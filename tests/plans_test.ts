@@ -1,6 +1,6 @@
 /**
- * Plans through a spawned PML, in both eras: questions, outputs that are kept, what a client is
- * told meanwhile, and what is written down.
+ * Plans through a spawned PML, in both revisions: questions, stored outputs, notifications during a
+ * run, and the journal.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { makeScene, type SceneOptions } from "./attacks/stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 
-/** A module that waits, fails while a file is there, and returns much. */
+/** A module that waits, fails while a file exists, and returns large results. */
 const STEPS = {
   files: {
     "steps.js": `
@@ -84,7 +84,7 @@ async function ran(pml: RawStdio, args: Record<string, unknown>): Promise<Json> 
 }
 
 for (const era of ERAS) {
-  Deno.test(`A plan asks once for all that is known, and for the rest while others go on, on ${era}`, async () => {
+  Deno.test(`a plan asks once for all known calls, and for the rest while others run, on ${era}`, async () => {
     await using at = await scene({ era, trusted: false, capabilities: CAN_ASK });
     const { ws, pml } = at;
     const asked = await questionOf(
@@ -97,7 +97,8 @@ for (const era of ERAS) {
         { id: "after", tool: "steps:sleep", arguments: { ms: 1 }, depends_on: ["late"] },
       ),
     );
-    // The trust in the file with the calls that need it, and those that no rule allows yet.
+    // One question for the trust in the file, with the calls that need it, and for the calls that
+    // ask.
     assert.match(asked.text, /these 4 calls[^]*Yes trusts the workspace file[^]*now\.txt/);
     assert.match(asked.text, /server "steps": a module[^]*runs unasked: steps:\*/);
     assert.doesNotMatch(asked.text, /"path": "late/);
@@ -112,7 +113,7 @@ for (const era of ERAS) {
     };
     const isLate = (message: Message) => lateText(message).includes('"late.txt"');
     assert.ok(await waitUntil(() => pml.messages.slice(before).some(isLate)));
-    // The others went on meanwhile.
+    // The other tasks ran meanwhile.
     const done = async () =>
       (await readFile(ws.file("now.txt"), "utf8").catch(() => "")) === "made";
     assert.ok(await waitUntil(done));
@@ -131,7 +132,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("All errors of a plan are reported at once, before anything runs", async () => {
+Deno.test("all errors of a plan are reported at once, before anything runs", async () => {
   await using at = await scene({ era: "2025-11-25", capabilities: CAN_ASK });
   const { ws, pml } = at;
   const from = { $ref: "fine#/then" };
@@ -171,7 +172,7 @@ Deno.test("All errors of a plan are reported at once, before anything runs", asy
   await endWell(ws, pml);
 });
 
-Deno.test("A No to a plan runs nothing of it", async () => {
+Deno.test("a No to a plan runs none of its calls", async () => {
   await using at = await scene({ era: "2026-07-28", capabilities: CAN_ASK });
   const { ws, pml } = at;
   const asked = await questionOf(pml, planOf(sleep("a"), write("w", "made.txt")));
@@ -182,13 +183,13 @@ Deno.test("A No to a plan runs nothing of it", async () => {
     pml,
     planOf(...Array(11).fill(0).map((_, n) => write(`w${n}`, "x"))),
   );
-  // More than ten calls are for the terminal.
+  // A plan of more than ten calls is approved on the terminal.
   assert.equal(codeOf(alone), "APPROVAL_REQUIRED");
   assert.match(textOf(alone), /`pml approve`/);
   await endWell(ws, pml);
 });
 
-Deno.test("A plan that a terminal approved runs, once", async () => {
+Deno.test("a plan that was approved on a terminal runs once", async () => {
   await using at = await scene({ era: "2025-11-25" });
   const { ws, pml } = at;
   const plan = planOf(sleep("a"), write("one", "1.txt"), write("two", "2.txt"));
@@ -196,7 +197,7 @@ Deno.test("A plan that a terminal approved runs, once", async () => {
   await runPmlOnTerminal(ws, ["approve"], { typed: [["Approve exactly this call?", "y"]] });
   assert.deepEqual(Object.keys(told(await answerOf(pml, plan)).done ?? {}), ["a", "one", "two"]);
   assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
-  // What is known late is approved late: the run goes on when it is.
+  // A call with late arguments is approved late, and the run continues after the approval.
   const { run, failed } = told(
     await answerOf(
       pml,
@@ -219,7 +220,7 @@ Deno.test("A plan that a terminal approved runs, once", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("What failed of a plan runs again, and nothing that is done", async () => {
+Deno.test("failed tasks of a plan run again, and completed ones do not", async () => {
   const prepare: SceneOptions["prepare"] = (ws) => writeFile(ws.file("state"), "broken");
   await using at = await scene({ era: "2026-07-28", prepare });
   const { ws, pml } = at;
@@ -241,7 +242,7 @@ Deno.test("What failed of a plan runs again, and nothing that is done", async ()
   const of = (tool: string) => [`steps:${tool}`, "plan", run];
   assert.deepEqual(tools, [of("sleep"), of("fragile"), of("fragile"), of("sleep")]);
   const events = async () => (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
-  // Nobody waits for the last record.
+  // The last record is written without a wait.
   await until(async () => (await events()).length === 4);
   assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
   const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
@@ -253,7 +254,7 @@ Deno.test("What failed of a plan runs again, and nothing that is done", async ()
   await endWell(ws, pml);
 });
 
-Deno.test("The error of a plan names the tasks that may have run", async () => {
+Deno.test("the error of a plan names the tasks that may have run", async () => {
   await using at = await scene({ era: "2025-11-25", limits: { call_ms: 5_000 } });
   const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
   const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
@@ -265,7 +266,7 @@ Deno.test("The error of a plan names the tasks that may have run", async () => {
   await endWell(at.ws, at.pml);
 });
 
-Deno.test("A large output stays outside, and is read in parts", async () => {
+Deno.test("a large output is stored as a resource, and read in parts", async () => {
   await using at = await scene({ era: "2026-07-28", limits: { inline_bytes: 2000 } });
   const { ws, pml } = at;
   const { run, done, read: how } = await ran(pml, {
@@ -302,7 +303,7 @@ Deno.test("A large output stays outside, and is read in parts", async () => {
   const [first, second] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
   assert.deepEqual(await shown(first.result.content[1].uri), ["n0", 3000]);
   assert.equal(second.result.structuredContent.items.length, 3000);
-  // A client that knows an output schema gets what fits it.
+  // A client that knows an output schema gets the whole result.
   const whole = await pml.callTool("steps__checked");
   assert.equal((whole.result?.structuredContent?.items as unknown as unknown[]).length, 3000);
   const gone = await pml.request("resources/read", { uri: "pml://results/aaaaaaaaaaaa.all" });
@@ -310,7 +311,7 @@ Deno.test("A large output stays outside, and is read in parts", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A plan reports its progress, and a client may cancel it", async () => {
+Deno.test("a plan reports its progress, and a client may cancel it", async () => {
   await using at = await scene({ era: "2025-11-25" });
   const { ws, pml } = at;
   const plan = planOf(sleep("a"), sleep("b", { depends_on: ["a"] }));
@@ -335,7 +336,7 @@ Deno.test("A plan reports its progress, and a client may cancel it", async () =>
   assert.equal(await starts(), 3, "a task began after the cancellation");
 });
 
-/** Answers the question that came in the middle of a plan, and gives the plan's answer. */
+/** Answers the question that came during a plan, and returns the plan's answer. */
 async function replied(
   pml: RawStdio,
   { question, first, call }: {

@@ -1,5 +1,5 @@
 /**
- * The policy of a company: what it forbids holds for every way in, and nothing takes it away.
+ * The policy of a company: its prohibitions apply to every entry point, and nothing overrides them.
  *
  * @module
  */
@@ -28,12 +28,12 @@ import type { Workspace } from "./kit/workspace.ts";
 const WIDE = { version: 1, permissions: { allow: ["*", "filesystem:*"] } } as const;
 const LIST = { path: "." };
 
-/** Runs a command of PML, with time for a busy machine. */
+/** Runs a command of PML with a timeout for a busy machine. */
 function runPml(ws: Workspace, args: readonly string[], options: RunOptions = {}) {
   return run(ws, args, { ms: 60_000, ...options });
 }
 
-/** Writes the policy of a workspace: whole, as who distributes one does. */
+/** Replaces the policy of a workspace in one step, as distribution tools do. */
 async function setPolicy(ws: Workspace, policy: object | string): Promise<void> {
   const path = pathOf(ws);
   await writeFile(`${path}.new`, typeof policy === "string" ? policy : JSON.stringify(policy));
@@ -45,7 +45,7 @@ function pathOf({ root }: Pick<Workspace, "root">): string {
   return join(root, "policy.yaml");
 }
 
-/** Makes a workspace with a policy. */
+/** Creates a workspace with a policy. */
 async function ruled(policy: object, options: SceneOptions = {}): Promise<Workspace> {
   const ws = await makeScenery({ pml: WIDE, ...options });
   await setPolicy(ws, policy);
@@ -64,7 +64,7 @@ const POLICY = {
   forbid: ["stdio"],
 };
 
-Deno.test("A policy applies to each way in", async () => {
+Deno.test("a policy applies to each entry point", async () => {
   // A narrower allow overrides no rule of the company.
   const own = "filesystem:create_directory(path=planted)";
   const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
@@ -90,7 +90,7 @@ Deno.test("A policy applies to each way in", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("A tool that a policy denies is in no list and no search", async () => {
+Deno.test("a tool that a policy denies is in no list and no search", async () => {
   await using ws = await ruled(POLICY, {
     pml: { ...WIDE, gateway: { tools_exposure: "full_proxy" } },
   });
@@ -105,7 +105,7 @@ Deno.test("A tool that a policy denies is in no list and no search", async () =>
   assert.doesNotMatch(await search("move a file"), /:move_file/);
 });
 
-Deno.test("PML itself reaches no host that a policy does not name", async () => {
+Deno.test("PML itself contacts no host that a policy does not name", async () => {
   const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });
   const policy = join(folder, "policy.yaml");
   await writeFile(policy, JSON.stringify({ hosts: ["a.example"] }), { mode: 0o644 });
@@ -126,7 +126,7 @@ Deno.test("PML itself reaches no host that a policy does not name", async () => 
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("No identity is allowed what a policy denies, and its questions go to the person", async () => {
+Deno.test("no identity is allowed a call that a policy denies, and its questions go to the user", async () => {
   await using ws = await ruled(POLICY);
   const token = "token-of-the-ci-0001";
   const ci = {
@@ -162,7 +162,7 @@ const KINDS: Readonly<Record<string, readonly [forbidden: string, server: object
   host: ["the host 169.254.169.254", { url: "http://169.254.169.254/mcp" }],
 };
 
-Deno.test("A server that a policy forbids fails each call and says so, trusted or not", async () => {
+Deno.test("calls of a server that a policy forbids fail with that reason, trusted or not", async () => {
   for (const trusted of [true, false]) {
     const all = Object.entries(KINDS).map(([name, [, server]]) => [`x${name}`, server]);
     const mcpServers = Object.fromEntries(all);
@@ -199,7 +199,7 @@ Deno.test("A server that a policy forbids fails each call and says so, trusted o
   }
 });
 
-Deno.test("A policy forbids registries, and kinds of what they have", async () => {
+Deno.test("a policy forbids registries, and kinds of their servers", async () => {
   const module =
     `export const __meta__ = { name: "greeter", version: "1.0.0", tools: { greet: {} } };
     export function greet() { return "hello"; }`;
@@ -212,7 +212,7 @@ Deno.test("A policy forbids registries, and kinds of what they have", async () =
     const { stdout, stderr } = await runPml(ws, ["call", "greeter:greet"], { env });
     return stdout + stderr;
   };
-  // A forbidden kind is refused before anything is approved.
+  // A forbidden kind is refused before any approval.
   await setPolicy(ws, { forbid: ["deno"] });
   const search = async () => (await runPml(ws, ["search", "greet"], { env })).stdout;
   assert.doesNotMatch(await search(), /greeter:greet/);
@@ -235,7 +235,7 @@ Deno.test("A policy forbids registries, and kinds of what they have", async () =
   }
 });
 
-Deno.test("A policy forbids the cloud, also by a bare name", async () => {
+Deno.test("a policy forbids the cloud, also by a bare name", async () => {
   await using hub = new FakeCloud();
   const pml = { version: 1, permissions: { allow: ["airtable:*"] }, cloud: { url: hub.url } };
   await using ws = await ruled({}, { pml });
@@ -251,7 +251,7 @@ Deno.test("A policy forbids the cloud, also by a bare name", async () => {
   assert.notDeepEqual(hub.received, []);
 });
 
-Deno.test("A policy that changes is judged again at once", async () => {
+Deno.test("a changed policy applies at once", async () => {
   await using ws = await ruled({});
   await using pml = new RawStdio(ws, {});
   await pml.open();
@@ -273,7 +273,7 @@ Deno.test("A policy that changes is judged again at once", async () => {
   await becomes("CONFIG_INVALID");
 });
 
-Deno.test("A policy that cannot be used stops everything, and says who mends it", async () => {
+Deno.test("an unusable policy stops everything, and the error names the person who can repair it", async () => {
   await using ws = await ruled({});
   const path = join(ws.root, "other.yaml");
   const made: Readonly<Record<string, readonly [() => Promise<unknown>, RegExp]>> = {
@@ -338,7 +338,7 @@ Deno.test("`pml why` and `pml config` show which policy decides", async () => {
   assert.equal(await readFile(path, "utf8"), JSON.stringify(POLICY));
 });
 
-Deno.test("Without a policy nothing is said of one", async () => {
+Deno.test("without a policy no output mentions one", async () => {
   await using scene = await makeScene({});
   const { stdout } = await runPml(scene.ws, ["doctor"]);
   assert.doesNotMatch(stdout, /policy/);

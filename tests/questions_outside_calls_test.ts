@@ -1,5 +1,5 @@
 /**
- * What a server asks while no call is under way.
+ * Requests of a server while none of its calls is under way.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const RESULT = { write: '{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}' };
 const LOG =
   '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":$ANSWER}}';
 
-/** Has the server ask after its call is over, and returns what it was answered each time. */
+/** Lets the server ask after its call has ended. Returns the answers that it received. */
 async function answersOf(
   { pml, ws, call }: ScriptScene,
   { era = "2025-11-25", times = 1 }: { readonly era?: Era; readonly times?: number } = {},
@@ -76,7 +76,7 @@ Deno.test("a client that cannot be asked outside of calls is not asked", async (
   assert.match(refusal, /the client cannot ask its person/);
   await using scene = await scriptScene("2026-07-28", CAN_ASK);
   await answersOf(scene, { era: "2026-07-28" });
-  // The server gets an answer at once, before that of its next call.
+  // The server gets an answer at once, before its next call.
   await scene.call();
   assert.equal(asked(scene).length, 0);
 });

@@ -1,6 +1,6 @@
 /**
- * Real clients from npm use PML as `pml init` adds it, with a stand-in of their model. The task
- * `clients` drives more of them.
+ * Real clients from npm use PML as `pml init` configures it, with a fake of their model. The task
+ * `clients` tests more of them.
  *
  * @module
  */

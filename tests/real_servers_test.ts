@@ -1,6 +1,7 @@
 /**
- * The reference servers of MCP behind one PML, as a person defines them: installed by npm once for
- * the whole file, run with the person's rights and confined, through the SDK's own client.
+ * The reference servers of MCP behind one PML, with a user's definitions: npm installs them once
+ * for the whole file, and they run both with the user's rights and confined, called by the SDK's
+ * client.
  *
  * @module
  */
@@ -26,11 +27,12 @@ interface House extends AsyncDisposable, Connection {
   call(id: string, args?: Record<string, unknown>): Promise<Pick<Message, "result">>;
 }
 
-/** How a person defines them. */
+/** Returns definitions as a user writes them. */
 function definitions({ path }: Workspace, confine: boolean): Record<string, unknown> {
   const more: Record<string, { readonly args?: readonly string[]; readonly env?: object }> = {
     filesystem: { args: [path] },
-    // Its file lies in its package otherwise, which is not what was installed then.
+    // By default its file is in its package, whose content would then differ from the installed
+    // one.
     memory: { env: { MEMORY_FILE_PATH: join(path, "memory.jsonl") } },
     "sequential-thinking": { env: { DISABLE_THOUGHT_LOGGING: "true" } },
   };
@@ -71,8 +73,8 @@ async function open(ws: Workspace, era: Era): Promise<House> {
 }
 
 /**
- * Has every server installed, and asserts that each runs: one first, because most of what they
- * need is the same and lies in npm's cache then, and the others side by side.
+ * Installs every server, and asserts that each runs: one first, because npm then has their common
+ * packages in its cache, and the others in parallel.
  */
 async function install(ws: Workspace): Promise<void> {
   await define(ws, false);
@@ -96,11 +98,12 @@ function thought(thoughtNumber: number): Record<string, unknown> {
   return { thought: "think", nextThoughtNeeded: true, thoughtNumber, totalThoughts: 3 };
 }
 
-/** What each server is asked, and what it must say. */
+/** The requests to each server, with assertions about the answers. */
 const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
   "lists and finds their tools": async ({ client }) => {
     let names: string[] = [];
-    // A first list waits for no server longer than three seconds; what comes later is in the next.
+    // A first list waits for no server longer than three seconds; later servers are in the next
+    // list.
     await until(async () => {
       names = (await client.listTools()).tools.map(({ name }) => name);
       return ["everything__echo", "filesystem__read_text_file", "memory__read_graph"]
@@ -126,7 +129,7 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     const wrong = await call("real-everything:get-sum", { a: "two" });
     assert.doesNotMatch(textOf(wrong), /BAD_ARGUMENTS/, "the server refuses it in its own words");
   },
-  "everything: tells its progress": async ({ client, raw }) => {
+  "everything: reports its progress": async ({ client, raw }) => {
     const before = raw.messages.length;
     const params = {
       name: "real-everything__trigger-long-running-operation",
@@ -134,7 +137,7 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     };
     const { content } = await client.callTool(params, { onprogress: () => {} });
     assert.match(JSON.stringify(content), /completed/);
-    // The SDK's client drops what comes in one piece with the result.
+    // The SDK's client drops messages that arrive in one chunk with the result.
     const seen = raw.messages.slice(before)
       .filter(({ method }) => method === "notifications/progress")
       .map(({ params }) => params?.progress);
@@ -170,15 +173,15 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     });
     assert.deepEqual(completion.values, ["Engineering"]);
   },
-  "everything: asks the person, and the client's model": async ({ call }) => {
+  "everything: asks the user, and the client's model": async ({ call }) => {
     const asked = await call("real-everything:trigger-elicitation-request");
     assert.match(JSON.stringify(asked.result?.content), /Name: Server real-everything asks: /);
     const args = { prompt: "say it", maxTokens: 5 };
     const sampled = await call("real-everything:trigger-sampling-request", args);
     assert.match(textOf(sampled), /heard .*say it/s);
   },
-  "everything: tells who follows a resource of its changes": async ({ client, raw, call }) => {
-    // The newest revision listens for them, which the tests of pass-through do on the wire.
+  "everything: notifies followers of a resource of its changes": async ({ client, raw, call }) => {
+    // In the newest revision clients listen for changes, which the tests of pass-through cover.
     if (raw.era === "2026-07-28") return;
     const uri = "pml://real-everything/demo://resource/dynamic/text/1";
     await client.subscribeResource({ uri });
@@ -199,7 +202,7 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     assert.equal(outside.result?.isError as unknown, true);
     assert.ok(!textOf(outside).includes(ws.canary));
   },
-  "memory: keeps a graph": async ({ ws, call }) => {
+  "memory: stores a graph": async ({ ws, call }) => {
     const entity = { name: "PML", entityType: "gateway", observations: ["runs servers"] };
     await call("real-memory:create_entities", { entities: [entity] });
     const { result } = await call("real-memory:search_nodes", { query: "gateway" });
@@ -213,7 +216,7 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
       counts.push(Number(JSON.parse(textOf(answer)).thoughtHistoryLength));
     }
     assert.equal((counts[1] ?? 0) - (counts[0] ?? 0), 1, "both went to one process");
-    // It converts what clients send, and PML leaves that to it.
+    // The server converts arguments, so PML does not check their types.
     const texts = { ...thought(1), thoughtNumber: "1", totalThoughts: "3", at: "10:00" };
     const converted = await call("real-sequential-thinking:sequentialthinking", texts);
     assert.equal(JSON.parse(textOf(converted)).thoughtNumber, 1);
@@ -221,8 +224,8 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     const own = textOf(await call("real-sequential-thinking:sequentialthinking", none));
     assert.doesNotMatch(own, /BAD_ARGUMENTS/, "the server decides about null");
   },
-  "two that are killed are served again": async ({ call, raw }) => {
-    // Once is enough of what takes longest.
+  "two killed servers are started again": async ({ call, raw }) => {
+    // Once is enough for the slowest test.
     if (raw.era === "2026-07-28") return;
     const served: readonly (readonly [server: string, id: string, like: RegExp])[] = [
       ["server-memory", "real-memory:read_graph", /runs servers/],
@@ -239,13 +242,13 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
   },
 };
 
-/** A call that meets the death itself is told so, and not sent again for its caller. */
+/** A call during the server's end fails, and PML does not repeat it. */
 async function retried<T extends Pick<Message, "result">>(call: () => Promise<T>): Promise<T> {
   const answer = await call();
   return textOf(answer).startsWith("UPSTREAM_DOWN") ? await call() : answer;
 }
 
-Deno.test("The reference servers work behind PML, in both eras, free and confined", async () => {
+Deno.test("the reference servers work behind PML, in both revisions, free and confined", async () => {
   const limits = { start_ms: INSTALL_MS, call_ms: INSTALL_MS };
   await using ws = await makeScenery({ pml: { version: 1 }, limits });
   await install(ws);

@@ -1,5 +1,5 @@
 /**
- * Capabilities of a registry (`fs:read_json`): found, asked about, pinned and called like any first
+ * Capabilities of a registry (`fs:read_json`): found, approved, pinned and called like any first
  * use, from a registry that `pml registry serve` serves.
  *
  * @module
@@ -57,7 +57,7 @@ const calling = (tool: string, args = {}) => ({
   arguments: { tool, arguments: args },
 });
 
-Deno.test("A registry's capability is found, asked about once and called", async () => {
+Deno.test("a registry's capability is found, approved once and called", async () => {
   await using files = await makeWorkspace({ files: FILES });
   await using registry = await served(files);
   await using ws = await makeWorkspace({
@@ -78,7 +78,7 @@ Deno.test("A registry's capability is found, asked about once and called", async
   await read();
   const { result } = await asked.answer(picked("Yes"));
   assert.deepEqual(result?.structuredContent, { read_json: "a.json" });
-  // It is what was approved, and nothing of the other entries is.
+  // The approval covers this capability, and none of the other entries.
   const again = await answerOf(pml, calling("fs:read_json", { path: "b.json" }));
   assert.deepEqual(again.result?.structuredContent, { read_json: "b.json" });
   const other = await questionOf(pml, calling("fs:count", { path: "c" }));
@@ -88,7 +88,7 @@ Deno.test("A registry's capability is found, asked about once and called", async
   assert.deepEqual(counted.result?.structuredContent, { count: "c" });
   const both = await answerOf(pml, calling("fs:read_json", { path: "d" }));
   assert.deepEqual(both.result?.structuredContent, { read_json: "d" });
-  // What its module has beside its action is nobody's.
+  // Other functions of its module are not callable.
   assert.match(await called(pml, "fs:other"), /UNKNOWN_TOOL|APPROVAL_REQUIRED|Cannot find/);
   const lock = JSON.parse(await readFile(join(ws.path, "pml.lock"), "utf8"));
   assert.deepEqual(Object.keys(lock.servers), ["fs:count", "fs:read_json"]);
@@ -101,14 +101,14 @@ Deno.test("A registry's capability is found, asked about once and called", async
   const whole = textOf(await pml.callTool("search", { query: "other entry", server: "fs" }));
   assert.doesNotMatch(whole, /fs:other/);
   assert.equal((await pml.close()).code, 0);
-  // Another start knows it, and needs no question.
+  // Another start reuses the approval.
   const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
   assert.match(ran.stdout, /e\.json/, ran.stderr);
   const check = await runPml(ws, ["lock", "--check"]);
   assert.equal(check.code, 0, check.stdout + check.stderr);
 });
 
-Deno.test("A registry's server wins over a capability of its namespace, and both are there", async () => {
+Deno.test("a registry's server wins over a capability of its namespace, and both can be called", async () => {
   const server = entry("read_json", "The server's own").replaceAll("other", "list");
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs", server),
@@ -134,7 +134,7 @@ Deno.test("A registry's server wins over a capability of its namespace, and both
   }
 });
 
-Deno.test("A second capability of a namespace is asked about, and nothing has to be searched before", async () => {
+Deno.test("a second capability of a namespace asks again, and needs no search first", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),
     await moduleEntry("fs:count", entry("count", "Count lines")),
@@ -164,7 +164,7 @@ async function age(ws: Workspace, ms: number): Promise<void> {
   }
 }
 
-Deno.test("A capability that was published since is called by its name, and no registry is told a name", async () => {
+Deno.test("a new capability is called by its name, and no registry learns the name before", async () => {
   const first = await moduleEntry("fs:read_json", entry("read_json", "Read"));
   await using registry = await FakeRegistry.open([first]);
   await using ws = await makeWorkspace({
@@ -191,7 +191,7 @@ Deno.test("A capability that was published since is called by its name, and no r
   }
 });
 
-Deno.test("A changed capability of a registry asks again, and what a person saved wins", async () => {
+Deno.test("a changed capability of a registry asks again, and one that the user saved wins", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),
   ]);
@@ -213,7 +213,7 @@ Deno.test("A changed capability of a registry asks again, and what a person save
     typed: [[/integrity[\s\S]*May it run\?/, "Yes"]],
   });
   assert.match(again.stdout, /"read_json": ?"b"/);
-  // Beside a capability of a registry the person may save others in its namespace.
+  // The user may save more capabilities in the namespace of a registry's capability.
   const words = ["capability", "save", "fs:mine", "--code", "own.ts", "--parameter", "path=x"];
   const save = await runPmlOnTerminal(ws, words, { typed: [[/Save exactly this\?/, "y"]] });
   assert.equal(save.code, 0, save.stdout);
@@ -227,7 +227,7 @@ Deno.test("A changed capability of a registry asks again, and what a person save
   assert.match((await runPml(ws, ["call", "fs:read_json", "path=e"])).stdout, /"own": ?"e"/);
 });
 
-Deno.test("No registry learns the name of a capability that nobody offers, without a yes", async () => {
+Deno.test("no registry learns the name of an unknown capability without a yes", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),
   ]);

@@ -16,12 +16,12 @@ const MODULE = `export const __meta__ = {
 };
 export function tell() { return "late"; }`;
 
-/** Takes connections and says nothing on them. */
+/** Accepts connections and sends nothing. */
 async function blackHole() {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    socket.on("error", () => {}); // whoever came has gone
+    socket.on("error", () => {}); // the client has disconnected
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -46,7 +46,7 @@ function textOf(message: Message): string {
   return content.map(({ text }) => text).join();
 }
 
-Deno.test("A registry that is gone: what was used runs on, the rest is told at once, nothing local waits", async () => {
+Deno.test("without its registry, used servers still run, others fail at once, and nothing local waits", async () => {
   const offered = ["clock", "ghost", "spook"].map((name) =>
     moduleEntry(name, MODULE.replaceAll("clock", name))
   );
@@ -85,11 +85,11 @@ Deno.test("A registry that is gone: what was used runs on, the rest is told at o
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A module that changed asks with the difference, and then runs beside a registry that hangs", async () => {
+Deno.test("a changed module asks with the difference, and then runs while its registry hangs", async () => {
   await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url } });
   assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
-  /** Calls in a PML that was just started, says yes, and gives the question and the result. */
+  /** Calls in a new PML and answers yes. Returns the question and the result. */
   const use = async () => {
     await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
     await pml.open();
@@ -113,7 +113,7 @@ Deno.test("A module that changed asks with the difference, and then runs beside 
   assert.equal(beside.said, "later");
 });
 
-Deno.test("A registry that never answers is met by nobody who starts, lists or calls what is local", async () => {
+Deno.test("a registry that never answers delays no start, list or local call", async () => {
   await using hole = await blackHole();
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: hole.url },

@@ -26,7 +26,7 @@ import {
 } from "./kit/registry_contract.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("pml registry serve answers byte for byte as the contract says, and runs no module here", async () => {
+Deno.test("pml registry serve answers byte for byte as the contract specifies, and runs no module here", async () => {
   const mark = `/tmp/${crypto.randomUUID()}`;
   const files = { ...FILES, "evil.ts": EVIL.replace("MARK", mark) };
   await using workspace = await makeWorkspace({
@@ -57,7 +57,7 @@ Deno.test("pml registry serve answers byte for byte as the contract says, and ru
 const plainFetch: Fetch = async (url, { named: _, ...init }) =>
   await fetch(url, { ...init, redirect: "manual" });
 
-Deno.test("Registries finds in a served folder, and in an official registry, what it can run", async () => {
+Deno.test("Registries finds its runnable servers in a served folder and in an official registry", async () => {
   const files = { "served/greeter.ts": GREETER, "served/serena.json": FILES["serena.json"] };
   await using workspace = await makeWorkspace({ files });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");

@@ -34,7 +34,7 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
-Deno.test("A module of a registry is there when it is called, and asks again when it changes", async () => {
+Deno.test("a module of a registry can be called at once, and asks again when it changes", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("greeter", greeter("Hello")),
   ]);
@@ -92,7 +92,7 @@ Deno.test("A module of a registry is there when it is called, and asks again whe
   }
 });
 
-Deno.test("An own definition hides a registry's server of its name, told once at debug level", async () => {
+Deno.test("the user's own definition hides a registry's server of its name, which is logged once at debug level", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("greeter", greeter("Theirs")),
     await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
@@ -115,7 +115,7 @@ Deno.test("An own definition hides a registry's server of its name, told once at
       assert.doesNotMatch(found, /greeter:.*\[registry/);
     };
     await search();
-    // Another configuration has the catalog looked at anew.
+    // A changed configuration reads the catalog anew.
     await writeFile(ws.file("next.json"), JSON.stringify({ ...pml, intent: "Greetings" }));
     await rename(ws.file("next.json"), ws.file(".pml.json"));
     await until(() => client.stderr.includes("The configuration was applied"));
@@ -134,11 +134,11 @@ Deno.test("An own definition hides a registry's server of its name, told once at
   );
   assert.deepEqual(more, []);
   assert.deepEqual(await said(true, "info"), []);
-  // What nobody trusts defines nothing yet.
+  // An untrusted file defines no server yet.
   assert.deepEqual(await said(false, "debug"), []);
 });
 
-Deno.test("pml lock --check asks the registry what is there now, and compares what is known without it", async () => {
+Deno.test("pml lock --check asks the registry for the current versions, and compares the cached ones without it", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("greeter", greeter("Hello")),
     await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
@@ -173,14 +173,14 @@ Deno.test("pml lock --check asks the registry what is there now, and compares wh
     assert.equal(told.length, 1, without.stderr);
     assert.match(told[0] ?? "", /with what is kept: Cannot reach the registry/);
   }
-  // On a machine where nothing of them is known, that nothing differs would be a lie.
+  // Without cached data a comparison must not report that nothing differs.
   const env = { PML_HOME: join(ws.root, "bare"), PML_TRUST: ws.path };
   const bare = await runPml(ws, ["lock", "--check"], { env });
   assert.notEqual(bare.code, 0);
   assert.match(bare.stderr, /Cannot compare "(greeter|other)" with what is pinned: Cannot reach/);
 });
 
-/** A server whose tool tells what it was started with. */
+/** A server whose tool returns its key and its arguments. */
 const TINY = npmServer("[process.env.TINY_KEY, ...process.argv.slice(2)]");
 
 const tiny = {
@@ -194,7 +194,7 @@ function called(tool: string, args = {}) {
   return { name: "call", arguments: { tool, arguments: args } };
 }
 
-/** A registry with a server of each kind, and what they stand on. */
+/** A registry with a server of each kind, and the servers and packages behind it. */
 interface Market extends AsyncDisposable {
   readonly npm: FakeNpm;
   readonly far: FullHttp;
@@ -232,7 +232,7 @@ async function openMarket(): Promise<Market> {
   return { npm, far, hub, registry, ws, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-Deno.test("Servers of every kind come from a registry, each with one question that has everything", async () => {
+Deno.test("servers of every kind come from a registry, each with one complete question", async () => {
   await using market = await openMarket();
   const { npm, far, hub, registry, ws } = market;
   const keys = { TINY_KEY: "tiny-key-canary", SKY_KEY: "sky-key-canary" };
@@ -267,7 +267,7 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   assert.match(servers.tiny.integrity, /^sha256-/);
   assert.deepEqual(Object.keys(servers), ["everything", "sky", "tiny"]);
   assert.equal((await client.close()).code, 0);
-  // No registry tells the hash of a package: what was installed is what was pinned.
+  // Registries contain no hash of a package: the installed package is the pinned one.
   const same = await runPml(ws, ["lock", "--check"], { env: keys });
   assert.equal(same.code, 0, same.stdout);
   const evil = { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] };
@@ -275,7 +275,7 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   await assertStale(ws, keys);
 });
 
-/** Makes a call that is asked about, and reads the question, which has all of this. */
+/** Starts a call that asks, and asserts that the question contains all of this. */
 async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Promise<Asked> {
   const question = await questionOf(pml, called(tool));
   for (const text of texts) assert.match(question.text, text);
@@ -283,7 +283,7 @@ async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Pro
   return question;
 }
 
-/** Asserts that another command is told, compared and asked about. */
+/** Asserts that a changed command is reported, compared and asked about. */
 async function assertStale(ws: Workspace, env: Record<string, string>): Promise<void> {
   assert.equal((await runPml(ws, ["tools", "--refresh"], { env })).code, 0);
   const check = await runPml(ws, ["lock", "--check"]);
@@ -299,7 +299,7 @@ async function assertStale(ws: Workspace, env: Record<string, string>): Promise<
   assert.equal((await again.close()).code, 0);
 }
 
-Deno.test("pml lock update asks about each server, and what gets no yes stays as it was", async () => {
+Deno.test("pml lock update asks about each server, and keeps the pin without a yes", async () => {
   const entries = async (version: string) => [
     await moduleEntry("greeter", greeter("Hello", version)),
     await moduleEntry("other", greeter("Hello", version).replace('"greeter"', '"other"')),

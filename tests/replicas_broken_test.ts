@@ -1,5 +1,5 @@
 /**
- * What a process passes on of another one, where the stream between the two breaks.
+ * Forwarded requests when the stream between the two processes breaks.
  *
  * @module
  */
@@ -13,14 +13,16 @@ import { repoFile } from "./kit/pml_command.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import { KEY, sceneryOf } from "./replicas_scene.ts";
 
-/** A request is passed on to another process. */
+/** A request is forwarded to another process. */
 const OWN_PROCESS = { ownProcess: true } as const;
 
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
 
 const PRELOAD = { preload: repoFile("tests/kit/short_drain.ts") };
 
-/** Says events in the place of another process, without an end: it breaks off, or stays open. */
+/**
+ * Serves events in the place of another process, without an end: the stream breaks or stays open.
+ */
 function breaking(
   file: string,
   said: readonly string[],
@@ -46,14 +48,14 @@ function breaking(
 const eventOf = (message: object) => `event: message\ndata: ${JSON.stringify(message)}\n\n`;
 const CALL = { jsonrpc: "2.0", method: "tools/call", params: { name: "call" } };
 
-/** Returns the ids of the answers in a stream, and whether each says that it may have run. */
+/** Returns the ids of the answers in a stream, and whether each reports that it may have run. */
 function answersIn(text: string): readonly (readonly [id: number, isGone: boolean])[] {
   const messages = [...text.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => JSON.parse(json));
   return messages.filter(({ method }) => method === undefined)
     .map((one) => [one.id, GONE.test(JSON.stringify(one))]);
 }
 
-/** Sends what another process has to answer. */
+/** Sends a request that another process has to answer. */
 function post(to: Served, file: string, body: object): Promise<Response> {
   return to.fetch({
     method: "POST",
@@ -65,7 +67,7 @@ function post(to: Served, file: string, body: object): Promise<Response> {
   });
 }
 
-Deno.test("Each request has one answer where what another process says breaks off before its end", async () => {
+Deno.test("each request has one answer where the stream of another process breaks before its end", async () => {
   await using ws = await sceneryOf();
   await using _ = await servePml(ws, [], OWN_PROCESS);
   const [name = ""] = await readdir(join(ws.home, "replicas"));
@@ -93,7 +95,7 @@ Deno.test("Each request has one answer where what another process says breaks of
   }
 });
 
-Deno.test("A request that was answered has no other answer where PML ends before the stream does", async () => {
+Deno.test("an answered request has no second answer where PML ends before the stream does", async () => {
   await using ws = await sceneryOf();
   await using _ = await servePml(ws, [], OWN_PROCESS);
   const [name = ""] = await readdir(join(ws.home, "replicas"));

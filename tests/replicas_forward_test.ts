@@ -1,6 +1,6 @@
 /**
- * Several processes of one PML: what one has begun stays with it, and the others pass on what comes
- * for it. Nobody without the key can do so.
+ * Several processes of one PML: a paused call stays in its process, and the others forward its
+ * answers. Without the key no one can do so.
  *
  * @module
  */
@@ -35,10 +35,10 @@ import {
 /** Each process has its own address and its own tickets. */
 const OWN_PROCESS = { ownProcess: true } as const;
 
-/** What is said of an answer to nobody. */
+/** The error of an answer to a call that no longer exists. */
 const OVER =
   /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
-/** What a client sends when its person answered the question of the server. */
+/** The client's answer after its user answered the question of the server. */
 const NAME = { action: "accept", content: { name: "Ada" } };
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
 
@@ -47,7 +47,7 @@ interface Waiting {
   readonly inputResponses: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the state of a pause, and an answer to everything that it asks. */
+/** Returns the state of a paused call, and an answer to all of its questions. */
 function waiting({ result, text }: Answered, answer: unknown = NAME): Waiting {
   const { requestState = "", inputRequests = {} } = result ?? {};
   assert.match(requestState, /^run-[0-9a-f]{32}\./, text);
@@ -55,12 +55,12 @@ function waiting({ result, text }: Answered, answer: unknown = NAME): Waiting {
   return { requestState, inputResponses: Object.fromEntries(keys.map((key) => [key, answer])) };
 }
 
-/** Begins a call whose server asks the person. */
+/** Starts a call whose server asks the user. */
 async function askedBy(at: Pick<Served, "url" | "token">): Promise<Waiting> {
   return waiting(await callAt(at, "asks:ask_name"));
 }
 
-/** Returns the file in which a process that is alone wrote its address. */
+/** Returns the address file of the only process. */
 async function registered(ws: Workspace): Promise<string> {
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   return join(ws.home, "replicas", name);
@@ -73,7 +73,7 @@ async function addressBeside(file: string): Promise<string> {
   return JSON.parse(await readFile(join(folder, name), "utf8")).address;
 }
 
-Deno.test("A question of a server is answered through another process, and its call runs once", async () => {
+Deno.test("a question of a server is answered through another process, and its call runs once", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -88,7 +88,7 @@ Deno.test("A question of a server is answered through another process, and its c
   assert.match(again.text, OVER);
 });
 
-Deno.test("An answer after a restart without a sealing key is told that its call may have run", async () => {
+Deno.test("the error of an answer after a restart without a sealing key reports that its call may have run", async () => {
   await using ws = await sceneryOf({ config: { serve: undefined } });
   const one = await servePml(ws, [], OWN_PROCESS);
   const { result } = await callAt(one, "asks:ask_name");
@@ -100,7 +100,7 @@ Deno.test("An answer after a restart without a sealing key is told that its call
   assert.match(said.text, OVER);
 });
 
-Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run", async () => {
+Deno.test("a paused call in a killed process fails with UPSTREAM_DOWN and may_have_run", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -109,7 +109,7 @@ Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, wit
   await one.ended;
   const said = await callAt(two, "asks:ask_name", asked);
   assert.match(said.text, GONE);
-  // One that has ended as it should has left no address either.
+  // A process that ended normally has left no address either.
   await using three = await servePml(ws, [], OWN_PROCESS);
   const other = await askedBy(three);
   three.kill("SIGTERM");
@@ -117,7 +117,7 @@ Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, wit
   assert.match((await callAt(two, "asks:ask_name", other)).text, GONE);
 });
 
-Deno.test("A process that is killed while it runs what was passed on: the client is told, and it ran once", async () => {
+Deno.test("a forwarded call whose process is killed fails with may_have_run, and ran once", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -131,11 +131,11 @@ Deno.test("A process that is killed while it runs what was passed on: the client
   assert.match((await answer).text, GONE);
   assert.match((await callAt(two, "execute_code", { code, ...asked })).text, GONE);
   assert.deepEqual(await ranIn(ws), ["a"]);
-  // The journal tells of the call that asked, which has an end, and of the one that ran.
+  // The journal contains the call that asked, with its end, and the one that ran.
   assert.equal((await running()).length, 1);
 });
 
-Deno.test("A session goes on through another process, and ends with its own", async () => {
+Deno.test("a session continues through another process, and ends with its own", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -182,7 +182,7 @@ Deno.test("A session goes on through another process, and ends with its own", as
   assert.ok((await again.client.listTools()).tools.length > 0);
 });
 
-Deno.test("Nobody without the key is heard, nothing is readable on the way, and nothing counts twice", async () => {
+Deno.test("a sender without the key is refused, nothing on the wire is readable, and no request counts twice", async () => {
   await using ws = await sceneryOf();
   await using one = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);
@@ -203,7 +203,7 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   await until(async () => (await told()).includes("it is not sealed"));
   assert.ok(!(await told()).includes(one.token));
 
-  // Somebody who listens on the way sees the requests, and can send them once more.
+  // A listener on the wire sees the requests, and can send them once more.
   const [bodies, passes, answers] = [[], [], []] as [string[], string[], string[]];
   await using listener = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -228,10 +228,10 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   }
   const [[body = ""], [pass]] = [bodies, passes];
   await refused(body, address, pass);
-  // It was for one process, and is for no other.
+  // The pass is valid for one process only.
   await refused(body, await addressBeside(file), pass);
 
-  // What is not sealed is no answer.
+  // An answer that is not sealed is invalid.
   const other = await askedBy(one);
   await using liar = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -242,7 +242,7 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   assert.match(lied.text, GONE);
 });
 
-Deno.test("What another process passes on goes by the token that was sent to it", async () => {
+Deno.test("a forwarded request is authorized by the token that the client sent", async () => {
   await using ws = await sceneryOf();
   await using _ = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);
@@ -263,14 +263,14 @@ Deno.test("What another process passes on goes by the token that was sent to it"
     return (head as Head).status;
   };
   assert.equal(await passedOn(tokenHash(CI)), 200);
-  // The other process may not have seen yet that the identity has another token.
+  // The other process may not have noticed yet that the identity has another token.
   const token = tokenHash("token-of-the-ci-0002");
   await configure(ws, { identities: { ci: { token } } });
   await until(async () => await passedOn(tokenHash(CI)) === 401);
   assert.equal(await passedOn(token), 200);
 });
 
-Deno.test("Nothing is kept of what somebody without the key sends to the address of a process", async () => {
+Deno.test("requests to the address of a process use no memory without the key", async () => {
   await using ws = await sceneryOf();
   await using one = await servePml(ws, [], OWN_PROCESS);
   const { address } = JSON.parse(await readFile(await registered(ws), "utf8"));
@@ -291,7 +291,7 @@ Deno.test("Nothing is kept of what somebody without the key sends to the address
   assert.deepEqual([...new Set(statuses)], [403]);
 });
 
-Deno.test("An address that others may have written, or that is old, is not used", async () => {
+Deno.test("an old address file, or one that other accounts can write, is not used", async () => {
   await using ws = await sceneryOf();
   await using one = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);

@@ -1,6 +1,6 @@
 /**
  * Two processes of one PML behind nginx, of which one is killed during questions and calls: nothing
- * runs twice, and nothing that was accepted is lost.
+ * runs twice, and no accepted call is lost.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const inputResponses = YES;
 
 interface Scene extends Two {
   readonly nginx: Nginx;
-  /** Where clients send their requests. */
+  /** The address of nginx, with a token. */
   readonly at: Pick<Served, "url" | "token">;
 }
 
@@ -44,7 +44,7 @@ async function behindNginx(ws: Workspace): Promise<Scene> {
   return { one, two, nginx, at, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** Sends an answer, and the same again while nobody says what came of it. */
+/** Sends an answer, and repeats it until it gets a result. */
 async function answered(
   { at, first = at }: Record<"at", Place> & Partial<Record<"first", Place>>,
   tool: string,
@@ -61,7 +61,7 @@ async function answered(
   return said;
 }
 
-Deno.test("Answers go to any process behind nginx, and each counts once", async () => {
+Deno.test("answers reach any process behind nginx, and each counts once", async () => {
   await using ws = await sceneryOf();
   await using scene = await behindNginx(ws);
   const { at } = scene;
@@ -76,7 +76,7 @@ Deno.test("Answers go to any process behind nginx, and each counts once", async 
   }));
   assert.deepEqual(said, texts.map(() => 1));
   assert.deepEqual([...await ranIn(ws)].sort(), texts.toSorted());
-  // A question of a server finds its process, wherever nginx sends the answer.
+  // The answer to a server's question finds its process, wherever nginx sends it.
   for (let round = 0; round < 4; round++) {
     const { result } = await callAt(at, "asks:ask_name");
     const [key = ""] = Object.keys(result?.inputRequests ?? {});
@@ -93,7 +93,7 @@ Deno.test("Answers go to any process behind nginx, and each counts once", async 
 });
 
 for (const era of ERAS) {
-  Deno.test(`A client of ${era} behind nginx is asked, and its call runs once`, async () => {
+  Deno.test(`a client of ${era} behind nginx is asked, and its call runs once`, async () => {
     await using ws = await sceneryOf();
     await using scene = await behindNginx(ws);
     const texts: string[] = [];
@@ -118,7 +118,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("One of two processes is killed during questions and calls: nothing twice, nothing lost", async () => {
+Deno.test("one of two processes is killed during questions and calls: nothing runs twice, nothing is lost", async () => {
   await using ws = await sceneryOf();
   await using scene = await behindNginx(ws);
   const { at, one, two } = scene;
@@ -139,13 +139,13 @@ Deno.test("One of two processes is killed during questions and calls: nothing tw
     text,
     said: (await answered({ at, first }, tool, { ...more, inputResponses })).text,
   });
-  // Some go to each, wherever nginx sends the others.
+  // Some go to each process, wherever nginx sends the others.
   const first = running.map((call, index) => finish(call, [one, two][index]));
   await until(async () => (await ranIn(ws)).length === running.length);
   // Ends are written without a wait.
   await until(async () => (await openIn(ws)).length === running.length);
   one.kill("SIGKILL");
-  // What was only asked goes on, whichever of them asked it.
+  // Pending questions can be answered at the other process.
   const second = await Promise.all(waiting.map((call) => finish(call)));
   for (const { text, said } of second) assert.match(said, new RegExp(`added ${text}`));
   await writeFile(ws.file("go.txt"), "");
@@ -161,7 +161,7 @@ Deno.test("One of two processes is killed during questions and calls: nothing tw
   assert.ok((await openIn(ws)).every((tool) => tool === "note:add_slowly"));
 });
 
-Deno.test("A session whose process was killed ends, and its client begins another behind nginx", async () => {
+Deno.test("a session whose process was killed ends, and its client starts another one behind nginx", async () => {
   await using ws = await sceneryOf();
   await using scene = await behindNginx(ws);
   const { at, one, two } = scene;

@@ -1,6 +1,6 @@
 /**
- * The scene of the tests with several processes of one PML: a workspace, tools that keep a ledger,
- * and processes that have a sealing key in common.
+ * The scene of the tests with several processes of one PML: a workspace, tools that write a ledger,
+ * and processes that share a sealing key.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { full } from "./full_scene.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** Requests are passed on to another process. */
+/** Requests are forwarded to another process. */
 const OWN_PROCESS = { ownProcess: true } as const;
 
 /** The sealing key of all scenes. */
@@ -27,7 +27,7 @@ export const RULES = {
   ask: ["note:add", "note:add_other", "note:add_slowly"],
 };
 
-/** A module that writes a line for each run, and runs on until a file appears where it is told so. */
+/** A module that writes a line for each run; some tools run until a file exists. */
 const NOTE = `
   export const __meta__ = {
     name: "note", version: "1.0.0", permissions: { read: ["."], write: ["."] },
@@ -55,16 +55,16 @@ const NOTE = `
   }
 `;
 
-/** What a client says of itself in each request. */
+/** The `_meta` of each request. */
 export const META = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
   "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
 };
-/** What a client sends when its person said yes. */
+/** The client's answer after its user answered yes. */
 export const YES = { approval: { action: "accept", content: { answer: "Yes" } } };
 
-/** Makes the workspace of a scene. */
+/** Creates the workspace of a scene. */
 export async function sceneryOf(
   { rules = RULES, config = {}, key = KEY, trusted = true }: {
     readonly rules?: Readonly<Record<string, readonly string[]>>;
@@ -107,7 +107,7 @@ export interface Two extends AsyncDisposable {
   readonly two: Served;
 }
 
-/** Spawns two processes. */
+/** Starts two processes. */
 export async function twoOf(ws: Workspace): Promise<Two> {
   const [one, two] = await Promise.all([
     servePml(ws, [], OWN_PROCESS),
@@ -133,7 +133,7 @@ export interface Answered {
     >;
   };
   readonly error?: { readonly message: string };
-  /** Everything, as text. */
+  /** The whole body, as text. */
   readonly text: string;
 }
 
@@ -142,7 +142,7 @@ export async function callAt(
   { url, token }: Pick<Served, "url" | "token">,
   tool: string,
   { args = {}, code, ...more }: {
-    /** Code to run in place of the call of a tool. */
+    /** Code to run instead of a call of the tool. */
     readonly code?: string;
     readonly args?: Readonly<Record<string, unknown>>;
     readonly requestState?: string | undefined;
@@ -174,7 +174,7 @@ export async function callAt(
   return { status, ...JSON.parse(json), text };
 }
 
-/** Makes a call that has to be asked about, and returns the state of its question. */
+/** Starts a call that asks. Returns the state of its question. */
 export async function stateOf(
   at: Pick<Served, "url" | "token">,
   tool: string,
@@ -193,8 +193,8 @@ export async function ranIn(ws: Workspace): Promise<readonly string[]> {
 }
 
 /**
- * Returns the tools of the calls that have a start in the journal, and no end. Ends are
- * written without a wait.
+ * Returns the tools of the calls that have a start and no end in the journal. Ends are written
+ * without a wait.
  */
 export async function openIn(ws: Workspace): Promise<readonly (string | undefined)[]> {
   const lines = await journalOf(ws);

@@ -1,6 +1,6 @@
 /**
  * Several processes of one PML: the answer to a question of PML counts once, at any of them, for
- * exactly the request that was asked about.
+ * exactly the request of the question.
  *
  * @module
  */
@@ -30,7 +30,7 @@ import {
 const args = { text: "a" };
 const inputResponses = YES;
 
-Deno.test("An answer goes to another process than the question, and counts once", async () => {
+Deno.test("an answer goes to another process than the question, and counts once", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -44,13 +44,13 @@ Deno.test("An answer goes to another process than the question, and counts once"
   const there = await callAt(one, "note:add", { args, requestState, inputResponses });
   assert.match(there.text, /UPSTREAM_DOWN[^]*used already[^]*"may_have_run":true/);
   assert.deepEqual(await ranIn(ws), ["a"]);
-  // What is sealed says nothing to the client.
+  // The sealed state is unreadable for the client.
   assert.doesNotMatch(atob(requestState.slice(2).replace(/[-_]/g, "+")), /digest|nonce/);
   const used = await readdir(`${ws.home}/answered`);
   assert.equal(used.length, 1, `${used}`);
 });
 
-Deno.test("Of two processes with the same answer at the same instant, one runs the call", async () => {
+Deno.test("of two processes with the same answer at the same instant, one runs the call", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const all = [both.one, both.two, both.one, both.two];
@@ -67,7 +67,7 @@ Deno.test("Of two processes with the same answer at the same instant, one runs t
   assert.deepEqual(await ranIn(ws), [0, 1, 2, 3, 4].map((round) => `round ${round}`));
 });
 
-Deno.test("A state of another request, identity or key, or a changed one, lets nothing run", async () => {
+Deno.test("a state of another request, identity or key, or a changed one, runs nothing", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -96,7 +96,7 @@ Deno.test("A state of another request, identity or key, or a changed one, lets n
   ];
   for (const said of await Promise.all(moved)) assert.match(said.text, refused);
   assert.deepEqual(await ranIn(ws), []);
-  // None of that used it up.
+  // None of these used up the answer.
   assert.match(
     (await callAt(two, "note:add", { args, requestState, inputResponses })).text,
     /added a/,
@@ -113,7 +113,7 @@ Deno.test("A state of another request, identity or key, or a changed one, lets n
   assert.deepEqual(await ranIn(ws), ["a"]);
 });
 
-Deno.test("A late answer asks again, and so does one after the tool changed", async () => {
+Deno.test("a late answer asks again, and so does one after the tool changed", async () => {
   const limits = { approval_ms: 1_000 };
   await using ws = await sceneryOf({ config: { limits } });
   await using both = await twoOf(ws);
@@ -126,7 +126,7 @@ Deno.test("A late answer asks again, and so does one after the tool changed", as
   assert.deepEqual(await ranIn(ws), []);
 });
 
-Deno.test("A clock that jumps gives a question no more time, and an answer no second use", async () => {
+Deno.test("a clock that jumps neither extends a question nor allows a second use of an answer", async () => {
   await using ws = await sceneryOf();
   const preload = repoFile("tests/kit/jumping_clock.ts");
   await using served = await servePml(ws, [], { preload });
@@ -150,7 +150,7 @@ Deno.test("A clock that jumps gives a question no more time, and an answer no se
   assert.deepEqual(await ranIn(ws), ["a", "b"]);
 });
 
-Deno.test("An answer about another definition or code of a tool asks again", async () => {
+Deno.test("an answer about another definition or code of a tool asks again", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -162,7 +162,7 @@ Deno.test("An answer about another definition or code of a tool asks again", asy
   assert.deepEqual(await ranIn(ws), []);
 });
 
-Deno.test("A call is judged anew where its answer comes", async () => {
+Deno.test("the rules are evaluated again when the answer comes", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -175,18 +175,18 @@ Deno.test("A call is judged anew where its answer comes", async () => {
   await write({ deny: ["note:add"] });
   await answers(/PERMISSION_DENIED/);
   assert.match((await call()).text, /PERMISSION_DENIED/);
-  // Other rules are another question, although they ask as well.
+  // A question under other rules is another question, although they ask as well.
   await write({ ask: ["filesystem:*"] });
   await answers(/requestState/);
   assert.match((await call()).text, /"requestState":"q\./);
   assert.deepEqual(await ranIn(ws), []);
-  // The same rules as in the question: the answer is as good as it was.
+  // The same rules as in the question: the answer is valid again.
   await configure(ws);
   await until(async () => /added a/.test((await call()).text));
   assert.deepEqual(await ranIn(ws), ["a"]);
 });
 
-Deno.test("A first use and its file are approved across processes", async () => {
+Deno.test("a first use and its file are approved across processes", async () => {
   await using ws = await sceneryOf({ trusted: false });
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -206,7 +206,7 @@ Deno.test("A first use and its file are approved across processes", async () => 
   assert.match(said.text, /added a/, seen.join("\n"));
   assert.match(seen[0] ?? "", /trusts the workspace file/);
   assert.deepEqual(await ranIn(ws), ["a"]);
-  // The trust of one is the trust of the other.
+  // Trust that one process recorded applies in the other one.
   await until(async () =>
     /"requestState":"q/.test((await callAt(one, "note:add", { args: { text: "b" } })).text)
   );
@@ -214,7 +214,7 @@ Deno.test("A first use and its file are approved across processes", async () => 
   assert.doesNotMatch(result?.inputRequests?.approval?.params.message ?? "", /trusts/);
 });
 
-Deno.test("What one process is told holds in the other: Always, identities and their end", async () => {
+Deno.test("changes at one process apply in the other: Always, new identities and revoked ones", async () => {
   await using ws = await sceneryOf({ rules: { ...RULES, ask: [] } });
   await using both = await twoOf(ws);
   const { one, two } = both;
@@ -241,12 +241,13 @@ Deno.test("What one process is told holds in the other: Always, identities and t
   assert.equal(new Set(ids("start")).size, ids("start").length);
 });
 
-Deno.test("A change that the system does not tell of is seen all the same", async () => {
+Deno.test("a change without a file event is noticed, too", async () => {
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const ci = { url: both.two.url, token: CI };
   assert.equal((await callAt(ci, "note:add", { args })).status, 200);
-  // A write by another name of the file is no event in its folder, like one of another machine.
+  // A write through another hard link causes no event in the folder, like a write of another
+  // machine.
   await mkdir(`${ws.root}/elsewhere`);
   await link(`${ws.home}/config.yaml`, `${ws.root}/elsewhere/config.yaml`);
   const file = await readFile(`${ws.home}/config.yaml`, "utf8");
@@ -255,7 +256,7 @@ Deno.test("A change that the system does not tell of is seen all the same", asyn
   await until(async () => (await callAt(ci, "note:add", { args })).status === 401);
 });
 
-Deno.test("A sealing key that is missing, short, open to others or from a workspace is refused", async () => {
+Deno.test("a sealing key that is missing, short, open to others or from a workspace is refused", async () => {
   await using ws = await sceneryOf();
   const failing = async (serve: object, env: Record<string, string> = {}) => {
     await configure(ws, { serve });

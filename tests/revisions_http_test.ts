@@ -1,5 +1,5 @@
 /**
- * What HTTP adds to the revisions of MCP: streams, sessions, headers and batches.
+ * The parts of the revisions that exist only over HTTP: streams, sessions, headers and batches.
  *
  * @module
  */
@@ -44,7 +44,7 @@ async function post(served: Served, body: unknown, headers: Headers = {}): Promi
   return await served.fetch({ method: "POST", body: JSON.stringify(body), headers });
 }
 
-/** Reads the first event of a stream, and leaves the stream. */
+/** Reads the first event of a stream, and closes the stream. */
 async function firstEvent({ body }: Response): Promise<string> {
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -59,14 +59,14 @@ async function statusOf(response: Promise<Response>): Promise<number> {
   return status;
 }
 
-/** The status and the text of an answer. */
+/** Returns the status and the text of an answer. */
 async function told(response: Promise<Response>): Promise<readonly [number, string]> {
   const answer = await response;
   return [answer.status, await answer.text()];
 }
 
 for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
-  Deno.test(`Streams, sessions and batches over HTTP, in ${revision}`, async (t) => {
+  Deno.test(`streams, sessions and batches work over HTTP, in ${revision}`, async (t) => {
     await using ws = await makeFixture();
     await using served = await servePml(ws);
     const headers = await begin(served, revision);
@@ -83,7 +83,7 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       assert.equal(await statusOf(get({ "last-event-id": "999" })), 400, "nobody knows the event");
     });
     await t.step(
-      "a tool that was not listed before, and what a broken stream did not give",
+      "a tool that was not listed before, and the rest of a broken stream",
       async () => {
         const call = request(5, "tools/call", { name: "test_simple_text" });
         const [status, text] = await told(post(served, call, headers));
@@ -105,7 +105,7 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       assert.equal(await statusOf(post(served, [], headers)), 400);
       assert.equal(await statusOf(post(served, [hello, request(2, "ping")])), 400);
     });
-    await t.step("another revision, another hello, another accept", async () => {
+    await t.step("another revision, handshake or Accept header", async () => {
       const ping = (more: Headers) =>
         statusOf(post(served, request(8, "ping"), { ...headers, ...more }));
       assert.equal(await ping({ "mcp-protocol-version": "1999-01-01" }), 400);
@@ -113,7 +113,7 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       assert.equal(await ping({ accept: "text/html" }), 406);
       assert.equal(await statusOf(post(served, hello, headers)), 400);
     });
-    await t.step("DELETE ends it", async () => {
+    await t.step("DELETE ends the session", async () => {
       const end = () => statusOf(served.fetch({ method: "DELETE", headers }));
       assert.deepEqual([await end(), await end()], [200, 404]);
       assert.equal(await statusOf(post(served, request(9, "ping"), headers)), 404);
@@ -128,7 +128,7 @@ function newest(method: string, more: Headers = {}): Headers {
 const LIST = "tools/list";
 const TASK = paramsFor(NEWEST, { taskId: "a" }, {});
 const ENVELOPE = paramsFor(NEWEST, {}, {});
-/** What is sent in the newest revision; the status and the code of its answer. */
+/** Requests in the newest revision; the status and the code of each answer. */
 const REFUSED: readonly (readonly [string, unknown, Headers, number, number])[] = [
   ["a batch", [request(1, LIST, ENVELOPE)], newest(LIST), 400, -32600],
   ["a handshake", request(1, "initialize", HELLO), newest("initialize"), 400, -32020],
@@ -152,7 +152,7 @@ const REFUSED: readonly (readonly [string, unknown, Headers, number, number])[] 
   ],
 ];
 
-Deno.test(`What is refused over HTTP, in ${NEWEST}`, async (t) => {
+Deno.test(`invalid requests are refused over HTTP, in ${NEWEST}`, async (t) => {
   await using ws = await makeFixture();
   await using served = await servePml(ws);
   for (const [what, body, headers, status, code] of REFUSED) {
@@ -161,7 +161,7 @@ Deno.test(`What is refused over HTTP, in ${NEWEST}`, async (t) => {
       assert.deepEqual([is, JSON.parse(text).error.code], [status, code], text);
     });
   }
-  await t.step("GET and DELETE, which are of sessions", async () => {
+  await t.step("GET and DELETE, which exist only in sessions", async () => {
     for (const method of ["GET", "DELETE"]) {
       for (const headers of [newest(""), { ...newest(""), "mcp-session-id": "any" }]) {
         const response = await served.fetch({ method, headers });
@@ -204,7 +204,7 @@ const MARKED: readonly (readonly [string, object, Headers, boolean])[] = [
   }, true],
 ];
 
-Deno.test("Headers that repeat arguments must say the same, or the tool does not run", async (t) => {
+Deno.test("a tool does not run if headers that repeat its arguments differ from them", async (t) => {
   await using ws = await makeFixture();
   await using served = await servePml(ws);
   const name = "test_headers";
