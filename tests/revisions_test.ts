@@ -1,5 +1,5 @@
 /**
- * Each request of MCP in each revision, over stdio and HTTP: what a client is answered.
+ * The answer to each request of MCP in each revision, over stdio and HTTP.
  *
  * @module
  */
@@ -40,7 +40,7 @@ async function makeFixture(): Promise<Workspace> {
 }
 
 type Params = Record<string, unknown>;
-/** The member that a result has, or the code of an error. */
+/** The member of a result, or the code of an error. */
 type Answer = string | number;
 
 const CALL = { name: "test_simple_text", arguments: {} };
@@ -50,7 +50,7 @@ const URI = { uri: "test://static-text" };
 const OWN_WORDS = { level: "info" };
 const TASK = { taskId: "none" };
 
-/** What is answered in the older revisions, and in the newest. */
+/** The answers in the older revisions, and in the newest. */
 const TABLE: readonly (readonly [string, Params, older: Answer, newest: Answer])[] = [
   ["server/discover", {}, -32601, "supportedVersions"],
   ["ping", {}, "", -32601],
@@ -75,7 +75,7 @@ const TABLE: readonly (readonly [string, Params, older: Answer, newest: Answer])
   ["tasks/result", TASK, -32602, -32601],
   ["tasks/cancel", TASK, -32602, -32021],
   ["tasks/update", { ...TASK, inputResponses: {} }, -32602, -32021],
-  // What only servers ask.
+  // Requests that only servers send.
   ["roots/list", {}, -32601, -32601],
   ["sampling/createMessage", { messages: [] }, -32601, -32601],
   ["elicitation/create", { message: "?" }, -32601, -32601],
@@ -115,7 +115,7 @@ async function assertContent(speaker: Speaker, revision: Revision): Promise<void
 }
 
 for (const revision of ALL_REVISIONS) {
-  Deno.test(`Each request of ${revision} is answered, over stdio and HTTP`, async (t) => {
+  Deno.test(`each request of ${revision} is answered, over stdio and HTTP`, async (t) => {
     await using ws = await makeFixture();
     await using served = await servePml(ws);
     const ways = {
@@ -137,7 +137,7 @@ for (const revision of ALL_REVISIONS) {
   });
 }
 
-Deno.test("A revision that PML does not know gets the newest that begins alike, or its list", async () => {
+Deno.test("an unknown revision gets the newest of the same kind, or the list of revisions", async () => {
   await using ws = await makeFixture();
   await using served = await servePml(ws);
   const body = JSON.stringify({

@@ -20,7 +20,7 @@ function uriOf(...path: readonly string[]): string {
   return pathToFileURL(join(...path)).href;
 }
 
-/** A scene whose client names roots: two in the workspace, and one outside of it. */
+/** Creates a scene whose client names roots: two in the workspace, and one outside of it. */
 async function rootsScene(options: Parameters<typeof scriptScene>[1] = {}) {
   const shown: { uris: readonly string[] } = { uris: [] };
   let asked = 0;
@@ -56,11 +56,11 @@ Deno.test("servers see the roots of the client in the workspace, and their chang
   assert.deepEqual(await rootsOf(scene), [part]);
   shown.uris = [uriOf("/")];
   await scene.pml.notify("notifications/roots/list_changed");
-  // Nothing of it may be seen, so the root is the workspace.
+  // The server may see none of these roots, so its root is the workspace.
   await until(async () => (await rootsOf(scene))[0] === ws.replace(/\/\.?$/, ""));
 });
 
-Deno.test("a server sees roots outside of the workspace by a rule that names it, and none by a deny", async () => {
+Deno.test("a server sees roots outside of the workspace by a rule with its name, and none by a deny", async () => {
   const named = await rootsScene({ rules: { allow: ["s:*", "s:@roots"] } });
   await using _ = named.scene;
   assert.deepEqual(await rootsOf(named.scene), named.shown.uris);

@@ -1,5 +1,6 @@
 /**
- * Servers that cannot be reached the way that PML reaches them: what is told of why, and what to do.
+ * Servers that cannot be reached in the way that PML tries: the reason in the error, and the next
+ * step.
  *
  * @module
  */
@@ -13,7 +14,7 @@ import { runPml } from "./kit/run.ts";
 
 const EVENTS = { headers: { "content-type": "text/event-stream" } };
 
-/** A server whose stream of events begins so, and stays open; it takes no `POST` where it streams. */
+/** Starts a server with an open stream of events that begins like this; a `POST` to it fails. */
 function streaming(begins: string, status: number) {
   const asked: string[] = [];
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
@@ -27,7 +28,7 @@ function streaming(begins: string, status: number) {
   return { asked, server, url: `http://127.0.0.1:${server.addr.port}/sse` };
 }
 
-Deno.test("The error of an address that takes no message has its status", async () => {
+Deno.test("the error of an address that accepts no message contains its status", async () => {
   const begins = ": hello\r\n\r\nevent: endpoint\r\ndata: /messages?id=1\r\n\r\n";
   const servers = {
     older: streaming(begins, 404),
@@ -63,7 +64,7 @@ Deno.test("The error of an address that takes no message has its status", async 
   }
   const shown = await runPml(ws, ["tools", "older"]);
   assert.match(shown.stderr, /the status 404/);
-  // Where the definition says what it is, that is tried first.
+  // If the definition names the type, that type is tried first.
   assert.deepEqual(typed.asked.slice(0, 2), ["GET /sse", "POST /messages"]);
   assert.deepEqual(older.asked.slice(0, 4), [
     "POST /sse",
@@ -74,7 +75,7 @@ Deno.test("The error of an address that takes no message has its status", async 
   for (const { server } of Object.values(servers)) await server.shutdown();
 });
 
-Deno.test("A start that takes too long says where to give it longer", async () => {
+Deno.test("the error of a slow start names the setting that allows more time", async () => {
   const args = ["eval", "for await (const _ of Deno.stdin.readable);"];
   await using scene = await makeScene({
     era: "2026-07-28",

@@ -1,5 +1,5 @@
 /**
- * Servers over stdio that answer by tables, which are files of the workspace.
+ * Servers over stdio that answer with tables, which are files of the workspace.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import process from "node:process";
 import { repoFile } from "./kit/pml_command.ts";
 import type { Table } from "./kit/said_server.ts";
 
-/** What each server answers, by its name. */
+/** The table of each server, by its name. */
 export type Tables = Readonly<Record<string, Table>>;
 
-/** Gives the files of a workspace that hold the tables. */
+/** Returns the files of a workspace that contain the tables. */
 export function filesOf(tables: Tables): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(tables).map(([name, table]) => [`${name}.json`, JSON.stringify(table)]),
   );
 }
 
-/** Defines the servers, as `mcpServers` does. */
+/** Defines the servers, in the form of `mcpServers`. */
 export function definitions(tables: Tables): Readonly<Record<string, object>> {
   const script = repoFile("tests/kit/said_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script];

@@ -1,5 +1,5 @@
 /**
- * What servers say that is wrong: whose it is, in its own words, and what to do about it.
+ * Errors of servers: PML names the server, quotes its message, and suggests the next step.
  *
  * @module
  */
@@ -35,7 +35,7 @@ async function sceneOf(
     era,
     files: filesOf(tables),
     pml: { version: 1, permissions: { allow: names.map((name) => `${name}:*`) }, mcpServers },
-    // Addresses that no list names are asked about.
+    // PML asks about addresses that no list contains.
     capabilities: { elicitation: {} },
     answer: () => ({ action: "accept", content: { answer: "Yes" } }),
   });
@@ -56,7 +56,7 @@ async function readAfterYes(pml: RawStdio, uri: string): Promise<Message> {
   return await pml.request("resources/read", { uri, inputResponses, requestState });
 }
 
-Deno.test("The error of a list of tools has the server's name and its message", async () => {
+Deno.test("the error of a list of tools contains the server's name and its message", async () => {
   const table = { "tools/list": FAILS };
   await using scene = await sceneOf("2026-07-28", {
     older: table,
@@ -78,7 +78,7 @@ Deno.test("The error of a list of tools has the server's name and its message", 
   }
   const found = textOf(await pml.callTool("search", { query: "go" }));
   assert.doesNotMatch(found, /BUG|report it|u\{a\}/);
-  // Its second line cannot be taken for one of PML's.
+  // The second line of the message does not look like a line of PML.
   assert.match(found, /\nolder failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
   const told = await runPml(ws, ["tools", "older"]);
   assert.match(
@@ -98,7 +98,7 @@ Deno.test("The error of a list of tools has the server's name and its message", 
   assert.doesNotMatch(told.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
 });
 
-Deno.test("Errors of other lists and requests name their server", async () => {
+Deno.test("errors of other lists and requests name their server", async () => {
   const table = {
     ...NOTHING,
     ...Object.fromEntries(
@@ -113,7 +113,7 @@ Deno.test("Errors of other lists and requests name their server", async () => {
     newest: { ...NEWEST, ...table },
   });
   const { pml, names } = scene;
-  // PML's own is there.
+  // PML's own template is listed.
   assert.equal(
     (await listed(pml, "resources/templates/list", { key: "resourceTemplates" })).length,
     1,
@@ -133,7 +133,7 @@ Deno.test("Errors of other lists and requests name their server", async () => {
       pml.request("prompts/get", { name: `${name}__p` }),
       pml.request("completion/complete", { ref, argument }),
     ];
-    // Who speaks the newest revision listens in another way.
+    // Clients of the newest revision use subscriptions/listen instead.
     if (name !== "newest") {
       asked.push(pml.request("resources/subscribe", { uri: `pml://${name}/test://a` }));
     }
@@ -151,7 +151,7 @@ Deno.test("Errors of other lists and requests name their server", async () => {
   assert.doesNotMatch(JSON.stringify(pml.messages) + pml.stderr, /BUG|report it/);
 });
 
-Deno.test("An error of a tool keeps its line ends and no other control character", async () => {
+Deno.test("an error of a tool keeps its line ends and no other control character", async () => {
   const message = "a\r\nb\rc\nd\u2028e\u202e\u0000";
   const table = { ...NOTHING, "tools/call": { error: { code: 7, message } } };
   await using scene = await sceneOf("2026-07-28", {
@@ -166,7 +166,7 @@ Deno.test("An error of a tool keeps its line ends and no other control character
   }
 });
 
-Deno.test("What PML refuses a server is not told as an error of the server's", async () => {
+Deno.test("a refusal by PML is not reported as an error of the server", async () => {
   const asks = { resultType: "input_required", inputRequests: { a: { method: "odd/thing" } } };
   const table = { ...NEWEST, "tools/list": { result: asks } };
   await using scene = await sceneOf("2026-07-28", { newest: table });

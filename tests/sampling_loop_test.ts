@@ -1,5 +1,5 @@
 /**
- * The tools that a model calls while a server samples: through the same gates as every call.
+ * Tool calls by a model while a server samples: they pass the same checks as every call.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { sampledIn, samplingScene } from "./sampling_scene.ts";
 const ALLOWED = { allow: KINDS.map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
 
-Deno.test("A model calls tools through the same gates, and the person is asked", async () => {
+Deno.test("calls by a model pass the same checks as other calls, and the user is asked", async () => {
   const asked: string[] = [];
   const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
   const lists = {
@@ -63,7 +63,7 @@ Deno.test("A model calls tools through the same gates, and the person is asked",
   }
 });
 
-Deno.test("A model gets only tools of the client's tool set", async () => {
+Deno.test("a model gets only tools of the client's tool set", async () => {
   const write = {
     uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
   };

@@ -1,6 +1,6 @@
 /**
- * The scene of the tests of sampling: servers and a module that ask for a model, a person's
- * configuration that names a provider on loopback, and a PML between them.
+ * The scene of the tests of sampling: servers and a module that ask a model, a user's configuration
+ * with a provider on loopback, and a PML between them.
  *
  * @module
  */
@@ -14,12 +14,12 @@ import type { FakeProvider } from "./kit/fake_provider.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** The key of the person. */
+/** The key of the user. */
 export const KEY = "sk-ant-of-the-person-123456";
-/** The text that `sample` of the servers asks about, where a test gives no other. */
+/** The default text that `sample` of the servers asks about. */
 export const TEXT = "Say it";
 
-/** A module that asks a model, and hands on what it says or why it does not. */
+/** A module that asks a model, and returns the answer or the error. */
 export const WRITER = `export const __meta__ = {
   name: "writer",
   tools: {
@@ -47,19 +47,19 @@ export async function later() {
 }
 `;
 
-/** What the scene holds. */
+/** Options of the scene. */
 export interface SamplingOptions extends Omit<SceneOptions, "pml"> {
   readonly provider?: FakeProvider;
-  /** More of the section `sampling`. */
+  /** More keys of the section `sampling`. */
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly rules?: Readonly<Record<string, readonly string[]>>;
-  /** Servers; one of each era on stdio unless told. */
+  /** Servers; by default one of each revision on stdio. */
   readonly servers?: Readonly<Record<string, unknown>>;
   /** Whether the environment has the key. */
   readonly hasKey?: boolean;
 }
 
-/** Makes a workspace with servers and a module that ask for a model. */
+/** Creates a workspace with servers and a module that ask a model. */
 export async function samplingWorkspace(options: SamplingOptions = {}): Promise<Workspace> {
   const { provider, settings, rules = {}, files, limits, ...rest } = options;
   const { servers = { legacy: full("legacy"), modern: full("modern") } } = options;
@@ -83,12 +83,12 @@ export async function samplingWorkspace(options: SamplingOptions = {}): Promise<
   });
 }
 
-/** The environment with the person's key. */
+/** Returns the environment with the user's key. */
 export function keyed({ hasKey = true }: SamplingOptions): Readonly<Record<string, string>> {
   return hasKey ? { ANTHROPIC_API_KEY: KEY, OPENAI_API_KEY: KEY } : {};
 }
 
-/** Makes the workspace, and a PML in it. */
+/** Creates the workspace, and a PML in it. */
 export async function samplingScene(options: SamplingOptions = {}): Promise<Scene> {
   const ws = await samplingWorkspace(options);
   const pml = new RawStdio(ws, { ...options, env: { ...keyed(options), ...options.env } });
@@ -105,7 +105,7 @@ export async function samplingScene(options: SamplingOptions = {}): Promise<Scen
   return { ws, pml, [Symbol.asyncDispose]: dispose };
 }
 
-/** Returns what the journal says of questions to a provider. */
+/** Returns the journal's records of requests to a provider. */
 export async function sampledIn(ws: Workspace): Promise<readonly unknown[]> {
   const lines = await journalOf(ws);
   return lines.filter(({ event }) => event === "sampled").map(({ about }) => about);

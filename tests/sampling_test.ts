@@ -1,6 +1,6 @@
 /**
- * What servers and modules ask a model, answered by a provider with the person's key: from clients
- * of both eras, the command line and the library.
+ * Sampling by servers and modules, answered by a provider with the user's key: from clients of both
+ * revisions, the command line and the library.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { KEY, keyed, sampledIn, samplingScene, samplingWorkspace, TEXT } from ".
 const ALLOWED = { allow: [...KINDS, "writer"].map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
 
-Deno.test("A provider answers servers whose client cannot, after a yes", async () => {
+Deno.test("a provider answers servers whose client cannot sample, after a yes", async () => {
   const questions: string[] = [];
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   const prices = { input_per_million: 3, output_per_million: 15 };
@@ -71,7 +71,7 @@ Deno.test("A provider answers servers whose client cannot, after a yes", async (
   assert.ok(!(pml.stderr + pml.stdout).includes(KEY));
 });
 
-Deno.test("Nothing is sent to a provider after a no, a deny, or without a person", async () => {
+Deno.test("nothing is sent to a provider after a no, a deny, or without a user", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   const no = async () => {
     await delay(READING_MS);
@@ -101,7 +101,7 @@ Deno.test("Nothing is sent to a provider after a no, a deny, or without a person
 });
 
 for (const era of ERAS) {
-  Deno.test(`The client answers where it can, unless the person prefers the provider, on ${era}`, async () => {
+  Deno.test(`the client samples where it can, unless the user prefers the provider, on ${era}`, async () => {
     await using provider = new FakeProvider("anthropic", { text: "of the provider" });
     const answer = () => ({
       role: "assistant",
@@ -118,7 +118,7 @@ for (const era of ERAS) {
         JSON.parse(textOf(await call(scene.pml, `${kind}:sample`, args))).one.content.text;
       assert.equal(await said(plain), "of c");
       assert.equal(await said(preferring), "of the provider");
-      // This client does not say that its model takes tools.
+      // This client does not declare that its model calls tools.
       assert.equal(await said(plain, { tools }), "of the provider");
     }
     const can = { ...ALL_ABLE, sampling: { tools: {} } };
@@ -127,7 +127,7 @@ for (const era of ERAS) {
     assert.equal(one.content.text, "of c");
   });
 
-  Deno.test(`The client answers also within batches, plans and code, on ${era}`, async () => {
+  Deno.test(`the client samples also within batches, plans and code, on ${era}`, async () => {
     await using provider = new FakeProvider("anthropic", { text: "of the provider" });
     const answer = (method: string) =>
       method === "sampling/createMessage"
@@ -149,7 +149,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("Servers over HTTP are answered by a provider, too", async () => {
+Deno.test("a provider answers servers over HTTP, too", async () => {
   await using provider = new FakeProvider("openai", { text: "it is" });
   await using legacy = new FullHttp("legacy");
   await using modern = new FullHttp("modern");
@@ -168,7 +168,7 @@ Deno.test("Servers over HTTP are answered by a provider, too", async () => {
   ]);
 });
 
-Deno.test("A module asks a model by host.sample", async () => {
+Deno.test("a module asks a model by host.sample", async () => {
   await using provider = new FakeProvider("anthropic", { text: "a poem" });
   const questions: string[] = [];
   const answer = (_: string, params: Record<string, unknown>) => {
@@ -183,7 +183,7 @@ Deno.test("A module asks a model by host.sample", async () => {
   assert.equal(provider.bodies[0].system, "Rhyme");
   const bad = await call(pml, "writer:ask", { messages: 5 });
   assert.equal(Object(bad.result?.structuredContent).code, "BAD_REQUEST");
-  // Without a call of its own a module asks nothing: the one that it kept is over.
+  // A module can ask only during a call: the call of the stored host has ended.
   const late = await call(pml, "writer:later");
   assert.ok(Object(late.result?.structuredContent).code !== undefined);
   assert.equal(provider.received.length, 1);
@@ -206,7 +206,7 @@ Deno.test("A module asks a model by host.sample", async () => {
   assert.match(message, /`sampling` of config\.yaml/);
 });
 
-Deno.test("The client is notified of the progress of an answer", async () => {
+Deno.test("the client is notified of the progress of an answer", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using scene = await samplingScene({ era: "2025-11-25", provider, rules: ALLOWED });
   const { pml } = scene;
@@ -228,7 +228,7 @@ Deno.test("The client is notified of the progress of an answer", async () => {
   }
 });
 
-Deno.test("What is missing for sampling is said, with what to set", async () => {
+Deno.test("errors name the settings that sampling needs", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using keyless = await samplingScene({ provider, rules: ALLOWED, hasKey: false });
   await using none = await samplingScene({ rules: ALLOWED });
@@ -242,7 +242,7 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
     assert.equal(result?.isError as unknown, true);
     assert.match(textOf({ result }), /its model asked[^]*`sampling` of config\.yaml/);
   }
-  // A key in a file of the workspace is another person's account.
+  // A key in a file of the workspace belongs to another account.
   await using planted = await samplingScene({
     ...{ provider, rules: ALLOWED, hasKey: false },
     files: { ".env": `ANTHROPIC_API_KEY=${KEY}` },
@@ -251,7 +251,7 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
   const doctor = await runPml(planted.ws, ["doctor"]);
   assert.match(doctor.stdout, /FAIL sampling: m-1 of anthropic needs ANTHROPIC_API_KEY/);
   assert.equal(provider.received.length, 0);
-  // What the hint says helps, also where PML runs already.
+  // The hint's command works, also for a running PML.
   const kept = await runPml(planted.ws, ["key", "set", "ANTHROPIC_API_KEY", "--stdin"], {
     stdin: KEY,
   });
@@ -260,14 +260,14 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
   assert.match((await runPml(planted.ws, ["doctor"])).stdout, /ok +sampling: m-1 of anthropic/);
 });
 
-Deno.test("The command line samples: after a question on a terminal, or by a rule", async () => {
+Deno.test("the command line samples after a question on a terminal, or by a rule", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using ws = await samplingWorkspace({ provider, rules: { allow: ["legacy:@sampling"] } });
   const env = keyed({});
   const ran = await runPml(ws, ["call", "legacy:sample", "--json"], { env });
   assert.equal(ran.code, 0, ran.stderr);
   assert.match(ran.stdout, /it is/);
-  // Nobody can be asked, so it waits.
+  // Without a terminal, the request waits for an approval.
   const left = await runPml(ws, ["call", "modern:sample"], { env });
   assert.notEqual(left.code, 0);
   assert.match(left.stdout + left.stderr, /pml approve/);
@@ -278,7 +278,7 @@ Deno.test("The command line samples: after a question on a terminal, or by a rul
   });
   assert.match(asked.stdout, /it is/);
   assert.equal(provider.received.length, 2);
-  // What waited is approved for once.
+  // The waiting request is approved once.
   const approved = await runPmlOnTerminal(ws, ["approve"], {
     env,
     typed: [["Approve exactly this call?", "y"]],
@@ -298,7 +298,7 @@ Deno.test("The command line samples: after a question on a terminal, or by a rul
   );
 });
 
-Deno.test("A program that opens PML as a library gets answers of a provider by a rule", async () => {
+Deno.test("a program that opens PML as a library gets answers of a provider by a rule", async () => {
   await using provider = new FakeProvider("openai", { text: "it is" });
   await using ws = await samplingWorkspace({ provider, rules: { allow: ["legacy:@sampling"] } });
   const script = ws.file("program.ts");

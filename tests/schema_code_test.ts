@@ -1,5 +1,5 @@
 /**
- * Modules whose schemas are code: zod writes the types, the JSON Schema and the messages.
+ * Modules whose schemas are code: zod provides the types, the JSON Schema and the messages.
  *
  * @module
  */
@@ -49,7 +49,7 @@ async function bundled(): Promise<string> {
   }
 }
 
-Deno.test("a module with schemas of zod is checked, listed and run by them", async () => {
+Deno.test("a module with zod schemas is checked, listed and run with them", async () => {
   await using at = await makeScene({
     files: { "weather.js": await bundled() },
     pml: {
@@ -62,19 +62,19 @@ Deno.test("a module with schemas of zod is checked, listed and run by them", asy
   const checked = await runPml(ws, ["check", "weather.js"]);
   assert.equal(checked.code, 0, checked.stdout + checked.stderr);
   const forecast = (args: Record<string, unknown>) => call(pml, "weather:forecast", args);
-  // The default is that of the schema.
+  // The default comes from the schema.
   const { result } = await forecast({ city: "Oslo" });
   assert.deepEqual(result?.structuredContent, { text: "Oslo 3" });
   const wrong = textOf(await forecast({ city: "O", days: 1.5 }));
   assert.match(wrong, /BAD_ARGUMENTS/);
   assert.match(wrong, /forecast\(city: string, days\?: number, at\?: string\)/);
-  // A rule that JSON Schema cannot express, in the words of the schema.
+  // A rule that JSON Schema cannot express, with the schema's message.
   assert.match(textOf(await forecast({ city: "Oslo", at: "never" })), /at: Name a day that comes/);
   assert.match(textOf(await forecast({ city: "Nowhere" })), /OUTPUT_INVALID/);
   await endWell(ws, pml);
 });
 
-Deno.test("a module with schemas of zod is published to a hub, found there and run", async () => {
+Deno.test("a module with zod schemas is published to a hub, found there and run", async () => {
   const HUB = denoCommand("hub/mod.ts");
   await using team = await makeWorkspace({ files: { "served/weather.js": await bundled() } });
   const imported = await runPml(team, ["import", "served"], { command: HUB });

@@ -1,6 +1,6 @@
 /**
- * The scene of the tests of calls: a PML, and a server that follows the script in each call. A call
- * can be repeated with a `_meta` of the client, which must not change its answer.
+ * The scene of the tests of calls: a PML, and a server that executes the script in each call. A
+ * call can be repeated with a `_meta` of the client, which must not change its answer.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import type { Workspace } from "./kit/workspace.ts";
 export const WITH_META = { _meta: { "claudecode/toolUseId": "toolu_1" } };
 const RUN = ["s__run", {}] as const;
 
-/** What a call says to the server, beside arguments of any name. */
+/** The script for the server, with arguments of any name. */
 export type Said = Script & { readonly [name: string]: unknown };
 
 /** The scene. */
@@ -29,18 +29,20 @@ export interface ScriptScene extends Scene {
   call(said?: Said, tool?: string): Promise<Message>;
   /** Calls a tool with a `_meta` of the client. */
   callWithMeta(said?: Said, tool?: string): Promise<Message>;
-  /** Returns what the server noted so far, a line each. */
+  /** Returns the lines that the server has written so far. */
   ledger(): Promise<readonly string[]>;
 }
 
-/** How the scene is made. */
+/** Options of the scene. */
 export interface ScriptOptions extends SceneOptions {
   readonly rules?: object;
-  /** More of the server's definition. */
+  /** More keys of the server's definition. */
   readonly server?: object;
-  /** The person's `config.yaml`. */
+  /** The user's `config.yaml`. */
   readonly config?: object;
-  /** The first calls, each repeated until it returns a result; by default `run` without arguments. */
+  /**
+   * The first calls, each repeated until it returns a result; by default `run` without arguments.
+   */
   readonly warm?: readonly (readonly [tool: string, said: Said])[];
 }
 
@@ -50,7 +52,7 @@ export function scriptServer(more: object = {}): Record<string, unknown> {
   return { command: Deno.execPath(), args: [...args, "./ledger"], ...more };
 }
 
-/** Makes the scene. The tools that are named were called before. */
+/** Creates the scene. The named tools were called before. */
 export async function scriptScene(
   era: Era = "2025-11-25",
   { rules = { allow: ["s:*"] }, server = {}, config, warm = [RUN], ...options }: ScriptOptions = {},
@@ -98,12 +100,12 @@ function sceneOf(ws: Workspace, pml: RawStdio): ScriptScene {
   };
 }
 
-/** Writes the person's `config.yaml`; JSON is YAML. */
+/** Writes the user's `config.yaml`; JSON is YAML. */
 export async function writeConfig(ws: Workspace, config: object): Promise<void> {
   await writeFile(join(ws.home, "config.yaml"), JSON.stringify(config));
 }
 
-/** Asks the client something. */
+/** A script that asks the client a question. */
 export const ASK: Said = {
   steps: [{
     ask: {
@@ -113,18 +115,18 @@ export const ASK: Said = {
   }],
 };
 
-/** Writes a line that tells of progress. */
+/** Returns a step that writes a progress notification. */
 export function told(progress: number): { readonly write: string } {
   const params = `"progressToken":$TOKEN,"progress":${progress}`;
   return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
 }
 
-/** Writes a line that answers the call. */
+/** Returns a script that writes the answer of the call. */
 export function answers(members: string): Said {
   return { silent: true, steps: [{ write: `{"jsonrpc":"2.0","id":$ID,${members}}` }] };
 }
 
-/** Returns what an answer says, without the id. */
+/** Returns an answer without its id. */
 export function bare({ id: _, ...message }: Message): Omit<Message, "id"> {
   return message;
 }
@@ -135,7 +137,7 @@ export function codeIn({ result, error }: Message): string | undefined {
   return (said ?? (error?.data as Json | undefined)?.code) as string | undefined;
 }
 
-/** Calls with a `_meta` until the answer says something: the next call must say the same. */
+/** Calls with a `_meta` until the answer matches: the next call without one must match, too. */
 export async function bothSay(
   { callWithMeta, call }: ScriptScene,
   says: (answer: Message) => boolean,

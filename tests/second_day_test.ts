@@ -1,6 +1,6 @@
 /**
- * What a newcomer does on the second day: an error has what to paste, an undo leaves nothing
- * behind, and what was mistyped ends with a failure.
+ * A new user's second day: errors contain settings to paste, an undo leaves nothing behind, and
+ * mistyped commands fail.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 const ALLOWED = { permissions: { allow: ["filesystem:*"] } };
 const GRANTS = /"grants": (\{.*\})$/m;
 
-/** Writes the grant that an error says into the workspace file. */
+/** Writes the grant of an error into the workspace file. */
 async function paste(ws: Workspace, stderr: string): Promise<void> {
   const [, grants = "{}"] = GRANTS.exec(stderr) ?? [];
   await writeFile(
@@ -26,7 +26,7 @@ async function paste(ws: Workspace, stderr: string): Promise<void> {
   );
 }
 
-Deno.test("A path outside the workspace is told with the grant that opens it", async () => {
+Deno.test("the error of a path outside the workspace contains the grant that opens it", async () => {
   await using ws = await makeWorkspace({ pml: ALLOWED });
   const outside = join(ws.root, "notes");
   await mkdir(outside);
@@ -44,7 +44,7 @@ Deno.test("A path outside the workspace is told with the grant that opens it", a
   }
 });
 
-Deno.test("What leads outside behind a link is told without a grant, because none of that name opens it", async () => {
+Deno.test("the error of a link to the outside contains no grant, because no grant of that name opens it", async () => {
   await using ws = await makeWorkspace({ pml: ALLOWED });
   await Deno.symlink(ws.outside, ws.file("link"));
   const { stderr } = await runPml(ws, ["call", "filesystem:read_file", "path=link"]);
@@ -52,7 +52,7 @@ Deno.test("What leads outside behind a link is told without a grant, because non
   assert.doesNotMatch(stderr, GRANTS);
 });
 
-Deno.test("A file that cannot be written in its folder is told with a grant that works", async () => {
+Deno.test("the error of a protected file contains a grant that works", async () => {
   await using ws = await makeWorkspace({ pml: ALLOWED, files: { ".husky/pre-commit": "old" } });
   const write = ["call", "filesystem:write_file", "path=.husky/pre-commit", "content=new"];
   const refused = await runPml(ws, write);
@@ -62,7 +62,7 @@ Deno.test("A file that cannot be written in its folder is told with a grant that
   assert.equal(written.code, 0, written.stderr);
 });
 
-Deno.test("A plan is told at once what of it cannot be read, and what of the rest cannot be called", async () => {
+Deno.test("a plan with invalid tasks and unavailable tools gets all errors at once", async () => {
   await using at = await makeScene({ pml: ALLOWED, era: "2025-11-25" });
   const read = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
   const tasks = [
@@ -79,7 +79,7 @@ Deno.test("A plan is told at once what of it cannot be read, and what of the res
   assert.match(lacking, /^task "lacking": .*Missing argument: path/);
 });
 
-Deno.test("pml why ends with 1 for a server or a tool that is not there, and shows the rule all the same", async () => {
+Deno.test("pml why ends with 1 for a missing server or tool, and still shows the rule", async () => {
   await using ws = await makeWorkspace({ pml: ALLOWED });
   for (
     const [id, says] of [["nosuch:tool", /nosuch/], ["filesystem:read_fle", /read_file/]] as const
@@ -92,7 +92,7 @@ Deno.test("pml why ends with 1 for a server or a tool that is not there, and sho
   assert.equal((await runPml(ws, ["why", "filesystem:read_file"])).code, 0);
 });
 
-Deno.test("pml init --undo leaves no empty folder of a client, and every one with something in it", async () => {
+Deno.test("pml init --undo leaves no empty folder of a client, and keeps every folder with files", async () => {
   await using ws = await makeWorkspace({ files: { ".zed/tasks.json": "[]" } });
   const set = await runPml(ws, ["init", "--client", "cursor,codex,zed", "--yes"]);
   assert.equal(set.code, 0, set.stderr);
@@ -101,7 +101,7 @@ Deno.test("pml init --undo leaves no empty folder of a client, and every one wit
   assert.deepEqual(await readdir(ws.file(".zed")), ["tasks.json"]);
 });
 
-Deno.test("pml init --undo leaves the folder of the project, though nothing else is in it", async () => {
+Deno.test("pml init --undo keeps the folder of the project, even if it is empty", async () => {
   await using ws = await makeWorkspace();
   assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
   await Deno.remove(ws.file(".pml.json"));
@@ -110,7 +110,7 @@ Deno.test("pml init --undo leaves the folder of the project, though nothing else
   assert.deepEqual(await readdir(ws.path), []);
 });
 
-Deno.test("pml upgrade and pml learn say of a server that there is none, or that it is no package", async () => {
+Deno.test("pml upgrade and pml learn report a missing server, or one that is not a package", async () => {
   await using ws = await makeWorkspace({
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp" } } },
   });

@@ -1,5 +1,6 @@
 /**
- * What a newcomer is told in the second hour: it is so, it says what to do, and it fits the screen.
+ * Output for a new user in the second hour: it is correct, names the next step, and fits the
+ * screen.
  *
  * @module
  */
@@ -45,7 +46,7 @@ const WITH_BOX = {
   },
 };
 
-Deno.test("pml doctor asks a server that worked before, and says what to do about one that is gone", async () => {
+Deno.test("pml doctor contacts a server that worked before, and reports the next step if it fails", async () => {
   const far = new Scripted();
   await using ws = await makeWorkspace({ pml: { mcpServers: { far: { url: far.url } } } });
   assert.equal((await runPml(ws, ["tools", "far"])).code, 0);
@@ -61,7 +62,7 @@ Deno.test("pml doctor asks a server that worked before, and says what to do abou
   assert.match(stdout, /^ok {3}lock: there is none yet$/m);
 });
 
-Deno.test("pml add takes a name before a package of npm, and says what to type for an address", async () => {
+Deno.test("pml add takes a name with a package of npm, and suggests the command for other forms", async () => {
   await using ws = await makeWorkspace();
   const { stdout } = await runPml(ws, ["add", "notes", "npm:some-package@1", "--json"]);
   assert.deepEqual(JSON.parse(stdout), { command: "npx", args: ["-y", "some-package@1"] });
@@ -77,7 +78,7 @@ Deno.test("pml add takes a name before a package of npm, and says what to type f
   }
 });
 
-Deno.test("A hint is about what was typed: no tool where there is none, no file that names nothing", async () => {
+Deno.test("a hint refers to the typed command: no tool without a name, and no unrelated file", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   await writeFile(
     join(ws.home, "config.yaml"),
@@ -104,7 +105,7 @@ Deno.test("A hint is about what was typed: no tool where there is none, no file 
   }
 });
 
-Deno.test("A capability that is mistyped is told with the nearest one that is saved", async () => {
+Deno.test("the error of a mistyped capability names the nearest saved one", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   const saved = await runPmlOnTerminal(ws, ["capability", "save", "my:city", "--code", "code.ts"], {
     typed: [["Save exactly this?", "y"]],
@@ -131,7 +132,7 @@ Deno.test("pml --help keeps its two columns on a terminal of 80", async () => {
   for (const line of broken) assert.equal(line.search(/[^ ]/), column, line);
 });
 
-Deno.test("One thing is one: a call, a byte, a tool", async () => {
+Deno.test("numbers of one have a singular noun: call, byte, tool", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   const wrote = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=x"]);
   assert.equal(wrote.stdout, "Wrote 1 byte to a (new file)\n");
@@ -148,13 +149,13 @@ Deno.test("pml tools SERVER:TOOL shows types in full, and like all help fits a n
     assert.equal(ran.code, 0, ran.stdout);
     // deno-lint-ignore no-control-regex
     const lines = ran.stdout.replace(/\x1b\[[\d;]*[a-zA-Z]/g, "").split(/\r?\n/);
-    // The path of a file is no word that can be broken, and is as long as the folder of the tests.
+    // The path of a file cannot be broken, and is as long as the folder of the tests.
     const long = lines.filter((line) => line.length > 60 && !/^\s*\/\S+$/.test(line));
     assert.deepEqual(long, [], words);
   }
 });
 
-Deno.test("pml dev says which arguments a tool takes", async () => {
+Deno.test("pml dev lists the arguments of a tool", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   const ran = await runPml(ws, ["dev", "box.js"], { stdin: "put nam=x\n" });
   assert.equal(ran.code, 1);
@@ -164,7 +165,7 @@ Deno.test("pml dev says which arguments a tool takes", async () => {
   );
 });
 
-Deno.test("A rule whose condition names no argument of its tool is told, with the nearest one", async () => {
+Deno.test("a rule whose condition names an unknown argument is reported, with the nearest one", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   const ran = await runPmlOnTerminal(ws, ["deny", "box:put(nam=a)"], {
     typed: [[/names no argument of "box:put"\. Did you mean "name"\?[^]*Type "write"/, ""]],
@@ -176,7 +177,7 @@ Deno.test("A rule whose condition names no argument of its tool is told, with th
   assert.doesNotMatch(fits.stdout, /names no/);
 });
 
-Deno.test("A rule for a tool that the person renamed, and for an argument that is fixed, names something", async () => {
+Deno.test("doctor accepts rules for a renamed tool and for a fixed argument", async () => {
   const put = { rename: "lay", arguments: { name: "a" } };
   const box = { type: "deno", path: "./box.js", tools: { put } };
   const permissions = { allow: ["box:put(things=a*)"], deny: ["box:put(name=b)"] };
@@ -188,14 +189,14 @@ Deno.test("A rule for a tool that the person renamed, and for an argument that i
   assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /^warn rule/m);
 });
 
-Deno.test("pml init shows all of an entry that takes the place of another", async () => {
+Deno.test("pml init shows all of an entry that replaces another", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   assert.equal((await runPml(ws, ["init", "--http", "--yes"])).code, 0);
   const { stdout, stderr } = await runPml(ws, ["init", "--dry-run"]);
   assert.match(stdout + stderr, /"pml": \{\n *\+ *"type": "stdio",\n *\+ *"command": "pml",/);
 });
 
-Deno.test("A port that is taken is told in words, and not by the name of the system's error", async () => {
+Deno.test("the error of a port in use is a sentence, and not the system's error name", async () => {
   await using ws = await makeWorkspace();
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -209,7 +210,7 @@ Deno.test("A port that is taken is told in words, and not by the name of the sys
   }
 });
 
-Deno.test("pml uninstall tells small files in kilobytes, behind what they are", async () => {
+Deno.test("pml uninstall prints the size of small files in kilobytes, after their description", async () => {
   await using ws = await makeWorkspace();
   await writeFile(join(ws.home, "config.yaml"), "limits: { call_ms: 5000 }\n");
   const ran = await runPmlOnTerminal(ws, ["uninstall"], { typed: [["Remove all of this", "n"]] });

@@ -9,7 +9,7 @@ const NEWEST = "2026-07-28";
 const SOON_MS = 20_000;
 const FORM = { elicitation: { form: {} } };
 
-Deno.test("A call over HTTP is answered alike with a _meta and without", async () => {
+Deno.test("a call over HTTP has the same answer with a _meta and without", async () => {
   await using all = await serveScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
   const said = [
@@ -25,7 +25,7 @@ Deno.test("A call over HTTP is answered alike with a _meta and without", async (
   assert.equal((await all.ledger()).filter((line) => line.startsWith("start")).length, 1);
 });
 
-Deno.test("What a server tells during a call over HTTP comes before the answer, as events", async () => {
+Deno.test("notifications of a server during a call over HTTP come before the answer, as events", async () => {
   await using all = await serveScene();
   const seen = async (more: object) => {
     const _meta = { progressToken: "p", ...more };
@@ -44,7 +44,7 @@ Deno.test("What a server tells during a call over HTTP comes before the answer, 
   assert.deepEqual(await seen(WITH_META._meta), first);
 });
 
-Deno.test("A question of a server during a call over HTTP is answered, and the call goes on", async () => {
+Deno.test("a question of a server during a call over HTTP is answered, and the call continues", async () => {
   await using all = await serveScene();
   const able = await all.open({ capabilities: FORM });
   // The server is started again for a client that can be asked.
@@ -65,7 +65,7 @@ Deno.test("A question of a server during a call over HTTP is answered, and the c
   assert.equal(await calls(), before + 1, "the server was called once");
 });
 
-Deno.test("Clients over HTTP that call at the same time get each its own answer", async () => {
+Deno.test("simultaneous clients over HTTP get each its own answer", async () => {
   await using all = await serveScene();
   const others = await Promise.all([1, 2, 3, 4].map(() => all.open()));
   await Promise.all(Array.from({ length: 60 }, async (_, at) => {
@@ -77,7 +77,7 @@ Deno.test("Clients over HTTP that call at the same time get each its own answer"
   }));
 });
 
-Deno.test("A client over HTTP that leaves cancels its call", async () => {
+Deno.test("a client over HTTP that disconnects cancels its call", async () => {
   await using all = await serveScene();
   for (const more of [{}, WITH_META]) {
     const before = (await all.ledger()).length;
@@ -103,7 +103,7 @@ Deno.test("A client over HTTP that leaves cancels its call", async () => {
     }).catch(() => {});
     await until(async () => (await all.ledger()).length === before + 1);
     gone.abort();
-    // Before the call is cancelled for its age.
+    // Long before the call's own deadline.
     await until(async () => (await all.ledger()).at(-1) === "cancelled", SOON_MS);
     await call;
   }

@@ -1,5 +1,5 @@
 /**
- * The examples of docs/serve.md, as they stand there, run by a shell and the real `curl`.
+ * The examples of docs/serve.md, run unchanged by a shell and the real `curl`.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { formOf } from "../src/cli/_client_form.ts";
 
 const page = await Deno.readTextFile(repoFile("docs/serve.md"));
 
-/** Runs the lines of the page, and more after them. Returns what they print. */
+/** Runs the lines of the page, and more after them. Returns their output. */
 async function run(script: string, { url, token }: Served, more = ""): Promise<string> {
   const mine = script.replaceAll("http://127.0.0.1:3003/mcp", url)
     .replaceAll("$(cat ~/.pml/serve_token)", token);

@@ -1,6 +1,6 @@
 /**
- * `Accept` headers and web pages: what a client accepts is what it gets, and a page of an origin
- * that the user named can use PML in a real browser.
+ * `Accept` headers and web pages: answers have an accepted type, and a page of an origin that the
+ * user named can use PML in a real browser.
  *
  * @module
  */
@@ -42,7 +42,7 @@ const CALL = {
   },
 };
 
-/** Headers `Accept`, the status, and the type of the answer to `initialize`. */
+/** `Accept` headers, the status, and the type of the answer to `initialize`. */
 const ACCEPTS: readonly (readonly [string, number, RegExp])[] = [
   ["*/*", 200, /json|event-stream/],
   ["application/*", 200, /^application\/json/],
@@ -149,7 +149,7 @@ Deno.test("only origins that the user named get CORS headers", async () => {
   assert.match(plain.headers.get("vary") ?? "", /origin/i);
 });
 
-/** What the page runs: a session of 2025-11-25, with the headers that its answers expose. */
+/** The program of the page: a session of 2025-11-25, with the headers that its answers expose. */
 const PAGE = `async (url, token, initialize) => {
   const headers = {
     authorization: "Bearer " + token,

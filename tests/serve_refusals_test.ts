@@ -1,5 +1,5 @@
 /**
- * The journal of `pml serve` tells of each refused request, and no flood of them fills it.
+ * The journal of `pml serve` records refused requests, and a flood of them does not fill it.
  *
  * @module
  */
@@ -19,7 +19,7 @@ interface Refusal {
   readonly more?: number;
 }
 
-/** Gives what the journal tells of refused requests. */
+/** Returns the journal's records of refused requests. */
 async function refusals(ws: Workspace): Promise<readonly Refusal[]> {
   return (await journalOf(ws)).filter(({ event }) => event === "request refused")
     .map(({ about }) => objectOf(about));
@@ -31,7 +31,7 @@ async function statusOf(served: Served, init: RequestInit, path?: string): Promi
   return response.status;
 }
 
-Deno.test("Each refused request is in the journal with its reason, and no token is", async () => {
+Deno.test("each refused request is in the journal with its reason, and without its token", async () => {
   await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
   await using served = await servePml(ws);
   const port = Number(new URL(served.url).port);
@@ -58,7 +58,7 @@ Deno.test("Each refused request is in the journal with its reason, and no token 
   for (const token of [secret, served.token]) assert.ok(!text.includes(token));
 });
 
-Deno.test("Of a flood of refused requests the journal tells the number", async () => {
+Deno.test("the journal counts a flood of refused requests", async () => {
   await using ws = await makeScenery();
   // A signal ends it.
   const served = await servePml(ws, [], { ownProcess: true });

@@ -1,6 +1,6 @@
 /**
- * The scene of the tests of calls over HTTP: a `pml serve`, and a server that follows the script in
- * each call.
+ * The scene of the tests of calls over HTTP: a `pml serve`, and a server that executes the script
+ * in each call.
  *
  * @module
  */
@@ -21,15 +21,15 @@ export interface ServeScene extends AsyncDisposable {
   readonly client: DoorClient;
   /** Connects another client of the newest revision. */
   open(options?: DoorClientOptions): Promise<DoorClient>;
-  /** Calls the tool, with more params if there are some. */
+  /** Calls the tool, optionally with more params. */
   call(said?: Said, more?: object): Promise<Message>;
-  /** Has a client call until a call of it returns a result. */
+  /** Lets a client call until it gets a result. */
   warm(client: DoorClient): Promise<void>;
-  /** Returns what the server noted so far, a line each. */
+  /** Returns the lines that the server has written so far. */
   ledger(): Promise<readonly string[]>;
 }
 
-/** Makes the scene. The tool was called before. */
+/** Creates the scene. The tool was called before. */
 export async function serveScene(
   { config, env = {}, ...options }: SceneOptions & { readonly config?: object } = {},
 ): Promise<ServeScene> {

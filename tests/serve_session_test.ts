@@ -1,6 +1,6 @@
 /**
- * Calls in sessions of the older revisions over HTTP, which need no SDK unless they take longer than
- * a moment.
+ * Calls in sessions of the older revisions over HTTP, which do not load the SDK unless they take
+ * long.
  */
 
 import assert from "node:assert/strict";
@@ -13,17 +13,17 @@ import { type ServeScene, serveScene } from "./serve_scene.ts";
 const OLDER = "2025-11-25";
 const JSON_TYPE = "application/json";
 const EVENTS_TYPE = "text/event-stream";
-/** Much longer than the moment that an answer without a stream may take. */
+/** Longer than the time within which an answer comes without a stream. */
 const SLOW: Said = { steps: [{ wait: 700 }] };
 const ENDLESS: Said = { steps: [{ wait: 20_000 }], silent: true };
 
 interface Session extends ServeScene {
   readonly session: DoorClient;
-  /** Calls the tool in the session, with more params if there are some. */
+  /** Calls the tool in the session, optionally with more params. */
   begin(said: Said, more?: object): Promise<Reading>;
 }
 
-/** A session that called the tool before. */
+/** Creates a session that called the tool before. */
 async function sessionScene(options: object = {}): Promise<Session> {
   const all = await serveScene();
   const session = await all.open({ era: OLDER, ...options });
@@ -39,7 +39,7 @@ async function read(begun: Promise<Reading>): Promise<Reading> {
   return reading;
 }
 
-Deno.test("A short call in a session is answered in one piece, alike with a _meta and without", async () => {
+Deno.test("a short call in a session has an answer without a stream, the same with a _meta and without", async () => {
   await using all = await sessionScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
   const said = [
@@ -56,11 +56,11 @@ Deno.test("A short call in a session is answered in one piece, alike with a _met
     assert.ok(one !== undefined);
     assert.deepEqual(one, other);
   }
-  // A busy machine takes longer than a moment for some.
+  // On a busy machine some calls take longer.
   assert.ok(pieces > 0, "no answer came in one piece");
 });
 
-Deno.test("A call in a session that takes longer can be asked for again, and runs once", async () => {
+Deno.test("the answer of a longer call in a session can be requested again, and the call runs once", async () => {
   await using all = await sessionScene();
   const calls = async () => (await all.ledger()).filter((line) => /^call run/.test(line)).length;
   const before = await calls();
@@ -69,7 +69,7 @@ Deno.test("A call in a session that takes longer can be asked for again, and run
   await until(() => reading.ids.length > 0);
   await reading[Symbol.asyncDispose]();
   assert.deepEqual(reading.messages, []);
-  // PML may not know yet that the stream broke.
+  // PML may not have noticed yet that the stream broke.
   let again: Reading;
   await until(async () => (again = await all.session.listen(reading.ids[0])).status === 200);
   await again!.over;
@@ -79,7 +79,7 @@ Deno.test("A call in a session that takes longer can be asked for again, and run
   assert.ok(!(await all.ledger()).includes("cancelled"), "who leaves does not cancel in a session");
 });
 
-Deno.test("What a server tells during a call in a session comes before the answer, on its stream", async () => {
+Deno.test("notifications during a call in a session come before the answer, on its stream", async () => {
   await using all = await sessionScene();
   for (const more of [{}, WITH_META._meta]) {
     const _meta = { progressToken: "p", ...more };
@@ -91,7 +91,7 @@ Deno.test("What a server tells during a call in a session comes before the answe
   }
 });
 
-Deno.test("A question during a call in a session comes on the stream of the call, and it goes on", async () => {
+Deno.test("a question during a call in a session comes on the call's stream, and the call continues", async () => {
   await using all = await sessionScene({ capabilities: { elicitation: { form: {} } } });
   await using other = await all.open({ era: OLDER, capabilities: { elicitation: { form: {} } } });
   await using reading = await all.begin(ASK);
@@ -103,7 +103,7 @@ Deno.test("A question during a call in a session comes on the stream of the call
   assert.match(textOf(done), /"action":"accept"/);
 });
 
-Deno.test("A call in a session ends when it is cancelled, and when its session ends", async () => {
+Deno.test("a call in a session ends when it is cancelled, and when its session ends", async () => {
   await using all = await sessionScene();
   const cancelled = async () => (await all.ledger()).filter((line) => line === "cancelled").length;
   const begun = async (act: (id: unknown) => Promise<unknown>) => {
@@ -126,7 +126,7 @@ Deno.test("A call in a session ends when it is cancelled, and when its session e
   await ended.over;
 });
 
-Deno.test("A request with an id that is in use is refused, and the first one is answered", async () => {
+Deno.test("a request whose id is in use is refused, and the first one is answered", async () => {
   await using all = await sessionScene();
   const { session } = all;
   const call = { method: "tools/call", params: { name: "s__run", arguments: SLOW } };

@@ -1,5 +1,5 @@
 /**
- * `pml serve`: real clients of both eras over HTTP, and who is refused.
+ * `pml serve`: real clients of both revisions over HTTP, and refused requests.
  *
  * @module
  */
@@ -35,7 +35,7 @@ async function read({ client }: HttpClient): Promise<unknown> {
   return content;
 }
 
-Deno.test("Clients of both eras find and call tools over HTTP, many at once", async () => {
+Deno.test("clients of both revisions find and call tools over HTTP, many at once", async () => {
   await using ws = await makeScenery({ files: { "a.txt": "hello" } });
   await using served = await servePml(ws);
   const clients = await Promise.all([...ERAS, ...ERAS].map((era) => served.connect({ era })));
@@ -50,7 +50,7 @@ Deno.test("Clients of both eras find and call tools over HTTP, many at once", as
   assert.ok(served.token.length >= 40);
 });
 
-Deno.test("A question goes to the client that called, in both eras", async () => {
+Deno.test("a question goes to the client that called, in both revisions", async () => {
   await using ws = await makeScenery({
     files: { "a.txt": "hello" },
     pml: { version: 1, permissions: { ask: ["filesystem:*"] } },
@@ -93,7 +93,7 @@ const REFUSED:
     }],
   ];
 
-Deno.test("Requests that are not for PML, or not from its clients, are refused", async (t) => {
+Deno.test("invalid and unauthorized requests are refused", async (t) => {
   await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
   await using served = await servePml(ws);
   for (const [what, status, { path, ...init }] of REFUSED) {
@@ -109,9 +109,9 @@ Deno.test("Requests that are not for PML, or not from its clients, are refused",
       assert.ok(!text.includes(served.token));
     });
   }
-  await t.step("health needs no token, and tells nothing", async () => {
+  await t.step("health needs no token, and returns only the status", async () => {
     const { host } = new URL(served.url);
-    // A client that knows nothing sends no header of a token at all.
+    // Such a client sends no Authorization header.
     const said = async (path: string) => {
       const response = await fetch(`http://${host}${path}`);
       return [response.status, await response.text()];
@@ -129,14 +129,14 @@ Deno.test("Requests that are not for PML, or not from its clients, are refused",
   assert.ok(!served.stderr.includes(served.token), "the log holds no token");
 });
 
-Deno.test("A signal ends it after the calls that run; exit code 0", async () => {
+Deno.test("pml serve ends after a signal and the calls that run, with exit code 0", async () => {
   await using ws = await makeScenery(SLOW);
   // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
   const called = one.client.callTool(params);
-  called.catch(() => {}); // the assertion below tells it
+  called.catch(() => {}); // asserted below
   await until(async () => ofKind(await journalOf(ws), "start").length === 1);
   served.kill("SIGTERM");
   await Deno.writeTextFile(ws.file("go.txt"), "went");
@@ -144,7 +144,7 @@ Deno.test("A signal ends it after the calls that run; exit code 0", async () => 
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
 });
 
-Deno.test("A second signal ends it at once, with what it started", async () => {
+Deno.test("pml serve ends at once after a second signal, with its child processes", async () => {
   await using ws = await makeScenery(SLOW);
   // Two signals end it.
   await using served = await servePml(ws, [], { ownProcess: true });
@@ -155,7 +155,7 @@ Deno.test("A second signal ends it at once, with what it started", async () => {
   const watch = new ProcWatch(ws.tag);
   await until(async () => (await watch.remember(served.pid)).length > 1);
   served.kill("SIGTERM");
-  // Now it takes no more, and waits for the call.
+  // After the first signal it accepts no requests, and waits for the call.
   await until(() => served.fetch({}, "/ready").then(({ ok }) => !ok, () => true));
   const since = performance.now();
   served.kill("SIGTERM");
@@ -164,7 +164,7 @@ Deno.test("A second signal ends it at once, with what it started", async () => {
   await watch.assertNothingLeft();
 });
 
-Deno.test("Wrong usage of pml serve is told", async () => {
+Deno.test("wrong usage of pml serve is reported", async () => {
   await using ws = await makeScenery();
   const table: readonly (readonly [RegExp, ...string[]])[] = [
     [/could read the token/, "--host", "0.0.0.0"],
@@ -181,16 +181,16 @@ Deno.test("Wrong usage of pml serve is told", async () => {
   }
 });
 
-/** From which port on an account without rights may listen: from 0 on in some containers. */
+/** The lowest port at which this account may listen: 0 in some containers. */
 const FREE_FROM = Number(await readFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
 
 Deno.test({
-  name: "A port for which this account lacks the right is told, with what to do (HT6)",
+  name: "the error of a port that this account may not use contains the next step (HT6)",
   ignore: FREE_FROM < 2,
   fn: async () => {
     await using ws = await makeScenery();
     const bare = pmlCommand();
-    // Whoever runs the tests as root has the right: it is taken from this process.
+    // Root may use the port, so this drops that capability.
     const without = ["setpriv", "--bounding-set=-net_bind_service", ...bare] as const;
     const command = Deno.uid() === 0 ? without : bare;
     const ran = await runPml(ws, ["serve", "--port", `${FREE_FROM - 1}`], { command });
