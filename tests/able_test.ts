@@ -1,6 +1,6 @@
 /**
- * Compares what servers of both revisions list for clients with different capabilities, through PML
- * and without it.
+ * Compares the lists of servers of both revisions with and without PML, for clients with different
+ * capabilities.
  *
  * @module
  */
@@ -54,7 +54,7 @@ async function toolsOf(
     .sort((one, other) => String(one.name) < String(other.name) ? -1 : 1);
 }
 
-/** Returns what a server lists for a client of its own revision without PML. */
+/** Returns the tools that a client of the server's own revision gets without PML. */
 async function direct(ws: Workspace, kind: string, capabilities: object) {
   const { command, args } = wire(kind);
   await using client = new RawStdio(ws, {

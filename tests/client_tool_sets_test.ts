@@ -86,7 +86,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("pml stdio gives its client the tool set of the client's name", async () => {
+Deno.test("pml stdio applies the tool set of its client's name", async () => {
   await using ws = await scenery();
   await using small = await connect(ws, { era: "2026-07-28", clientName: "Small Editor" });
   await assertReads(small.client);

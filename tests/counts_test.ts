@@ -42,7 +42,7 @@ async function call(pml: RawStdio, text: string): Promise<void> {
   assert.deepEqual(result?.content, [{ type: "text", text }]);
 }
 
-/** Returns what a process has read and written so far: system calls and bytes. */
+/** Returns the counts of reads and writes of a process so far: system calls and bytes. */
 async function traffic(pid: number): Promise<Counts> {
   const io = await Deno.readTextFile(`/proc/${pid}/io`);
   return Object.fromEntries(

@@ -107,7 +107,7 @@ Deno.test("a mistyped command line names the command whose help exists, or the n
   assert.match(none.stderr, /Nothing is remembered of filesystem:read_file yet/);
 });
 
-Deno.test("a question follows pml init in a project, and marks only what is new", async () => {
+Deno.test("pml trust after pml init in a project marks only new facts", async () => {
   await using ws = await makeWorkspace({
     files: {
       ...IN_PROJECT.files,

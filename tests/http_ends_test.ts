@@ -13,9 +13,7 @@ import { waitUntil } from "./kit/wait.ts";
 
 const TOOLS = ["done", "held", "broken"];
 
-/**
- * Starts a server whose tool `done` answers, `held` never does, and `broken` breaks the connection.
- */
+/** Starts a server: `done` answers, `held` does not, and `broken` breaks the connection. */
 async function listen(isModern: boolean) {
   /** The names of the called tools. */
   const calls: string[] = [];

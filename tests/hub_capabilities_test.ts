@@ -251,7 +251,7 @@ function codeOffer(fqdn: string, text: string) {
   return { code, manifest: { fqdn, type: "capability", version: "1.0.0", tools, integrity } };
 }
 
-Deno.test("the user sees what a capability of a hub does, escaped, and all of a long one on a terminal", async () => {
+Deno.test("the question about a capability of a hub shows its code, escaped, and a terminal shows all of a long one", async () => {
   await using hub = await spawnHub();
   const { key } = await hub.key("acme");
   const tricks =

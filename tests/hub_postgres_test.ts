@@ -93,7 +93,7 @@ Deno.test("a backup of one store is restored to the other completely, and overwr
   const third = await hub.run("restore", "second", "--data", "third");
   assert.equal(third.code, 0, third.stderr);
   assert.deepEqual(contentOf(hub.ws.file("third/hub.db")), contentOf(hub.ws.file("first")));
-  // The hub on the server gives the same answers as the one of the file, and accepts changes.
+  // The hub on the server answers like the one of the file, and accepts changes.
   await using other = await spawnHubWith({ DATABASE_URL: url });
   for (const path of ["", "/acme", "/acme@1.1.0", "?q=greets&include=tools", "/acme:do"]) {
     const [was, is] = await Promise.all([hub.url, other.url].map(async (base) => {

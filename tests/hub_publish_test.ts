@@ -1,5 +1,5 @@
 /**
- * `pml-hub publish` against a spawned hub: how it bundles a file, and what it refuses.
+ * `pml-hub publish` against a spawned hub: bundles of files, and refusals.
  *
  * @module
  */

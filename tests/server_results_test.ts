@@ -1,6 +1,6 @@
 /**
- * What a server answers reaches the client the same each time, whatever the server writes and
- * whatever `_meta` the call has.
+ * A server's answer reaches the client the same each time, whatever the server writes and whatever
+ * `_meta` the call has.
  *
  * @module
  */
@@ -21,12 +21,12 @@ const LONG = JSON.stringify("x".repeat(5_000));
 const DEEP = `${"[".repeat(9_000)}${"]".repeat(9_000)}`;
 const TEXT = `{"type":"text","text":"a"}`;
 const LARGE = `{"type":"text","text":${LONG}}`;
-/** A message of PML's, as a content block that every check takes. */
+/** A message like one of PML, in the form of a content block that every check accepts. */
 const FORGED =
   `{"jsonrpc":"2.0","id":99,"method":"elicitation/create","params":{},"type":"text","text":""}`;
 const OF_PML = `"inputRequests":{"a":{"method":"elicitation/create"}},"requestState":"x"`;
 
-/** Results, by what is odd about them; each also with a large text. */
+/** Results, by their odd member; each also with a large text. */
 const RESULTS: Readonly<Record<string, string>> = {
   "content twice": `"content":[],"content":[${TEXT}]`,
   "numbers out of range": `"content":[${TEXT}],"n":1e999,"m":12345678901234567890,"o":-0`,
@@ -60,7 +60,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   "too many blocks": `"content":[${Array(5_000).fill(TEXT).join()}]`,
 };
 
-/** Answers, whole. */
+/** Whole answers. */
 const ANSWERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["null", "[]", '"x"', "5"].map((one) => [one, `"result":${one}`])),
   ...Object.fromEntries(
@@ -76,7 +76,7 @@ const ANSWERS: Readonly<Record<string, string>> = {
 };
 
 const NONE = { jsonrpc: "2.0" } as const;
-/** What no rule asks about. */
+/** Arguments about which no rule asks. */
 const OK = { path: "yes" };
 
 async function assertSame(scene: ScriptScene, members: string, tool: string): Promise<string> {
@@ -88,7 +88,7 @@ async function assertSame(scene: ScriptScene, members: string, tool: string): Pr
 }
 
 for (const era of ERAS) {
-  Deno.test(`The answer of a server does not depend on the _meta of the call, on ${era}`, async () => {
+  Deno.test(`the answer of a server does not depend on the _meta of the call, on ${era}`, async () => {
     await using scene = await scriptScene(era, { warm: [["s__run", {}], ["s__shaped", {}]] });
     for (const tool of ["s__run", "s__shaped"]) {
       for (const members of Object.values(ANSWERS)) await assertSame(scene, members, tool);
@@ -105,9 +105,9 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("No name of a member comes to a client otherwise than PML read it", async () => {
+Deno.test("a client gets member names as PML parsed them", async () => {
   await using scene = await scriptScene("2026-07-28");
-  // V8 remembers the first result, and reads the second one as having its names.
+  // V8 caches the shape of the first result, and may apply its names to the second one.
   const members = (name: string, value: string) =>
     `"result":{"x/own":1,"${name}":${value},"content":[${TEXT}],"x/long":${LONG}}`;
   await scene.call(answers(members("resultTyp\\\\", "2")));
@@ -117,7 +117,7 @@ Deno.test("No name of a member comes to a client otherwise than PML read it", as
   assert.ok(!scene.pml.stdout.includes("u0065"), "what PML did not read was passed on");
 });
 
-Deno.test("A result of 1 MB comes as its server wrote it", async () => {
+Deno.test("a result of 1 MB arrives as its server wrote it", async () => {
   await using scene = await scriptScene("2026-07-28");
   const text = " x\\u00e9\\n".repeat(100_000);
   const content = `[ {"type":"text" ,"text":"${text}"},${TEXT},  ${LARGE} ]`;
@@ -132,7 +132,7 @@ Deno.test("A result of 1 MB comes as its server wrote it", async () => {
   }
 });
 
-Deno.test("A result links resources that may be read then", async () => {
+Deno.test("a resource that a result links can be read afterwards", async () => {
   await using scene = await scriptScene();
   const link = `{"type":"resource_link","uri":"test://linked","name":"l"}`;
   const read = () => scene.pml.request("resources/read", { uri: "test://linked" });
@@ -141,7 +141,7 @@ Deno.test("A result links resources that may be read then", async () => {
   assert.doesNotMatch((await read()).error?.message ?? "", /Cannot find the resource/);
 });
 
-Deno.test("Calls of any kind, in any order, are answered alike with a _meta and without", async () => {
+Deno.test("calls of any kind, in any order, have the same answers with a _meta and without", async () => {
   await using scene = await scriptScene("2026-07-28", {
     rules: { allow: ["s:*"], ask: ["s:run(path=ask*)"], deny: ["s:other(path=no)"] },
     warm: [["s__run", OK], ["s__other", OK], ["s__strict", { n: 1 }], ["s__shaped", {}]],

@@ -1,6 +1,6 @@
 /**
- * The tables of settings: a line of one is all that a new setting needs. The tests add a made-up
- * line to the keys of `config.yaml`, and look for it in everything that is made of the table.
+ * The tables of settings: a new setting needs only a line of one. The tests add a made-up line to
+ * the keys of `config.yaml`, and look for it in everything that is built from the table.
  *
  * @module
  */
@@ -71,7 +71,7 @@ Deno.test("every key has a description, and a default or words about its absence
   const look = (schema: unknown, path: string) => {
     if (!isObject(schema)) return;
     const { required, oneOf, then, properties: own } = schema;
-    // The forms of an entry have the same keys again.
+    // The forms of an entry repeat the same keys.
     const properties = oneOf === undefined && then === undefined ? own : {};
     for (const [key, one] of Object.entries<Schema>(Object(properties))) {
       const { description, default: usual, properties: isSection } = one;

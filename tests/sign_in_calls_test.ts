@@ -1,6 +1,6 @@
 /**
- * Calls of servers that want a sign-in: a client that opens pages has the person sign in, and the
- * call goes on; any other one is told what to run. On both eras.
+ * Calls of servers that require a sign-in: if the client can open a page, the user signs in there,
+ * and the call continues; any other client gets the command to run. In both revisions.
  *
  * @module
  */
@@ -27,10 +27,10 @@ const CODE = untyped(
 );
 const ABLE = { elicitation: { form: {}, url: {} } };
 
-/** A question of a page, as it came. */
+/** The params of a question about a page. */
 type Asked = Record<string, unknown>;
 
-/** A person who opens each page that is asked about, and signs in there. */
+/** Returns a user who opens each page of a question, and signs in there. */
 function person(
   options: BrowseOptions = {},
 ): { readonly asked: Asked[]; readonly answer: Answerer } {
@@ -73,7 +73,7 @@ function told(pml: RawStdio, method: string): number {
 }
 
 for (const { door, era, on } of EACH_WAY) {
-  Deno.test(`A server that wants a sign-in is named, and told of when somebody signed in, on ${on}`, async () => {
+  Deno.test(`an error names the server that requires a sign-in, and the client is notified after the sign-in, on ${on}`, async () => {
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("modern", { server });
     await using scene = await sceneOf(era, mcp.url, { capabilities: {}, door });
@@ -102,7 +102,7 @@ for (const { door, era, on } of EACH_WAY) {
 
 for (const era of ERAS) {
   for (const kind of ["legacy", "modern"] as const) {
-    Deno.test(`A call goes on when the person has signed in, at a ${kind} server, on ${era}`, async () => {
+    Deno.test(`a call continues when the user has signed in, at a ${kind} server, on ${era}`, async () => {
       await using server = new AuthorizationServer({ scopes: ["read"] });
       await using mcp = new ProtectedHttp(kind, { server, scope: "read" });
       const { asked, answer } = person();
@@ -138,7 +138,7 @@ for (const era of ERAS) {
   }
 }
 
-Deno.test("A sign-in that is declined, dismissed or refused is LOGIN_REQUIRED", async () => {
+Deno.test("a sign-in that is declined, dismissed or refused is LOGIN_REQUIRED", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   for (const action of ["decline", "cancel"]) {
@@ -158,7 +158,7 @@ Deno.test("A sign-in that is declined, dismissed or refused is LOGIN_REQUIRED", 
 });
 
 for (const era of ERAS) {
-  Deno.test(`Calls at the same time ask once, and all go on, on ${era}`, async () => {
+  Deno.test(`simultaneous calls ask once, and all continue, on ${era}`, async () => {
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("modern", { server });
     const { asked, answer } = person();
@@ -172,7 +172,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A batch, a plan and code go on after the sign-in", async () => {
+Deno.test("a batch, a plan and code continue after the sign-in", async () => {
   const calls = [{ tool: "far:meta" }, { tool: "far:link" }];
   const tasks = calls.map(({ tool }, at) => ({ id: `t${at}`, tool, arguments: {} }));
   const requests = {
@@ -195,7 +195,7 @@ Deno.test("A batch, a plan and code go on after the sign-in", async () => {
 });
 
 for (const era of ERAS) {
-  Deno.test(`A call that asks for itself is asked about once, whenever its server wants a sign-in, on ${era}`, async () => {
+  Deno.test(`a call that asks is asked about once, whenever its server requires a sign-in, on ${era}`, async () => {
     await using server = new AuthorizationServer({ scopes: ["read", "write"] });
     const toolScopes = { meta: "write" };
     await using mcp = new ProtectedHttp("modern", { server, scope: "read", toolScopes });
@@ -210,14 +210,14 @@ for (const era of ERAS) {
     await using scene = await sceneOf(era, mcp.url, { answer, rules: { allow: [] } });
     const { result } = await scene.pml.callTool("far__meta");
     assert.equal(result?.isError, undefined, JSON.stringify(result));
-    // To sign in, to run it, and for the scope that this tool needs.
+    // To sign in, to run the tool, and for the scope that it needs.
     assert.deepEqual(modes, ["url", "form", "url"]);
     assert.equal(mcp.ledger.filter((line) => line.startsWith("call meta")).length, 1);
     server.assertClean();
   });
 }
 
-Deno.test("A call is held to the rules that hold when the person has signed in", async () => {
+Deno.test("a call after a sign-in obeys the rules at that time", async () => {
   const cases: readonly Record<string, string>[] = [{}, { meta: "write" }];
   for (const toolScopes of cases) {
     await using server = new AuthorizationServer();
@@ -242,7 +242,7 @@ Deno.test("A call is held to the rules that hold when the person has signed in",
   }
 });
 
-Deno.test("A server that takes no sign-in asks once, and no more", async () => {
+Deno.test("a server that refuses the sign-in asks once", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   mcp.options.script = (request) =>
@@ -255,7 +255,7 @@ Deno.test("A server that takes no sign-in asks once, and no more", async () => {
   assert.equal(asked.length, 1);
 });
 
-Deno.test("Where questions go to the terminal alone, no client is asked to open a page", async () => {
+Deno.test("with questions on the terminal only, no client is asked to open a page", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   const { asked, answer } = person();
@@ -266,7 +266,7 @@ Deno.test("Where questions go to the terminal alone, no client is asked to open 
   assert.equal(asked.length, 0);
 });
 
-Deno.test("A client is told while a call waits for a sign-in, which a cancelled call does not end", async () => {
+Deno.test("a client is notified while a call waits for a sign-in, which a cancelled call does not end", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   const asked: Asked[] = [];
@@ -289,7 +289,7 @@ Deno.test("A client is told while a call waits for a sign-in, which a cancelled 
   assert.equal(asked.length, 1);
 });
 
-Deno.test("Lists of tools, resources and prompts of a server go on after the sign-in", async () => {
+Deno.test("lists of tools, resources and prompts of a server continue after the sign-in", async () => {
   const requests = [
     ["tools/call", { name: "call", arguments: { tool: "far:@tools" } }],
     ["resources/read", { uri: "pml://far/test://a" }],
@@ -299,7 +299,7 @@ Deno.test("Lists of tools, resources and prompts of a server go on after the sig
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("legacy", { server });
     const { asked, answer } = person();
-    // Before the sign-in, PML has no list that names the resource, so it asks about the address.
+    // Before the sign-in, PML has no list that contains the resource, so it asks about the address.
     let addresses = 0;
     const answerBoth: Answerer = (question, params) => {
       if (params.mode === "url") return answer(question, params);
@@ -315,7 +315,7 @@ Deno.test("Lists of tools, resources and prompts of a server go on after the sig
   }
 });
 
-Deno.test("Another identity uses the person's sign-ins only where it may use their keys", async () => {
+Deno.test("another identity uses the user's sign-ins only where it may use their keys", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   const permissions = { allow: ["far:*"] };

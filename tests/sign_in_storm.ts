@@ -1,6 +1,7 @@
 /**
- * Many PMLs on one home that are signed in at one server, whose tokens expire again and again, and
- * of which some are killed at any moment: each expiry is one refresh, and no sign-in is lost.
+ * Many PMLs with one home that are signed in at one server, whose tokens expire again and again,
+ * and of which some are killed at any moment: each expiry causes one refresh, and no sign-in is
+ * lost.
  *
  * @module
  */
@@ -19,32 +20,36 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { signIn } from "./kit/sign_in.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** How large the storm is. */
+/** The size of the storm. */
 export interface StormOptions {
   readonly processes: number;
   readonly expiries: number;
-  /** How many processes are killed, spread over the expiries; every second in a refresh. */
+  /**
+   * The number of killed processes, spread over the expiries; every second one during a refresh.
+   */
   readonly kills: number;
-  /** Variables of all processes. */
+  /** Environment variables of all processes. */
   readonly env?: Readonly<Record<string, string>>;
   /** Called after each expiry. */
   readonly onRound?: (round: number) => void;
 }
 
-/** What came of it. */
+/** The results of a storm. */
 export interface Stormed {
   readonly refreshes: number;
   readonly reuses: number;
   readonly calls: number;
   readonly kills: number;
-  /** Kills of the process that began a refresh, while the authorization server held the answer. */
+  /**
+   * Kills of the process that began a refresh, while the authorization server delayed the answer.
+   */
   readonly killsInRefresh: number;
   readonly violations: readonly string[];
   readonly isRevoked: boolean;
   readonly seconds: number;
 }
 
-/** Lets the tokens expire, has all processes call at once, and counts. */
+/** Lets the tokens expire, lets all processes call at once, and counts. */
 export async function storm(options: StormOptions): Promise<Stormed> {
   const since = performance.now();
   await using server = new AuthorizationServer();
@@ -57,7 +62,7 @@ export async function storm(options: StormOptions): Promise<Stormed> {
     },
     ...(options.env && { env: options.env }),
   });
-  // A start waits for the sign-in, which each process takes from the keyring in its turn.
+  // A start waits for the sign-in, which the processes read from the keyring one after the other.
   await writeFile(join(ws.home, "config.yaml"), "limits:\n  start_ms: 600000\n");
   const { code, stdout, stderr } = await signIn(ws, "far");
   assert.equal(code, 0, stdout + stderr);
@@ -83,14 +88,14 @@ export async function storm(options: StormOptions): Promise<Stormed> {
   };
 }
 
-/** What came of a call of one process. */
+/** The result of a call of one process. */
 interface Said {
   readonly one: RawStdio;
   /** Undefined if the process ended before it answered. */
   readonly answer: Message | undefined;
 }
 
-/** The processes. */
+/** The running processes. */
 class Crowd implements AsyncDisposable {
   kills = 0;
   killsInRefresh = 0;
@@ -104,7 +109,7 @@ class Crowd implements AsyncDisposable {
     this.#server = server;
   }
 
-  /** Starts processes until there are so many. */
+  /** Starts processes until this number is running. */
   async open(count: number): Promise<void> {
     const more = Array.from(
       { length: count - this.#running.length },
@@ -116,8 +121,8 @@ class Crowd implements AsyncDisposable {
   }
 
   /**
-   * Has all processes call, and kills one: while its refresh is under way, or when another was
-   * answered. All others are answered. Returns how many were.
+   * Lets all processes call, and kills one: while its refresh is under way, or after another one
+   * got its answer. Asserts that all others get answers. Returns the number of answers.
    */
   async call(kill?: "refresh" | "any"): Promise<number> {
     const count = this.#running.length;
@@ -177,7 +182,7 @@ class Crowd implements AsyncDisposable {
     return this.#running.find(({ pid }) => pid === child?.parent);
   }
 
-  /** Hangs up on all. */
+  /** Disconnects from all. */
   async close(): Promise<void> {
     for (const one of this.#running) assert.equal((await one.close()).code, 0, one.stderr);
     this.#running = [];

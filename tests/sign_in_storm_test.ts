@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeKeyring } from "./kit/fake_keyring.ts";
 import { storm } from "./sign_in_storm.ts";
 
-Deno.test("Many PMLs refresh once each time the tokens expire, also when some are killed in a refresh", async () => {
+Deno.test("many PMLs refresh once each time the tokens expire, also when some are killed in a refresh", async () => {
   const options = { processes: 5, expiries: 24, kills: 4 };
   const came = await storm(options);
   assert.deepEqual(
@@ -13,7 +13,7 @@ Deno.test("Many PMLs refresh once each time the tokens expire, also when some ar
   assert.ok(came.calls >= 25 * 5 - 4 && came.calls <= 25 * 5, `${came.calls} calls`);
 });
 
-Deno.test("Many PMLs whose tokens are in the keyring refresh once each time, too", async () => {
+Deno.test("many PMLs whose tokens are in the keyring refresh once each time, too", async () => {
   await using keyring = await FakeKeyring.make();
   const env = { PATH: keyring.path };
   const came = await storm({ processes: 3, expiries: 6, kills: 2, env });

@@ -9,7 +9,7 @@ import { serveScene } from "./serve_scene.ts";
 const RUNS = /^s:run has been running for \d+ s$/;
 const TOKEN = { progressToken: "p" };
 
-/** The params of all progress in some messages. */
+/** Returns the params of all progress notifications among the messages. */
 function progressIn(messages: readonly Message[]): readonly Record<string, unknown>[] {
   return messages.filter(({ method }) => method === "notifications/progress")
     .map(({ params }) => params ?? {});

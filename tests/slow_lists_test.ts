@@ -1,7 +1,7 @@
 /**
- * Lists with a server that is slow to start: cached items are returned at once, the rest follows with
- * a notification, and is stored for the next process. The server answers when the test says so, and
- * the limits are far beyond the time of a test, so a list that waits never comes.
+ * Lists with a server that is slow to start: cached items are returned at once, the rest follows
+ * with a notification, and is stored for the next process. The server answers when the test allows
+ * it, and the limits are far beyond the time of a test, so a list that waits never comes.
  *
  * @module
  */
@@ -115,11 +115,11 @@ Deno.test("limits.first_list_ms sets how long tools/list waits, and its list is 
   await until(async () => Number((await namesIn(pml, "tools/list")).ttlMs) > 0);
 });
 
-Deno.test("a list of a slow server is stored after the client has left, and the next process has it at once", async () => {
+Deno.test("a list of a slow server is stored after the client has disconnected, and the next process has it at once", async () => {
   // PML ends with its client.
   await using scene = await sceneOf("meta_only", { ownProcess: true });
   const { ws, pml } = scene;
-  // The client leaves with the request.
+  // The client disconnects after the request.
   pml.begin("prompts/list", {}).answer.catch(() => {});
   const ended = pml.close();
   await until(async () => (await askedOf(ws)).length > 0);

@@ -1,5 +1,5 @@
 /**
- * The keeper that `pml stdio` starts after its greeting, for the first program of a server.
+ * The supervisor that `pml stdio` starts after its greeting, for the first program of a server.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** The children of PML alone are looked at. */
+/** Only the children of this process are counted. */
 const OWN_PROCESS = { ownProcess: true } as const;
 
 const [command, ...args] = denoCommand("bench/floor/server.ts");
@@ -22,7 +22,7 @@ async function workspaceOf(mcpServers: Record<string, unknown>): Promise<Workspa
   });
 }
 
-/** Returns the ids of the keepers that a PML started. */
+/** Returns the process ids of the supervisors that a PML started. */
 function keepersOf(pid: number): readonly number[] {
   const children = textOf(`/proc/${pid}/task/${pid}/children`).match(/\d+/g) ?? [];
   return children.filter((child) => textOf(`/proc/${child}/cmdline`).includes("pml-keeper"))
@@ -37,7 +37,7 @@ function textOf(path: string): string {
   }
 }
 
-Deno.test("the first server gets the keeper that waits", LINUX, async () => {
+Deno.test("the first server uses the waiting supervisor", LINUX, async () => {
   await using ws = await workspaceOf({ plain: { command, args } });
   await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
@@ -50,7 +50,7 @@ Deno.test("the first server gets the keeper that waits", LINUX, async () => {
   await pml.close();
 });
 
-Deno.test("a keeper that waits ends with a PML that is killed", LINUX, async () => {
+Deno.test("a waiting supervisor ends with a PML that is killed", LINUX, async () => {
   await using ws = await workspaceOf({ plain: { command, args } });
   await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
@@ -61,7 +61,7 @@ Deno.test("a keeper that waits ends with a PML that is killed", LINUX, async () 
   await until(() => !textOf(`/proc/${keeper}/cmdline`).includes("pml-keeper"));
 });
 
-Deno.test("no keeper waits where no server is a program that may run", LINUX, async () => {
+Deno.test("no supervisor waits where no server is a program that may run", LINUX, async () => {
   await using ws = await workspaceOf({});
   await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();

@@ -13,7 +13,7 @@ for (
     ">out.jsonl",
   ]]
 ) {
-  Deno.test(`pml stdio serves ${what} in the place of pipes`, async () => {
+  Deno.test(`pml stdio works with ${what} in the place of pipes`, async () => {
     await using ws = await makeWorkspace({ files: { "in.jsonl": LINE, "out.jsonl": "" } });
     const { code, stdout, stderr } = await runPml(ws, ["stdio"], {
       command: ["sh", "-c", `"$@" ${redirected}`, "sh", ...pmlCommand()],

@@ -1,5 +1,5 @@
 /**
- * Tasks of servers over HTTP, for real clients of both eras.
+ * Tasks of servers over HTTP, for real clients of both revisions.
  *
  * @module
  */
@@ -23,12 +23,12 @@ interface Scene extends AsyncDisposable {
   readonly servers: Readonly<Record<typeof KINDS[number], TaskHttp>>;
   readonly far: TaskHttp;
   readonly connection: Connection;
-  /** Adds a rule that denies. */
+  /** Adds a rule that denies a tool. */
   readonly deny: (rule: string) => Promise<void>;
   readonly ask: (method: string, params: Json) => Promise<Json>;
 }
 
-/** Connects a client to a PML with servers of both eras. */
+/** Connects a client to a PML with servers of both revisions. */
 async function sceneOf(
   era: Era,
   { speaks = true, limits = {} }: { speaks?: boolean; limits?: Record<string, number> } = {},
@@ -47,7 +47,7 @@ async function sceneOf(
   const ask = async (method: string, params: Json) => {
     const { client, raw } = connection;
     if (era === "2025-11-25") return await client.request({ method, params }, ANY as never) as Json;
-    // The client of the SDK knows no tasks of this revision.
+    // The SDK's client does not support tasks of this revision.
     const id = crypto.randomUUID();
     const { result, error } = await raw.begin(method, params, { id }).answer;
     assert.equal(error, undefined, JSON.stringify(error));
@@ -65,7 +65,7 @@ async function sceneOf(
   return { servers, far: servers[OWN[era]], connection, ask, deny, [Symbol.asyncDispose]: dispose };
 }
 
-/** Begins a task, and gives its id. */
+/** Starts a task. Returns its id. */
 async function begin({ ask }: Scene, era: Era): Promise<string> {
   const task = era === "2025-11-25" ? { task: { ttl: 60_000 } } : {};
   const name = `${OWN[era]}__slow`;
@@ -78,7 +78,7 @@ async function begin({ ask }: Scene, era: Era): Promise<string> {
 for (const era of ERAS) {
   const isOlder = era === "2025-11-25";
 
-  Deno.test(`A task over HTTP is begun, polled and read to its end, on ${era}`, async () => {
+  Deno.test(`a task over HTTP is started, polled and read to its end, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ask, far } = scene;
     const taskId = await begin(scene, era);
@@ -93,7 +93,7 @@ for (const era of ERAS) {
     if (!isOlder) assert.equal(far.named.get("tasks/get"), "task-1");
   });
 
-  Deno.test(`A task over HTTP is cancelled, on ${era}`, async () => {
+  Deno.test(`a task over HTTP is cancelled, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ask, far } = scene;
     const taskId = await begin(scene, era);
@@ -102,7 +102,7 @@ for (const era of ERAS) {
     assert.equal((await ask("tasks/get", { taskId })).status, "cancelled");
   });
 
-  Deno.test(`PML waits for a task over HTTP where its client knows none, on ${era}`, async () => {
+  Deno.test(`PML waits for a task over HTTP where its client does not support tasks, on ${era}`, async () => {
     await using scene = await sceneOf(era, { speaks: false, limits: { call_ms: 3_000 } });
     const { ask, servers } = scene;
     for (const kind of KINDS) {
@@ -117,7 +117,7 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`What a server over HTTP tells of a task comes to its client alone, on ${era}`, async () => {
+  Deno.test(`notifications of a task over HTTP reach only its client, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ask, far, connection: { raw } } = scene;
     const method = isOlder ? "notifications/tasks/status" : "notifications/tasks";
@@ -132,7 +132,7 @@ for (const era of ERAS) {
       await until(() => raw.messages.some(isAck));
       assert.deepEqual(raw.messages.find(isAck)?.params?.notifications, { taskIds: [taskId] });
     }
-    // What nobody began is told to nobody, and a key in it is taken out.
+    // Notifications of unknown tasks are dropped, and keys in others are redacted.
     await far.tell("task-99");
     await far.tell("task-1", { statusMessage: `has ${SECRET}`, inputRequests: { a: {} } });
     await until(() => told().length > 0);
@@ -152,7 +152,7 @@ for (const era of ERAS) {
     const { result } = told().at(-1) as { result: Json };
     assert.deepEqual(result.structuredContent, { status: "completed" });
     assert.ok(!told().some((one) => one?.taskId === other), "it did not listen for the other one");
-    // Of one that is over nothing more is told.
+    // After the end of a task no more notifications come.
     await until(() => far.ledger.includes("left task-1"));
     await raw.notify("notifications/cancelled", { requestId: "listens" });
     listen?.answer.catch(() => {});
@@ -160,7 +160,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A client that listens no more, and one whose rules forbid the tool by now, is told nothing", async () => {
+Deno.test("a client gets no notifications after it stops listening, or after its rules forbid the tool", async () => {
   await using scene = await sceneOf("2026-07-28");
   const { far, ask, connection: { raw } } = scene;
   const [one, two] = [await begin(scene, "2026-07-28"), await begin(scene, "2026-07-28")];
@@ -182,7 +182,8 @@ Deno.test("A client that listens no more, and one whose rules forbid the tool by
   );
   await far.tell("task-2");
   await far.finish();
-  // What the server says of the end comes on a stream of its own, which these requests outlast.
+  // The server's notification of the end comes on another stream, before these requests are
+  // answered.
   for (let at = 0; at < 30; at++) await ask("tasks/get", { taskId: one }).catch(() => undefined);
   await ask("tasks/cancel", { taskId: one });
   assert.equal(told().length, 1);

@@ -1,6 +1,6 @@
 /**
- * Tasks: calls that go on after their answer, between clients and servers of both eras, as bytes on
- * the wire.
+ * Tasks: calls that continue after their answer, between clients and servers of both revisions, as
+ * bytes on the wire.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { until } from "./kit/wait.ts";
 const KINDS = ["legacy", "modern", "twin"] as const;
 const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";
-/** The server whose tasks a client of an era polls itself. */
+/** The server whose tasks a client of each revision polls itself. */
 const OWN = { "2025-11-25": "legacy", "2026-07-28": "modern" } as const;
 
 async function sceneOf(
@@ -55,7 +55,7 @@ async function sceneOf(
   });
 }
 
-/** Begins a task, and gives how it stands. */
+/** Starts a task. Returns its state. */
 async function begin({ pml }: Scene, server: string, args = {}): Promise<Json> {
   const task = pml.era === "2025-11-25" ? { task: { ttl: 60_000 } } : {};
   const name = `${server}__slow`;
@@ -77,7 +77,7 @@ for (const era of ERAS) {
   const own = OWN[era];
   const isOlder = era === "2025-11-25";
 
-  Deno.test(`A task is begun, polled and read to its end by the client, on ${era}`, async () => {
+  Deno.test(`a task is started, polled and read to its end by the client, on ${era}`, async () => {
     await using scene = await sceneOf(era, { speaks: true });
     const { ws, pml } = scene;
     const { taskId } = await begin(scene, own);
@@ -101,7 +101,7 @@ for (const era of ERAS) {
     const told = () => pml.messages.find(({ method }) => method === name)?.params;
     await until(() => told() !== undefined);
     assert.deepEqual([told()?.taskId, told()?.status], [taskId, "completed"]);
-    // A call begins it, through every gate; the journal tells how it went on.
+    // A call starts it, with all checks; the journal records its states.
     await pml.close();
     const journal = await journalOf(ws);
     const tasks = journal.filter((line) => "task" in line)
@@ -111,7 +111,7 @@ for (const era of ERAS) {
     assert.deepEqual(begun.map(({ via }) => via).slice(0, 2), ["tools/call", "tasks/get"]);
   });
 
-  Deno.test(`Tasks of two servers with equal ids are told apart, and cancelled alone, on ${era}`, async () => {
+  Deno.test(`tasks of two servers with equal ids are separate, and cancelled separately, on ${era}`, async () => {
     await using scene = await sceneOf(era, { speaks: true });
     const { ws, pml } = scene;
     const one = await begin(scene, own);
@@ -124,7 +124,7 @@ for (const era of ERAS) {
     const status = async ({ taskId }: Json) =>
       (await taskOf(scene, "tasks/get", taskId)).status as unknown;
     assert.deepEqual([await status(one), await status(other)], ["working", "cancelled"]);
-    // What a server calls a task is nothing to a client, nor what nobody began.
+    // A client knows neither the server's own id of a task, nor an unknown id.
     for (const taskId of ["task-1", crypto.randomUUID()]) {
       const { error } = await pml.request("tasks/get", { taskId });
       assert.equal(error?.code, -32602);
@@ -139,13 +139,13 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`A task outlives its call, and its server the time without one, on ${era}`, async () => {
+  Deno.test(`a task survives its call, and the idle limit of its server, on ${era}`, async () => {
     await using scene = await sceneOf(era, {
       speaks: true,
       limits: { call_ms: 2_000, idle_ms: 1_000 },
     });
     const { taskId } = await begin(scene, own);
-    // A server that nobody needs goes meanwhile.
+    // An idle server ends meanwhile.
     await scene.pml.callTool("twin__plain");
     const [started = ""] = await ledgerOf(scene.ws, "twin");
     const pid = Number(started.split(" ")[1]);
@@ -153,7 +153,7 @@ for (const era of ERAS) {
     assert.equal((await taskOf(scene, "tasks/get", taskId)).status as unknown, "working");
   });
 
-  Deno.test(`A client that does not speak of tasks gets the result of one, on ${era}`, async () => {
+  Deno.test(`a client that does not support tasks gets the result of one, on ${era}`, async () => {
     await using scene = await sceneOf(era, { speaks: false, limits: { call_ms: 3_000 } });
     const { ws, pml } = scene;
     for (const kind of ["legacy", "modern"]) {
@@ -168,14 +168,14 @@ for (const era of ERAS) {
           JSON.stringify(result),
         );
       }
-      // One that does not end in time is cancelled at its server, too.
+      // A task that exceeds its limit is cancelled at its server, too.
       const { result } = await pml.callTool(`${kind}__slow`, {});
       assert.equal(result?.structuredContent?.error?.code as unknown, "TIMED_OUT");
       await until(async () => (await ledgerOf(ws, kind)).includes("tasks/cancel task-3"));
     }
   });
 
-  Deno.test(`What a task asks reaches the person as its server's question, on ${era}`, async () => {
+  Deno.test(`a question of a task reaches the user as its server's question, on ${era}`, async () => {
     const said = { action: "accept", content: { name: "Ann" } };
     const seen: unknown[] = [];
     const answer: Answerer = (method, { message }) => {
@@ -195,7 +195,7 @@ for (const era of ERAS) {
     } else {
       const { status, inputRequests } = await taskOf(scene, "tasks/get", taskId);
       assert.equal(status as unknown, "input_required");
-      // What the rules forbid is not told, but asked is what they allow.
+      // A question that the rules forbid is left out, and the allowed one is asked.
       assert.deepEqual(Object.keys(inputRequests ?? {}), ["who"]);
       const { who } = inputRequests as unknown as { who: { params: { message: string } } };
       assert.equal(who.params.message, question[1]);
@@ -207,7 +207,7 @@ for (const era of ERAS) {
     assert.equal((await taskOf(scene, "tasks/get", taskId)).status as unknown, "completed");
   });
 
-  Deno.test(`What a task asks is answered where PML waits for it, on ${era}`, async () => {
+  Deno.test(`a question of a task is answered where PML waits for the task, on ${era}`, async () => {
     const said = { action: "accept", content: { name: "Ann" } };
     const seen: unknown[] = [];
     const answer: Answerer = (_, { message }) => {
@@ -224,7 +224,7 @@ for (const era of ERAS) {
     assert.deepEqual(seen, []);
   });
 
-  Deno.test(`A rule that denies a tool begins no task, and stops no cancel, on ${era}`, async () => {
+  Deno.test(`a rule that denies a tool starts no task, and allows a cancel, on ${era}`, async () => {
     const deny = ["twin:slow"];
     await using scene = await sceneOf(era, { speaks: true, rules: { deny } });
     const task = isOlder ? { task: {} } : {};
@@ -232,7 +232,7 @@ for (const era of ERAS) {
     const { result } = await scene.pml.request("tools/call", params);
     assert.equal(result?.structuredContent?.error?.code as unknown, "PERMISSION_DENIED");
     assert.deepEqual((await ledgerOf(scene.ws, "twin")).filter((line) => /begin/.test(line)), []);
-    // Asked about once, when it begins: what follows asks nothing.
+    // PML asks once, when the task starts: its other requests ask nothing.
     const { taskId } = await begin(scene, own);
     await taskOf(scene, "tasks/cancel", taskId);
   });

@@ -1,6 +1,6 @@
 /**
- * Servers of every kind whose definitions say the same of their tools: one renamed and with fixed
- * arguments, one left out.
+ * Servers of every kind whose definitions have the same settings for their tools: one renamed and
+ * with fixed arguments, one disabled.
  *
  * @module
  */
@@ -65,7 +65,7 @@ interface Options {
   readonly trusted?: boolean;
 }
 
-/** A workspace file with a server of every kind, and the files that they are made of. */
+/** Returns a workspace file with a server of every kind, and the files of the servers. */
 export function world(url: string, { rules, settings = SETTINGS, table = TABLE }: Options = {}) {
   const tables = { older: table, newest: { ...table, ...NEWEST } };
   const stdio = Object.entries(definitions(tables))
@@ -77,7 +77,7 @@ export function world(url: string, { rules, settings = SETTINGS, table = TABLE }
       permissions: rules ?? { allow: KINDS.map((name) => `${name}:*`) },
       gateway: { tools_exposure: "hybrid", hybrid: { apply_semantic_filter: false } },
       mcpServers: { ...Object.fromEntries(stdio), http: { url, tools: settings } },
-      // What may run programs is allowed for good with exactly its arguments.
+      // An exact rule applies to tools that may run programs only with exactly their arguments.
       grants: { module: { run: ["git"] } },
       private_mcps: { module: { type: "deno", path: "module.js", tools: settings } },
     },
@@ -101,7 +101,7 @@ export async function toolsOf(pml: RawStdio): Promise<readonly Json[]> {
   return result?.tools as unknown as readonly Json[];
 }
 
-/** Gives what the server was sent. */
+/** Returns the request that the server received. */
 export function sentIn(message: Parameters<typeof textOf>[0]): Json {
   const { name, arguments: args } = JSON.parse(textOf(message));
   return { name, arguments: args };

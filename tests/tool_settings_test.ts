@@ -1,6 +1,7 @@
 /**
- * What a definition says of the tools of its server: left out, renamed, described anew, arguments
- * fixed; for every kind of server, for clients of both eras and on the command line.
+ * Settings for the tools of a server in its definition: disabled, renamed, described differently,
+ * with fixed arguments; for every kind of server, for clients of both revisions and on the command
+ * line.
  *
  * @module
  */
@@ -34,7 +35,7 @@ import {
   world,
 } from "./tool_settings_scene.ts";
 
-Deno.test("Tools are listed, found and called as their definition says", async () => {
+Deno.test("tools are listed, found and called as their definition specifies", async () => {
   await using http = servedOverHttp(TABLE);
   await using scene = await sceneOf("2026-07-28", {
     url: `http://127.0.0.1:${http.addr.port}/mcp`,
@@ -54,7 +55,7 @@ Deno.test("Tools are listed, found and called as their definition says", async (
       additionalProperties: false,
     });
     assert.deepEqual(found?._meta, { "pml/name": "search_code" });
-    // Each way to its name leads there.
+    // Each form of the name works.
     for (const name of [`${kind}:find_code`, `${kind}__find_code`]) {
       const sent = sentIn(await call(pml, name, { query: "q" }));
       assert.deepEqual(sent, { name: "search_code", arguments: MERGED });
@@ -72,7 +73,7 @@ Deno.test("Tools are listed, found and called as their definition says", async (
   assert.equal(shown.tool, "older:find_code");
   assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
   await batched(pml);
-  // The journal speaks of the server's own names, and of what the server got.
+  // The journal records the server's own names, and the arguments that the server received.
   const starts = (await journalOf(ws)).filter(({ kind }) => kind === "start") as unknown as Json[];
   assert.ok(starts.every(({ tool }) => !String(tool).includes("find_code")));
   const shape = { query: "string(1)", owner: "string(4)", token: `string(${TOKEN.length})` };
@@ -83,7 +84,7 @@ Deno.test("Tools are listed, found and called as their definition says", async (
   assert.doesNotMatch(pml.stderr + JSON.stringify(starts), new RegExp(TOKEN));
 });
 
-/** What a client may not do is told, with the file that says so. */
+/** Asserts that errors of disabled tools and fixed arguments name the file with the setting. */
 async function refused(pml: RawStdio, kind: string): Promise<void> {
   const off = await call(pml, `${kind}:create_issue`);
   assert.match(textOf(off), /UNKNOWN_TOOL.*the tool is disabled in .*\.pml\.json/s);
@@ -108,7 +109,7 @@ async function batched(pml: RawStdio): Promise<void> {
   ]);
 }
 
-Deno.test("Rules hold for the names and the arguments that the server gets", async () => {
+Deno.test("rules apply to the names and the arguments that the server receives", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   const rules = {
@@ -134,7 +135,10 @@ Deno.test("Rules hold for the names and the arguments that the server gets", asy
   await asks(scene);
 });
 
-/** The question shows all arguments, with the name of the variable in place of its value. */
+/**
+ * Asserts that the question shows all arguments, with the name of the variable in place of its
+ * value.
+ */
 async function asks({ pml, ws }: Scene): Promise<void> {
   const wanted = { name: "module__find_code", arguments: { query: "q" } };
   const asked = await questionOf(pml, wanted);
@@ -156,7 +160,7 @@ async function asks({ pml, ws }: Scene): Promise<void> {
   assert.doesNotMatch(JSON.stringify(await journalOf(ws)), new RegExp(TOKEN));
 }
 
-Deno.test("A rename onto a name of the server's own uses neither tool, and says so", async () => {
+Deno.test("a rename to an existing name of the server disables both tools, and the error reports it", async () => {
   const settings = { search_code: { rename: "Star" } };
   const tables = { one: TABLE };
   const [[, definition] = []] = Object.entries(definitions(tables));
@@ -179,7 +183,7 @@ Deno.test("A rename onto a name of the server's own uses neither tool, and says 
   assert.match(stdout, /left out "star": "search_code" is renamed to its name/);
 });
 
-Deno.test("A name that comes with a changed list is hidden by no rename, nor hides one", async () => {
+Deno.test("a new name in a changed list and a rename to it disable each other", async () => {
   const grown = [...TOOLS, { name: "find_code", inputSchema: { type: "object" } }];
   const lists = [TOOLS, grown].map((tools) => ({ result: { tools } }));
   const tells = "notifications/tools/list_changed";
@@ -214,7 +218,7 @@ Deno.test("A name that comes with a changed list is hidden by no rename, nor hid
   });
 });
 
-Deno.test("Pins are of what the server says, whatever its definition says of that", async () => {
+Deno.test("pins cover the server's own tools, whatever settings its definition contains", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   const locks: unknown[] = [];
@@ -236,7 +240,7 @@ Deno.test("Pins are of what the server says, whatever its definition says of tha
   assert.deepEqual(locks[0], locks[1]);
 });
 
-Deno.test("The command line speaks of tools as their definition does", async () => {
+Deno.test("the command line shows tools with the settings of their definition", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   await using ws = await makeWorkspace({ ...world(url), trusted: true });
@@ -263,7 +267,7 @@ Deno.test("The command line speaks of tools as their definition does", async () 
   assert.match(missing.stderr, /requires CODE_TOKEN/);
 });
 
-Deno.test("Settings of an untrusted file apply after the approval, not before", async () => {
+Deno.test("settings of an untrusted file apply after the approval, not before", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   await using scene = await sceneOf("2026-07-28", { url, trusted: false });
@@ -292,7 +296,7 @@ Deno.test("a fixed argument that does not match the schema of the server is sent
   assert.equal(JSON.parse(said).arguments.owner, TOKEN);
 });
 
-Deno.test("A tool that is left out, and an argument that is fixed, are told before a server starts", async () => {
+Deno.test("errors of a disabled tool and of a fixed argument come before a server starts", async () => {
   const tools = { "*": { disabled: true }, kept: { arguments: { owner: "acme" } } };
   const mcpServers = { lost: { command: "no-such-program-here", tools } };
   const pml = { version: 1, permissions: { allow: ["lost:*"] }, mcpServers };

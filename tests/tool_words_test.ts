@@ -1,6 +1,6 @@
 /**
- * What `schema` and `search` say of tools beside their schemas: errors, and whether a tool reads,
- * writes or destroys, and who says so.
+ * The output of `schema` and `search` next to the schemas of tools: errors, and whether a tool
+ * reads, writes or destroys, and who claims it.
  *
  * @module
  */
@@ -46,7 +46,9 @@ Deno.test("schema returns the errors of a tool, of a module and of a server", as
   assert.equal((await scene.pml.close()).code, 0);
 });
 
-/** Tools by what they claim, and the kind that `search` gives; `says` where only they know. */
+/**
+ * Tools by their claims, and the kind that `search` shows; `says` where only the server claims it.
+ */
 const CLAIMS: Readonly<
   Record<string, readonly [annotations: JsonObject | undefined, kind: string]>
 > = {
@@ -55,7 +57,7 @@ const CLAIMS: Readonly<
   wipes: [{ destructiveHint: true }, "says destructive"],
   both: [{ readOnlyHint: true, destructiveHint: true }, "says destructive"],
   silent: [undefined, ""],
-  // None of these says anything that a claim could be.
+  // None of these values is a valid claim.
   odd: [{ readOnlyHint: "true", destructiveHint: 1, title: "read" }, ""],
 };
 const claiming: readonly JsonObject[] = Object.entries(CLAIMS).map(([name, [annotations]]) => ({
@@ -64,14 +66,14 @@ const claiming: readonly JsonObject[] = Object.entries(CLAIMS).map(([name, [anno
   inputSchema,
   ...(annotations === undefined ? {} : { annotations }),
 }));
-/** A module whose tools ask for something, and its kind. */
+/** Tools of a module by their declared permissions, and the kind of each. */
 const ASKING: Readonly<Record<string, readonly [said: object, kind: string]>> = {
   reads: [{ permissions: { read: ["."] } }, "read"],
-  // What it may not do it does not do, whatever it says.
+  // Without the permission the tool cannot do it, whatever it claims.
   boasts: [{ annotations: { destructiveHint: true } }, "read"],
   writes: [{ permissions: { write: ["."] } }, "write"],
   plays: [{ permissions: { write: ["."] }, annotations: { readOnlyHint: true } }, "says read"],
-  // Nothing was granted of that.
+  // None of these permissions was granted.
   ungranted: [{ permissions: { run: ["sh"], net: ["a.example.com"] } }, "read"],
 };
 const stamp = {
@@ -86,7 +88,7 @@ const stamp = {
 const STAMP = `export const __meta__ = ${JSON.stringify(stamp)};
   ${Object.keys(ASKING).map((name) => `export function ${name}() {}`).join("\n")}`;
 
-/** Gives what stands between origin and verdict in each line of an answer of `search`. */
+/** Returns the part between origin and decision in each line of an answer of `search`. */
 function kindsIn(answer: string, server: string): Readonly<Record<string, string>> {
   const line = new RegExp(
     `^${server}:(\\w+)\\(.*\\[\\w+, (?:(.*), )?(?:runs|asks), \\d+%\\]$`,
@@ -99,7 +101,7 @@ function expected(of: Readonly<Record<string, readonly [unknown, string]>>) {
   return Object.fromEntries(Object.entries(of).map(([name, [, kind]]) => [name, kind]));
 }
 
-Deno.test("search says whether a tool reads, writes or destroys, and who says so", async () => {
+Deno.test("search shows whether a tool reads, writes or destroys, and marks claims of the server", async () => {
   const table: Table = { "tools/list": { result: { tools: claiming } } };
   await using registry = await FakeRegistry.open([
     manifestEntry("far", { type: "http", url: "https://far.example.com/mcp", tools: claiming }),
@@ -125,13 +127,13 @@ Deno.test("search says whether a tool reads, writes or destroys, and who says so
   );
   assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
   assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
-  // A claim lets nothing run.
+  // A claim allows nothing to run.
   const { result } = await pml.callTool("said__looks", {});
   assert.equal(result?.structuredContent?.error?.code, "APPROVAL_REQUIRED");
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("Errors that are none are told with file, key, found and wanted, and pml check knows the key", async () => {
+Deno.test("invalid errors of a tool are reported with file, key, found and wanted, and pml check accepts valid ones", async () => {
   const module = (errors: unknown) =>
     `export const __meta__ = ${
       JSON.stringify({ name: "m", description: "M", tools: { a: { description: "A", errors } } })

@@ -1,6 +1,6 @@
 /**
- * What a person trusts and takes back at a terminal, what a waiting call can be answered with, and
- * what the journal tells of both.
+ * Trust in files at a terminal and its revocation, the answers that a waiting call can get, and their
+ * records in the journal.
  *
  * @module
  */
@@ -36,7 +36,7 @@ async function isTrusted(ws: Workspace, cwd = ws.path): Promise<boolean> {
   return JSON.parse((await runPml(ws, ["trust", "--json"], { cwd })).stdout).trusted;
 }
 
-Deno.test("pml approve offers Always, which a client that waits then has", async () => {
+Deno.test("pml approve offers Always, which also applies to the client that waits", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   await using pml = new RawStdio(ws, { era: "2026-07-28" });
@@ -66,7 +66,7 @@ Deno.test("pml approve offers Always, which a client that waits then has", async
   assert.ok((await eventsOf(ws)).includes("always"));
 });
 
-Deno.test("pml approve offers no Always where another workspace or other rules hold", async () => {
+Deno.test("pml approve offers no Always where another workspace or other rules apply", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   await runPml(ws, ["call", "filesystem:write_file", "path=new.txt", "content=hi"]);
@@ -88,7 +88,7 @@ Deno.test("pml approve offers no Always where another workspace or other rules h
   await left(later);
 });
 
-Deno.test("A call approved after its workspace lost its trust does not run, and nobody is told otherwise", async () => {
+Deno.test("a call approved after its workspace lost its trust does not run, and pml approve reports that", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
@@ -109,7 +109,7 @@ Deno.test("A call approved after its workspace lost its trust does not run, and 
   }
 });
 
-Deno.test("pml approve tells of the trust as it is after the answer, not as it was before the question", async () => {
+Deno.test("pml approve reports the trust after the answer, not before the question", async () => {
   await using ws = await makeScene();
   const file = ws.file(".pml.json");
   const text = await readFile(file, "utf8");
@@ -127,7 +127,7 @@ Deno.test("pml approve tells of the trust as it is after the answer, not as it w
   }
 });
 
-Deno.test("pml trust shows what is new and what is gone since the last yes", async () => {
+Deno.test("pml trust shows additions and removals since the last yes", async () => {
   await using ws = await makeScene();
   assert.doesNotMatch(await trustIt(ws), /Since you trusted it last/);
   const other = { ...CRM, args: ["other.mjs"] };
@@ -143,11 +143,11 @@ Deno.test("pml trust shows what is new and what is gone since the last yes", asy
   assert.match(news, /^- runs unasked: filesystem:read_file/m);
   assert.match(same, /^server "crm": runs the command .*crm\.mjs/m);
   assert.match(same, /^runs unasked: crm:\*/m);
-  // The first yes told everything, the second what is different, and both are in the journal.
+  // The first yes showed everything, the second one the differences, and both are in the journal.
   assert.equal((await eventsOf(ws)).filter((event) => event === "trusted").length, 2);
 });
 
-Deno.test("pml trust --list and --revoke show and take back, also for a PML that runs", async () => {
+Deno.test("pml trust --list and --revoke show and revoke trust, also for a running PML", async () => {
   await using ws = await makeScene();
   const none = await runPml(ws, ["trust", "--list"]);
   assert.deepEqual([none.code, none.stdout, none.stderr.trim()], [
@@ -175,7 +175,7 @@ Deno.test("pml trust --list and --revoke show and take back, also for a PML that
   );
 });
 
-Deno.test("pml trust --revoke takes a file of another folder, and says what is listed", async () => {
+Deno.test("pml trust --revoke takes a file of another folder, and --list shows its state", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   const file = ws.file(".pml.json");
@@ -189,7 +189,7 @@ Deno.test("pml trust --revoke takes a file of another folder, and says what is l
   assert.deepEqual(JSON.parse((await runPml(ws, ["trust", "--list", "--json"])).stdout).files, []);
 });
 
-Deno.test("The trust in a file holds in the linked worktrees of its repository, and nowhere else", async () => {
+Deno.test("the trust in a file applies in the linked worktrees of its repository, and nowhere else", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   const git = (...args: string[]) =>
@@ -203,7 +203,7 @@ Deno.test("The trust in a file holds in the linked worktrees of its repository, 
   const linked = join(ws.root, "linked");
   git("worktree", "add", "-q", linked);
   assert.ok(await isTrusted(ws, linked));
-  // It claims to be a worktree, and git knows nothing of it.
+  // It claims to be a worktree that git does not list.
   const fake = join(ws.root, "fake");
   await mkdir(fake);
   await writeFile(join(fake, ".git"), await readFile(join(linked, ".git")));
@@ -215,7 +215,7 @@ Deno.test("The trust in a file holds in the linked worktrees of its repository, 
   await writeFile(join(own, ".git", "worktrees", "x", "gitdir"), `${ws.path}/.git\n`);
   await writeFile(join(own, ".pml.json"), await readFile(ws.file(".pml.json")));
   assert.equal(await isTrusted(ws, own), false);
-  // Another text is asked about, and what is taken back is so in all of them.
+  // A changed text asks again, and a revocation applies in all of them.
   await writeFile(join(linked, ".pml.json"), JSON.stringify({ version: 1, mcpServers: {} }));
   assert.equal(await isTrusted(ws, linked), false);
   await writeFile(join(linked, ".pml.json"), await readFile(ws.file(".pml.json")));
@@ -224,7 +224,7 @@ Deno.test("The trust in a file holds in the linked worktrees of its repository, 
   assert.deepEqual([await isTrusted(ws), await isTrusted(ws, linked)], [false, false]);
 });
 
-Deno.test("The journal tells of written files, other configurations, unknown tools and overload", async () => {
+Deno.test("the journal records written files, changed configurations, unknown tools and overload", async () => {
   await using ws = await makeScene({
     mcpServers: {
       slow: { command: "node", args: ["slow.mjs"] },
@@ -259,7 +259,7 @@ Deno.test("The journal tells of written files, other configurations, unknown too
   }
 });
 
-Deno.test("A refusal at pml approve, and a kept key, are in the journal", async () => {
+Deno.test("a refusal at pml approve, and a stored key, are in the journal", async () => {
   await using ws = await makeScene();
   await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"]);
   await runPmlOnTerminal(ws, ["approve"], { typed: [[/this call\?.*no/, "n"]] });
@@ -272,7 +272,7 @@ Deno.test("A refusal at pml approve, and a kept key, are in the journal", async 
   assert.ok(!(await runPml(ws, ["audit", "--json"])).stdout.includes("hunter2"));
 });
 
-Deno.test("pml why tells the state of the server, what was approved, and the tokens", async () => {
+Deno.test("pml why shows the state of the server, its approval, and the tokens", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   assert.equal((await runPml(ws, ["call", "crm:tell"])).stdout, '"fine"\n');
@@ -287,13 +287,13 @@ Deno.test("pml why tells the state of the server, what was approved, and the tok
   assert.ok(tokens > 5 && tokens < 100, tokens);
 });
 
-Deno.test("pml trust tells of a registry that is away if somebody configured it; pml doctor of any", async () => {
+Deno.test("pml trust reports an unreachable registry if the user configured it; pml doctor reports any", async () => {
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: "" },
     trusted: false,
     pml: { permissions: { allow: ["far:*"] } },
   });
-  // Nothing listens at this port, so no registry is reached.
+  // No process listens at this port, so no registry is reached.
   const proxy = "network: { proxy: http://127.0.0.1:9 }\n";
   await writeFile(join(ws.home, "config.yaml"), proxy);
   const trust = (first: RegExp) => runPmlOnTerminal(ws, ["trust"], { typed: [[first, "y"]] });

@@ -1,5 +1,5 @@
 /**
- * What is typed before a question on a terminal answers nothing.
+ * Input that was typed before a question on a terminal does not answer it.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { type Command, pmlCommand, repoFile } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** Runs a command on a terminal where something was typed before anything was asked. */
+/** Runs a command on a terminal with input that was typed before its first question. */
 async function typedAhead(
   ws: Workspace,
   args: readonly string[],
@@ -40,7 +40,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`;
   return await runPml(ws, args, { command });
 }
 
-Deno.test("What is typed before a question answers nothing, one key answers it, and Enter is no (GW17)", async () => {
+Deno.test("input before a question does not answer it, one key does, and Enter is no (GW17)", async () => {
   await using ws = await makeWorkspace();
   const write = ["call", "filesystem:write_file", "path=a.txt", "content=x"];
   for (const ahead of ["y\n", "yyyyyyyy\n\n", "always\nyes\n", "y"]) {
@@ -59,7 +59,7 @@ Deno.test("What is typed before a question answers nothing, one key answers it, 
   assert.equal(await Deno.readTextFile(ws.file("a.txt")), "x");
 });
 
-Deno.test("What was typed before a question answers nothing where reads come late (GW17)", async () => {
+Deno.test("input before a question does not answer it where reads come late (GW17)", async () => {
   await using ws = await makeWorkspace();
   const write = ["call", "filesystem:write_file", "path=a.txt", "content=x"];
   const [program, run, ...rest] = pmlCommand();

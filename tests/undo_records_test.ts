@@ -1,6 +1,5 @@
 /**
- * Records of what PML wrote into files of clients that were damaged, or changed by others: nothing
- * is undone by them.
+ * Damaged or forged records of PML's changes to clients' files: they undo nothing.
  *
  * @module
  */
@@ -12,7 +11,7 @@ import { assertError } from "./cli_greeter.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("pml init --undo takes no damaged record, and none that names another file", async () => {
+Deno.test("pml init --undo uses no damaged record, and none that names another file", async () => {
   await using ws = await makeWorkspace({ files: { ".cursor/mcp.json": "{}\n" } });
   await runPml(ws, ["init", "--client", "cursor", "--yes"]);
   const [{ name = "" } = {}] = [...Deno.readDirSync(join(ws.home, "imports"))];

@@ -1,5 +1,5 @@
 /**
- * What is removed with a server, and with PML itself.
+ * The files that are removed with a server, and with PML itself.
  *
  * @module
  */
@@ -32,7 +32,7 @@ async function installed(ws: Workspace): Promise<readonly string[]> {
   return (await Promise.all(modules)).flat().filter((name) => NAMES.includes(name)).sort();
 }
 
-Deno.test("pml remove takes the package of a server with it, where no workspace names it", async () => {
+Deno.test("pml remove removes the package of a server, too, where no workspace names it", async () => {
   const server = { "1.0.0": npmServer('"fine"', { bin: "main.js" }) };
   await using npm = new FakeNpm(Object.fromEntries(NAMES.map((name) => [name, server])));
   await using ws = await withPackages(npm);
@@ -64,7 +64,7 @@ Deno.test("pml remove takes the package of a server with it, where no workspace 
   assert.deepEqual(await installed(ws), ["one-more", "two"]);
 });
 
-Deno.test("pml uninstall shows what PML keeps, removes it at a yes, and leaves what is not PML's", async () => {
+Deno.test("pml uninstall shows PML's files, removes them after a yes, and keeps other files", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await writeFile(join(ws.home, "config.yaml"), "log: {}\n".replace("log: {}", "limits: {}"));
   await writeFile(join(ws.home, "mine.txt"), "mine");
@@ -97,7 +97,7 @@ Deno.test("pml uninstall shows what PML keeps, removes it at a yes, and leaves w
   assert.ok((await readdir(ws.path)).includes(".pml.json"));
 });
 
-Deno.test("Everything that PML writes into its home is known to pml uninstall", async () => {
+Deno.test("pml uninstall lists everything that PML writes into its home", async () => {
   const sources = new URL("../src/", import.meta.url);
   const named = new Set<string>();
   for await (const room of Deno.readDir(sources)) {

@@ -1,6 +1,6 @@
 /**
- * Requests whose methods PML does not know: they reach the server that they belong to, through the
- * rules.
+ * Requests with unknown methods: rules decide about them, and they reach the server that declared
+ * the extension.
  *
  * @module
  */
@@ -26,7 +26,7 @@ for (const era of ERAS) {
       const { own, cursor } = result?.params as Json;
       assert.deepEqual([own, cursor], [{ a: [1] }, "c"]);
     }
-    // Two servers may have it, and none is asked.
+    // Two servers may support it, so that PML asks neither.
     const other = await scene.pml.request("later/get", {});
     assert.equal(codeOf(other), -32601);
     assert.match(JSON.stringify(other.error), /notes, skills/);
@@ -41,7 +41,7 @@ for (const era of ERAS) {
     assert.doesNotMatch(JSON.stringify(asked), /"method":"notes\/list"/, "the server was asked");
     const denied = await scene.pml.request("notes/delete", {});
     assert.match(JSON.stringify(denied), /PERMISSION_DENIED|denied/i);
-    // The only server with an extension that PML does not know gets any other method.
+    // The only server with an unknown extension gets any other method.
     const later = await scene.pml.request("later/get", {});
     assert.match(JSON.stringify(later), /@method\(later\/get\)/);
   });
@@ -59,7 +59,7 @@ function saidTo(value: unknown): unknown {
 for (const { era, door, on } of WAYS) {
   for (const kind of [[], ["--modern"]]) {
     const behind = kind.length === 0 ? "an older server" : "a server of the newest revision";
-    // A client of the newest revision is asked nothing for PML while a request of it waits.
+    // PML asks a client of the newest revision nothing while a request of the client waits.
     Deno.test(`a request of ${behind} reaches a client that declared its extension, ${on}`, async () => {
       const asked: unknown[] = [];
       await using scene = await extensionScene(era, {
@@ -125,7 +125,7 @@ Deno.test("a request of a server asks the user, unless a rule denies it", async 
   const denied = await scene.valueOf("notes__ask", { ...ASK, method: "notes/drop" }) as Json;
   assert.match(JSON.stringify(denied.error), /deny rule/);
   assert.equal(asked.length, 2);
-  // Outside of a call the same rules decide.
+  // The same rules apply outside of calls.
   await scene.call("notes__ask", { ...ASK, isLate: true, id: "late" });
   await until(() => asked.length === 4);
   await until(async () => (await scene.valueOf("notes__heard") as Json[]).length > 0);
@@ -151,7 +151,7 @@ Deno.test("a request of a server keeps its id, and the error of the client comes
   }
 });
 
-Deno.test("an unknown method of a client that can be asked is passed after a yes", async () => {
+Deno.test("an unknown method of a client that can be asked is forwarded after a yes", async () => {
   for (const era of ERAS) {
     await using scene = await extensionScene(era, {
       servers: { notes: [NOTES] },

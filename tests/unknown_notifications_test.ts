@@ -67,7 +67,7 @@ for (const { era, door, on } of WAYS) {
     });
     const { pml } = scene;
     const odd = "notes/x\n2026 info  forged\u202e";
-    // Over HTTP the newest revision repeats the method in a header, into which this one does not fit.
+    // Over HTTP the newest revision repeats the method in a header, which cannot contain this one.
     const isSent = era === "2025-11-25" || door === "stdio";
     if (isSent) await pml.notify(odd, PARAMS);
     for (const method of ["notes/asks", "notes/denied", "other/x"]) {

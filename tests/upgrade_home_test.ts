@@ -1,7 +1,7 @@
 /**
- * A home and a workspace of an earlier version of PML (`tests/fixtures`, made by
- * `deno task old-home`): what the user approved, signed in to and saved there works without a new
- * question, and its journal can be read.
+ * A home and a workspace of an earlier version of PML (`tests/fixtures`, created by `deno task
+ * old-home`): approvals, sign-ins and saved capabilities work without a new question, and the
+ * journal can be read.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const METAS: Readonly<Record<Era, Readonly<Record<string, unknown>>>> = {
   "2026-07-28": { progressToken: "one", "vscode.conversationId": "two", "vscode.requestId": "3" },
 };
 
-/** The home of the earlier version in a temporary folder, and the servers that it uses. */
+/** A copy of the earlier version's home in a temporary folder, and the servers that it uses. */
 interface Upgraded extends AsyncDisposable {
   readonly ws: Workspace;
   readonly site: OldSite;
@@ -44,14 +44,14 @@ async function upgraded(): Promise<Upgraded> {
   };
 }
 
-/** Runs a command; returns its stdout. */
+/** Runs a command. Returns its stdout. */
 async function run(ws: Workspace, args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runPml(ws, args, { ms: MS });
   assert.equal(code, 0, `pml ${args.join(" ")}: ${stdout}${stderr}`);
   return stdout;
 }
 
-/** Starts `pml stdio` for a client that keeps the texts of questions, and declines all. */
+/** Starts `pml stdio` for a client that records the texts of questions, and declines all. */
 async function openClient(ws: Workspace, era: Era) {
   const asked: string[] = [];
   const answer = (_method: string, params: Record<string, unknown>) => {
@@ -90,7 +90,7 @@ for (const era of ERAS) {
     const { asked, pml: client } = await openClient(ws, era);
     await using pml = client;
     await pml.request("tools/list");
-    // The check of the types of code takes seconds, and is the same in both.
+    // The type check of code takes seconds, and is the same in both revisions.
     const calls = HOME.calls.filter(({ name }) => name === "call" || era === "2025-11-25");
     for (const { name, args, text } of calls) {
       const params = { name, arguments: args, _meta: METAS[era] };
@@ -129,7 +129,7 @@ Deno.test("commands read the home of an earlier version", async () => {
   const files = /^(?!ok ).{5}(?:workspace|home|configuration|trust|lock|server|sign-in|key)\b/m;
   assert.doesNotMatch(doctor, files);
   assert.match(doctor, /^ok {3}sign-in docs: .*renewed by itself/m);
-  // The journal now has records of both versions.
+  // The journal now contains records of both versions.
   const started = (await run(ws, ["audit", "--json", "--kind", "start", "--limit", "1000"]))
     .trimEnd().split("\n").map((line) => JSON.parse(line).tool);
   for (const { args: { tool } } of HOME.calls) {
@@ -141,7 +141,7 @@ Deno.test("commands read the home of an earlier version", async () => {
   assert.match(await run(ws, ["token", "list"]), /^ci$/m);
 });
 
-Deno.test("a changed record of an earlier version is found", async () => {
+Deno.test("a changed record of an earlier version is detected", async () => {
   await using scene = await upgraded();
   const { ws } = scene;
   const name = Object.keys(HOME.files).find((one) => one.includes("/journal/")) ?? "";

@@ -1,5 +1,6 @@
 /**
- * Newer versions of servers from npm: what `pml outdated` tells, and what `pml upgrade` changes.
+ * Newer versions of servers from npm: the output of `pml outdated`, and the changes by `pml
+ * upgrade`.
  *
  * @module
  */
@@ -15,7 +16,7 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const MS = { ms: 120_000 };
 
-/** A package whose version tells in its answer, and in the description of its tool. */
+/** Returns a package that names its version in its answer, and in the description of its tool. */
 function version(number: string): Readonly<Record<string, string>> {
   const main = tinyServer(`"${number}"`)
     .replace('name: "tell",', `name: "tell", description: "Says that it is ${number}",`);
@@ -49,7 +50,7 @@ async function rows(ws: Workspace): Promise<unknown> {
 const START = /Start tiny 1\.1\.0 instead of 1\.0\.0, and compare its tools\?.*\[N\] no/s;
 const PIN = /1\.1\.0.*Type "pin"/s;
 
-Deno.test("pml outdated tells what is newer; pml upgrade shows the tools and asks", async () => {
+Deno.test("pml outdated lists newer versions; pml upgrade shows their tools and asks", async () => {
   const old = { "1.0.0": version("1.0.0") };
   await using npm = new FakeNpm({ tiny: old });
   await using ws = await withTiny(npm, "tiny");
@@ -61,7 +62,7 @@ Deno.test("pml outdated tells what is newer; pml upgrade shows the tools and ask
   const told = await runPml(ws, ["outdated"], MS);
   assert.match(told.stdout, /^tiny +1\.0\.0 +1\.1\.0 +upgrade it$/m);
   const lock = await Deno.readTextFile(ws.file("pml.lock"));
-  // A no at either question leaves everything as it was.
+  // A no to either question changes nothing.
   const no = await upgrade(ws, [[START, "n"]]);
   assert.equal(no.code, 1);
   const late = await upgrade(ws, [[START, "y"], [PIN, ""]]);
@@ -79,7 +80,7 @@ Deno.test("pml outdated tells what is newer; pml upgrade shows the tools and ask
   );
 });
 
-Deno.test("pml upgrade changes the version that a definition names, and puts it back after a no", async () => {
+Deno.test("pml upgrade changes the version in a definition, and restores it after a no", async () => {
   const old = { "1.0.0": version("1.0.0") };
   await using npm = new FakeNpm({ tiny: { ...old, "1.1.0": version("1.1.0") } });
   await using ws = await withTiny(npm, "tiny@1.0.0");
@@ -94,7 +95,7 @@ Deno.test("pml upgrade changes the version that a definition names, and puts it 
   assert.match(await said(ws), /1\.1\.0/);
 });
 
-Deno.test("pml outdated says what it cannot look up; pml upgrade wants a package of npm", async () => {
+Deno.test("pml outdated reports failed look-ups; pml upgrade requires a package of npm", async () => {
   const npm = new FakeNpm({ tiny: { "1.0.0": version("1.0.0") } });
   await using ws = await withTiny(npm, "tiny");
   npm.publish({});
@@ -110,7 +111,7 @@ Deno.test("pml outdated says what it cannot look up; pml upgrade wants a package
   assert.notEqual(script.code, 0);
 });
 
-Deno.test("pml update tells the newest PML, what changed in it, and the line that installs it", async () => {
+Deno.test("pml update prints the newest version of PML, its changes, and the command that installs it", async () => {
   const version = JSON.parse(await Deno.readTextFile(repoFile("deno.json"))).version;
   const own = { [version]: { "package.json": "{}" } };
   await using npm = new FakeNpm({ "@casys/pml": own });
@@ -135,7 +136,7 @@ Deno.test("pml update tells the newest PML, what changed in it, and the line tha
   assert.match(failed.stderr, /^Install the newest: deno install -gAf .*@casys\/pml$/m);
 });
 
-Deno.test("The package of npm says what changed in it", async () => {
+Deno.test("the package of npm contains its changes", async () => {
   const changes = newestIn(await Deno.readTextFile(repoFile("CHANGELOG.md")));
   assert.match(changes, /^- /m);
   assert.doesNotMatch(changes, /^#/m);

@@ -8,7 +8,7 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 const KEY = "CANARY/key value-123";
 const ENCODED = encodeURIComponent(KEY);
 
-/** Answers MCP over HTTP of an older revision. */
+/** Returns an answer of MCP over HTTP in an older revision. */
 function answers({ method, body }: Received): Response {
   if (method !== "POST") return new Response(null, { status: 405 });
   const { id, method: asked, params } = JSON.parse(body);

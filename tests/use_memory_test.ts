@@ -1,5 +1,5 @@
 /**
- * What is remembered of the use of tools: through a spawned PML, by clients of both eras, and by
+ * The memory of the use of tools: through a spawned PML, with clients of both revisions, and by
  * `pml memory`.
  *
  * @module
@@ -16,7 +16,7 @@ import { assertError } from "./cli_greeter.ts";
 import { textOf } from "./attacks/oracles.ts";
 
 const SECRET = "hunter2-correct-horse";
-/** Answers a person with a secret, in values and keys; fails if it is told to. */
+/** Returns a user's record with a secret, in values and keys, or fails with the secret. */
 const CRM = `params.arguments.fail ? (() => { throw new Error("${SECRET}") })() : ({
   name: "${SECRET}", age: 41, mails: { "ada@example.com": "${SECRET}" },
 })`;
@@ -55,7 +55,7 @@ async function shown(ws: Workspace): Promise<Shown> {
   return JSON.parse(stdout);
 }
 
-Deno.test("the use of tools is remembered by types alone, and cleared", async () => {
+Deno.test("the memory contains only types of arguments and results, and can be cleared", async () => {
   await using ws = await sceneOf();
   {
     await using pml = new RawStdio(ws, { era: "2026-07-28" });
@@ -79,7 +79,7 @@ Deno.test("the use of tools is remembered by types alone, and cleared", async ()
   const [crm, file] = ["crm:tell", "filesystem:read_file"]
     .map((id) => tools.find((one) => one.id === id));
   assert.deepEqual([crm?.calls, crm?.errors, crm?.next], [4, 1, { "filesystem:read_file": 3 }]);
-  // What never reached its server was no use of it.
+  // A call that never reached its server does not count as use.
   assert.deepEqual([file?.calls, file?.errors, file?.result], [3, 0, { type: "string" }]);
   assert.deepEqual(crm?.result, {
     type: "object",
@@ -103,7 +103,7 @@ Deno.test("the use of tools is remembered by types alone, and cleared", async ()
   await assert.rejects(stat(memoryOf(ws)));
 });
 
-Deno.test("what was used for a query comes earlier in a search for like words", async () => {
+Deno.test("tools used for a query rank higher in a search for similar words", async () => {
   await using ws = await sceneOf();
   const query = "which text does a file have";
   await using pml = new RawStdio(ws);
@@ -123,7 +123,7 @@ Deno.test("what was used for a query comes earlier in a search for like words", 
   assert.deepEqual(await places(), [0, count]);
 });
 
-Deno.test("pml memory: nothing is remembered where the person does not want it, and usage is told", async () => {
+Deno.test("pml memory stores nothing where the user turned it off, and reports wrong usage", async () => {
   for (const config of ["memory: false\n", "memory: { enabled: false }\n"]) {
     await using ws = await sceneOf(config);
     const called = await runPml(ws, ["call", "crm:tell"]);
@@ -141,7 +141,7 @@ Deno.test("pml memory: nothing is remembered where the person does not want it, 
   assert.match(bad.stderr, /memory.*true, false, or \{ enabled: false \}/);
 });
 
-Deno.test("a broken memory is told, begins anew, and stops no call", async () => {
+Deno.test("a broken memory is reported, starts anew, and stops no call", async () => {
   await using ws = await sceneOf();
   await writeFile(memoryOf(ws), '{"version": 1, "tools": {"crm:tell": {"hash": "\\u202e"}}}');
   const called = await runPml(ws, ["call", "crm:tell"]);

@@ -1,6 +1,6 @@
 /**
- * Tools that are `internal`: in no list and no search, and called as if there were none, whatever
- * kind their server is of, for clients of both eras and on the command line.
+ * Tools that are `internal`: no list or search contains them, and calls of them answer as if they
+ * were missing, for every kind of server, for clients of both revisions and on the command line.
  *
  * @module
  */
@@ -40,7 +40,7 @@ const TABLE: Table = {
 };
 const KINDS = ["http", "module", "newest", "older"];
 
-/** A module whose tools are these; what is seen calls what is not. */
+/** Returns a module with these tools; the visible one calls the internal one. */
 function moduleOf(name: string): string {
   const tools = Object.fromEntries(TOOLS.map(({ name, ...tool }) => [name, tool]));
   return `export const __meta__ = ${JSON.stringify({ name, version: "1.0.0", tools })};
@@ -67,7 +67,7 @@ async function sceneOf(era: Era, url: string): Promise<Scene> {
 
 const calling = (tool: string) => ({ name: "call", arguments: { tool, arguments: {} } });
 
-/** Asserts that a tool is unknown by every way, in the words that one has that does not exist. */
+/** Asserts that each way to an internal tool has the same error as one to a missing tool. */
 async function assertUnknown(pml: RawStdio, server: string): Promise<void> {
   const answers = async (tool: string) => {
     const id = `${server}:${tool}`;
@@ -84,7 +84,7 @@ async function assertUnknown(pml: RawStdio, server: string): Promise<void> {
   assert.deepEqual(hidden, missing);
 }
 
-/** Asserts that nothing that a model or a person reads has the tool. */
+/** Asserts that no list, search or page for models and users contains the tool. */
 async function assertHidden(pml: RawStdio, servers: readonly string[]): Promise<void> {
   const { result: list } = await pml.request("tools/list", {});
   const found = textOf(await pml.callTool("search", { query: "open the vault", limit: 50 }));
@@ -96,7 +96,7 @@ async function assertHidden(pml: RawStdio, servers: readonly string[]): Promise<
   }
 }
 
-Deno.test("An internal tool of a server of any kind is in no list and cannot be called", async () => {
+Deno.test("an internal tool of a server of any kind is in no list and cannot be called", async () => {
   await using http = servedOverHttp(TABLE);
   await using scene = await sceneOf("2026-07-28", `http://127.0.0.1:${http.addr.port}/mcp`);
   const { pml, ws } = scene;
@@ -113,13 +113,13 @@ Deno.test("An internal tool of a server of any kind is in no list and cannot be 
   for (const kind of KINDS) await assertUnknown(pml, kind);
   assert.equal(textOf(await pml.callTool("module__seen", {})), "gold from inside");
   assert.equal(textOf(await pml.callTool("module__stated", {})), "stated");
-  // What it alone links is nobody's.
+  // A resource that only the internal tool links is unreadable.
   assert.ok((await pml.request("resources/read", { uri: "ui://vault" })).error !== undefined);
   assert.equal((await pml.close()).code, 0);
   await assertAftermath(ws, pml);
 });
 
-Deno.test("An internal tool of a registry's server is neither offered nor called", async () => {
+Deno.test("an internal tool of a registry's server is neither listed nor called", async () => {
   await using hub = new FakeCloud();
   await using registry = await FakeRegistry.open([
     await moduleEntry("keeper", moduleOf("keeper")),
@@ -143,13 +143,13 @@ Deno.test("An internal tool of a registry's server is neither offered nor called
   }
   await assertHidden(client, ["keeper", "sky"]);
   assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen"]);
-  // What the person saved may use them.
+  // A capability that the user saved may call it.
   assert.equal(await called(client, "my:treasure"), '["gold","vault ran"]');
   assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen", "vault"]);
   assert.equal((await client.close()).code, 0);
 });
 
-Deno.test("The command line neither shows nor calls an internal tool", async () => {
+Deno.test("the command line neither shows nor calls an internal tool", async () => {
   await using http = servedOverHttp(TABLE);
   await using scene = await sceneOf("2025-11-25", `http://127.0.0.1:${http.addr.port}/mcp`);
   const { ws } = scene;
@@ -165,7 +165,7 @@ Deno.test("The command line neither shows nor calls an internal tool", async () 
   }
 });
 
-Deno.test("A visibility that is none is told with file, key, found and wanted", async () => {
+Deno.test("an invalid visibility is reported with file, key, found and wanted", async () => {
   await using ws = await makeWorkspace({
     files: { "module.js": moduleOf("module").replace('"external"', '"public"') },
     pml: { private_mcps: { module: { type: "deno", path: "module.js" } } },

@@ -23,7 +23,7 @@ interface Scene {
   readonly permissions?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Returns a workspace with a server that writes each request into the file `ledger`. */
+/** Creates a workspace with a server that writes each request into the file `ledger`. */
 async function sceneOf({ isWarm = true, trusted = true, permissions }: Scene): Promise<Workspace> {
   const files = { "list.json": JSON.stringify(LIST) };
   const ws = await makeWorkspace({ trusted, files, pml: {} });

@@ -1,5 +1,5 @@
 /**
- * One `pml serve` for many windows: each `pml stdio` of the same person and workspace attaches to it.
+ * One `pml serve` for many windows: each `pml stdio` of the same user and workspace attaches to it.
  *
  * @module
  */
@@ -36,17 +36,17 @@ function read(here: RawStdio): Promise<Message> {
   return here.callTool("call", READ);
 }
 
-/** Waits until so many calls have begun. */
+/** Waits until this number of calls has started. */
 async function begun(ws: Workspace, count: number): Promise<void> {
   await until(async () => ofKind(await journalOf(ws), "start").length === count);
 }
 
-/** Returns whether a process started none: it runs no tool itself. */
+/** Returns whether a process has no children, so that it runs no tool itself. */
 async function isEmpty({ pid }: { readonly pid: number }): Promise<boolean> {
   return (await treeOf(pid)).length === 1;
 }
 
-/** Returns how many processes of a workspace the running PML did not start. */
+/** Returns the number of processes of a workspace that the running PML did not start. */
 async function othersThan(
   { pid }: { readonly pid: number },
   { watch }: RawStdio,
@@ -55,7 +55,7 @@ async function othersThan(
   return (await watch.living()).filter((item) => !started.includes(item.pid)).length;
 }
 
-Deno.test("Windows of both eras are served by the running PML", async () => {
+Deno.test("the running PML serves windows of both revisions", async () => {
   await using ws = await makeScenery();
   await using served = await servePml(ws, [], OWN_PROCESS);
   for (const era of ERAS) {
@@ -67,7 +67,7 @@ Deno.test("Windows of both eras are served by the running PML", async () => {
   assert.ok(!await isEmpty(served));
 });
 
-Deno.test("A window with another environment, workspace or nobody to attach to works alone", async () => {
+Deno.test("a window works alone with another environment or workspace, or without a running PML", async () => {
   const mcpServers = { one: { command: "none", env: { KEY: "${ONE_KEY}" } } };
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] }, mcpServers };
   await using ws = await makeScenery({ pml, files: { "other/.pml.json": '{"version":1}' } });
@@ -93,7 +93,7 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
   assert.match(careful.stderr, /Serving on stdio/, "others could reach the socket");
   served.kill("SIGKILL");
   await served.ended;
-  // Its socket is still there.
+  // Its socket still exists.
   await using last = await windowOf(ws);
   assert.match(textOf(await read(last)), /./);
   assert.match(last.stderr, /Serving on stdio/);
@@ -105,7 +105,7 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
 });
 
 for (const era of ERAS) {
-  Deno.test(`A window goes on alone when the running PML is gone, and loses nothing (${era})`, async () => {
+  Deno.test(`a window works alone after the running PML was killed, and loses nothing (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
     const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
@@ -113,12 +113,12 @@ for (const era of ERAS) {
     const running = here.callTool("call", WAIT);
     await begun(ws, 2);
     served.kill("SIGKILL");
-    // What the client says before there is somebody else comes in pieces of different sizes.
+    // Requests in this time have different sizes, and reach the window in several chunks.
     const said = Array.from({ length: 40 }, (_, at) => 1 + at * 53 % 97).map(async (size, at) => {
       await delay(5 * at);
       const missing = `${"x".repeat(size)}.txt`;
       const answer = await here.callTool("call", { ...READ, arguments: { path: missing } });
-      // What was passed on already may have run.
+      // A forwarded request may have run.
       if (toldCode(answer) === "UPSTREAM_DOWN") return;
       assert.match(textOf(answer), new RegExp(`"${missing}"`));
     });
@@ -133,7 +133,7 @@ for (const era of ERAS) {
     await served.ended;
   });
 
-  Deno.test(`What a window began ends with it (${era})`, async () => {
+  Deno.test(`calls of a window end with the window (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
     await using _served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { ...OWN_PROCESS, era });
@@ -146,7 +146,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("The answer to a question of one window does nothing in another", async () => {
+Deno.test("the answer to a question of one window is useless in another", async () => {
   const pml = { version: 1, permissions: { ask: ["filesystem:read_file"] } };
   await using ws = await makeScenery({ pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
@@ -176,7 +176,7 @@ Deno.test("The answer to a question of one window does nothing in another", asyn
   assert.equal(own.result?.resultType, "complete", JSON.stringify(own));
 });
 
-Deno.test("A window goes on alone when the configuration names another variable", async () => {
+Deno.test("a window works alone when the configuration names another variable", async () => {
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
   await using ws = await makeScenery({ pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
@@ -190,7 +190,7 @@ Deno.test("A window goes on alone when the configuration names another variable"
   assert.match(textOf(await read(here)), /./);
 });
 
-Deno.test("Many windows share servers, which end when nobody calls them", async () => {
+Deno.test("many windows share servers, which end when no window uses them any longer", async () => {
   const [windows, servers, killed] = [64, 13, 8];
   const names = [...Array(servers).keys()].map((at) => `s${at}`);
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
@@ -209,7 +209,7 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
     (await treeOf(served.pid)).filter(({ command }) => command.includes("tiny.js")).length;
   try {
     all.push(...await Promise.all(Array.from({ length: killed }, () => windowOf(ws, OWN_PROCESS))));
-    // Some at a time, as windows come on a machine with few cores.
+    // Some at a time, as windows open on a machine with few cores.
     while (all.length < windows) {
       all.push(...await Promise.all([...Array(8).keys()].map(() => windowOf(ws))));
     }
@@ -221,7 +221,7 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
         assert.equal(textOf(await here.callTool("call", args)), `"${name} ${at}"`);
       })
     ));
-    // A process that is being started is there twice for a moment.
+    // A process that is starting is counted twice for a moment.
     await until(async () => await running() <= servers);
     const told = async (name: string) => {
       const args = { tool: `${name}:tell`, arguments: { said: "small" } };
@@ -244,7 +244,7 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
   }
 });
 
-Deno.test("A client of a window that reads late gets all; what is too much ends its window alone", async () => {
+Deno.test("a client of a window that reads late gets all messages; too many end only its own window", async () => {
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = { version: 1, permissions: { allow: ["big:*"] }, mcpServers: { big: server } };
   const files = { "tiny.js": tinyServer("'x'.repeat(1_000_000)") };
@@ -269,7 +269,7 @@ Deno.test("A client of a window that reads late gets all; what is too much ends 
   };
   for (const text of await late(12)) assert.ok(text.length > 1_000_000, text.slice(0, 200));
   assert.doesNotMatch(here.stderr, /Serving/);
-  // Four results of the largest size are what may wait for all windows.
+  // Four results of the largest size may wait for all windows.
   const texts = await late(60);
   const told = texts.filter((text) => text.length < 1_000);
   assert.ok(told.length > 0 && told.length < 60, `${told.length} of them were not given`);
@@ -281,7 +281,7 @@ Deno.test("A client of a window that reads late gets all; what is too much ends 
 });
 
 for (const era of ERAS) {
-  Deno.test(`A PML that ends waits for the calls of its windows (${era})`, async () => {
+  Deno.test(`a PML that ends waits for the calls of its windows (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
     const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
@@ -293,13 +293,13 @@ for (const era of ERAS) {
     const running = here.callTool("call", WAIT);
     await begun(ws, 2);
     served.kill("SIGTERM");
-    // It takes no more windows.
+    // It accepts no more windows.
     await until(() =>
       [...Deno.readDirSync(join(ws.home, "windows"))].every(({ name }) => name.endsWith(".lock"))
     );
-    // What comes now waits for the window's own PML, and runs there once.
+    // A request in this time waits for the window's own PML, and runs there once.
     const later = read(here);
-    // So long PML would not take to end if it waited for no call.
+    // Without running calls PML would end sooner than this.
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     await Deno.writeTextFile(ws.file("go.txt"), "done");
     assert.match(textOf(await running), /done/);
@@ -332,7 +332,7 @@ for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
   }
 }`;
 
-Deno.test("A long answer counts as given whatever the id, and none is given again", async () => {
+Deno.test("a long answer is forwarded once, whatever its id", async () => {
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const mcpServers = { big: server, fails: { ...server, args: ["run", "-A", "fails.js"] } };
   const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
@@ -340,7 +340,7 @@ Deno.test("A long answer counts as given whatever the id, and none is given agai
   await using ws = await makeScenery({ pml, files });
   await using served = await servePml(ws, [], OWN_PROCESS);
   await using here = new RawStdio(ws);
-  // After such a message the SDK answers everything.
+  // After this message the SDK would answer everything.
   await here.notify("notifications/odd");
   await here.open();
   const params = { name: "call", arguments: { tool: "big:tell" } };

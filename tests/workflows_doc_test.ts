@@ -21,7 +21,7 @@ const FILES = Object.fromEntries(
   BLOCKS.filter(({ name }) => /\.\w+$/.test(name)).map(({ name, text }) => [name, `${text}\n`]),
 );
 
-Deno.test("docs/workflows.md: every example returns the answer that it shows", async () => {
+Deno.test("docs/workflows.md: every example returns the answer on the page", async () => {
   await using scene = await makeScene({
     era: "2026-07-28",
     files: FILES,
@@ -36,7 +36,7 @@ Deno.test("docs/workflows.md: every example returns the answer that it shows", a
   }
 });
 
-/** Sends a request, and says yes where the person is asked to save something. */
+/** Sends a request, and answers yes where the user is asked to save something. */
 async function answered(
   pml: RawStdio,
   params: { readonly name: string; readonly arguments: { readonly save_as?: unknown } },
@@ -51,7 +51,7 @@ function textsOf({ result }: Message): string {
   return blocks.map(({ text }) => text).join("\n");
 }
 
-/** Reads an answer of the page, in which `…` stands for anything. */
+/** Returns a pattern of an answer on the page, in which `…` matches any text. */
 function patternOf(answer: string): RegExp {
   const parts = answer.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${parts.join("[^]*?")}$`);
