@@ -106,7 +106,7 @@ Deno.test("pml add of a server that fails reports why, keeps it, and names the c
   assert.match(ran.stdout, /broken stays configured; `pml remove broken` takes it out/);
 });
 
-Deno.test("pml add of an address writes it, and of a registry's name shows what was approved", async () => {
+Deno.test("pml add of an address adds it, and of a registry's server shows the entry before it asks", async () => {
   await using far = new Scripted();
   await using registry = await FakeRegistry.open([
     await moduleEntry(

@@ -84,7 +84,7 @@ for (const { door, era, on } of WAYS) {
 }
 
 for (const { door, era, on } of EACH_WAY) {
-  Deno.test(`the server gets an answer if a question is dismissed or cannot be asked, on ${on}`, async () => {
+  Deno.test(`a server gets the answer of a dismissed question, and its call fails if it cannot be asked, on ${on}`, async () => {
     await using dismissed = await sceneOf(era, {
       door,
       answer: () => ({ action: "cancel" }),

@@ -66,7 +66,7 @@ Deno.test("pml audit shows and filters calls, the newest last, without arguments
   }
 });
 
-Deno.test("pml audit refuses contradictory options", async () => {
+Deno.test("pml audit refuses invalid options and subcommands", async () => {
   await using ws = await makeWorkspace();
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["--kind", "strat"], /Unknown kind "strat"\n.*one of start, end, event/],

@@ -157,7 +157,7 @@ Deno.test("a capability that was changed outside of PML does not run, and the er
   assert.match(ran.stderr, /pml capability delete my:weather/);
   const list = await runPml(ws, ["capability", "list"]);
   assert.match(list.stdout, /my:weather \[\]?\s*[\s\S]*INTEGRITY_MISMATCH/);
-  // A name without an approval is ignored, whatever files are next to the index.
+  // The index contains the approved hash, which no longer matches the file.
   await writeFile(file, before);
   const index = join(ws.home, "capabilities", "index.json");
   const approved = await readFile(index, "utf8");

@@ -66,7 +66,7 @@ Deno.test("pml dev follows the local files that a module imports types from", as
   assert.equal(await dev.end(), 1);
 });
 
-Deno.test("pml dev reports the line of an error that the module throws, and the arguments of a tool", async () => {
+Deno.test("pml dev reports the line of a thrown error, and the module's tools for a mistyped name", async () => {
   const code = module({ boom: 'throw new Error("boo");' });
   await using ws = await makeWorkspace({ files: { "weather.ts": code } });
   await using dev = new Dev(ws);

@@ -60,7 +60,7 @@ Deno.test("pml call and pml why take arguments as pairs and as one JSON object",
   }
 });
 
-Deno.test("pml why reports a mistyped tool, also before a rule for it is written", async () => {
+Deno.test("pml why and pml deny suggest the nearest tool for a mistyped one", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   const why = await runPml(ws, ["why", "filesystem:writ_file"]);
   assert.match(why.stderr, /"filesystem" lists no tool "writ_file"\. Did you mean "write_file"\?/);
@@ -72,7 +72,7 @@ Deno.test("pml why reports a mistyped tool, also before a rule for it is written
   assert.equal(rule.code, 1);
 });
 
-Deno.test("a mistyped command line names the command whose help exists, or the nearest word", async () => {
+Deno.test("the error of a mistyped command names the help to read, the nearest word or the next command", async () => {
   // No process listens at this port.
   const env = { PML_REGISTRIES: "http://127.0.0.1:9/mcp" };
   await using ws = await makeWorkspace({ ...IN_PROJECT, env });
@@ -151,7 +151,7 @@ Deno.test("an error about a missing key contains the command that stores it", as
   assert.match(ran.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
 });
 
-Deno.test("pml add offers no sign-in without a terminal", async () => {
+Deno.test("pml add offers no sign-in at a server that supports none", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   const server = createServer((_, answer) => void answer.writeHead(401).end());
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));

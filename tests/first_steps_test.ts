@@ -51,7 +51,7 @@ async function listedFromTop(
   return { text, stderr: pml.stderr };
 }
 
-Deno.test("a client that starts PML in / gets its first root as the workspace, with the rules of its file", async () => {
+Deno.test("a client that starts PML in / gets its first root as the workspace, with the rules in it", async () => {
   await using ws = await makeWorkspace({
     files: { "here.txt": "x" },
     pml: { permissions: { deny: ["filesystem:list_directory"] } },
@@ -201,7 +201,7 @@ const MODULE = (body: string) =>
   `export const __meta__ = { name: "m", description: "M", tools: { a: { description: "A" } } };
   export function a() { return ${JSON.stringify(body)}; }`;
 
-Deno.test("doctor distinguishes rules that match nothing, a replaced built-in, pending trust and changed code", async () => {
+Deno.test("warnings distinguish rules that match nothing, a replaced built-in, pending trust and changed code", async () => {
   await using ws = await makeWorkspace({
     files: { "m.ts": MODULE("one") },
     pml: {

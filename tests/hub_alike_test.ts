@@ -89,7 +89,7 @@ async function assertAlike(
   assert.deepEqual(odd, []);
 }
 
-Deno.test("hubs show a change from outside soon, and use no cache while the database is silent", async () => {
+Deno.test("hubs notice a change in the database soon, and use no cache while the database is silent", async () => {
   await using server = await startPostgres();
   await using hubs = await pair(server);
   const { one, other, key, DATABASE_URL } = hubs;

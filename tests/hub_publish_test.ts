@@ -168,7 +168,7 @@ const STUCK =
   "export const __meta__ = Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 const many = Array.from({ length: 1_100 }, (_, at) => `import "./m${at}.ts";`).join("\n");
 
-Deno.test("files outside of the folder or unfit for a module are refused before anything is sent", async () => {
+Deno.test("a module with a forbidden import or another error is refused before anything is sent", async () => {
   await using hub = await spawnHub();
   const publish = await publisher(hub);
   await write(hub, {
@@ -308,7 +308,7 @@ Deno.test("nothing is published without an address, a key and a yes", async () =
   assert.equal(back.stdout, '"words@1.0.0" is shown\n');
 });
 
-Deno.test("an invalid, redirected or late answer of a hub is reported, and at most one request elsewhere has the key", async () => {
+Deno.test("pml-hub publish repeats its request at a busy hub, and reports an invalid answer or a redirect", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
   const { key } = await hub.key("acme");

@@ -271,7 +271,7 @@ Deno.test("with --moderated no content is readable before the operator has appro
   assert.match((await hub.run("reject", "other@1.0.0", other.hash)).stderr, /it does not wait/);
 });
 
-Deno.test("a key has a limit of changes a minute, and a hub that stops accepts none", async () => {
+Deno.test("a key has a limit of changes a minute, which other keys do not share", async () => {
   await using hub = await spawnHub("--rate", "3");
   const { url } = hub;
   const { key } = await hub.key("acme");

@@ -152,7 +152,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("without a matching rule, other requests are as approved as their server", async () => {
+Deno.test("requests for resources and prompts without a matching rule are approved with their server", async () => {
   await using scene = await sceneOf("2025-11-25", { rules: { allow: [], ask: ["*"] } });
   const prompts = await listed(scene.pml, "prompts/list", { key: "prompts", least: 2 });
   assert.equal(prompts.length, 2);

@@ -134,7 +134,7 @@ Deno.test("a registry's server wins over a capability of its namespace, and both
   }
 });
 
-Deno.test("a second capability of a namespace asks again, and needs no search first", async () => {
+Deno.test("a second capability of a namespace is found without a search before the call", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),
     await moduleEntry("fs:count", entry("count", "Count lines")),
@@ -164,7 +164,7 @@ async function age(ws: Workspace, ms: number): Promise<void> {
   }
 }
 
-Deno.test("a new capability is called by its name, and no registry learns the name before", async () => {
+Deno.test("a capability that was published later is found by its name, and no registry learns unknown names", async () => {
   const first = await moduleEntry("fs:read_json", entry("read_json", "Read"));
   await using registry = await FakeRegistry.open([first]);
   await using ws = await makeWorkspace({

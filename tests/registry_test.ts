@@ -34,7 +34,7 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
-Deno.test("a module of a registry can be called at once, and asks again when it changes", async () => {
+Deno.test("a module of a registry is found and approved at its first call, and asks again when it changes", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("greeter", greeter("Hello")),
   ]);

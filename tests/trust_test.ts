@@ -88,7 +88,7 @@ Deno.test("pml approve offers no Always where another workspace or other rules a
   await left(later);
 });
 
-Deno.test("a call approved after its workspace lost its trust does not run, and pml approve reports that", async () => {
+Deno.test("a call approved after its workspace lost its trust does not run, and pml approve claims no trust", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];

@@ -32,7 +32,7 @@ async function installed(ws: Workspace): Promise<readonly string[]> {
   return (await Promise.all(modules)).flat().filter((name) => NAMES.includes(name)).sort();
 }
 
-Deno.test("pml remove removes the package of a server, too, where no workspace names it", async () => {
+Deno.test("pml remove also removes the package of a server that no workspace names", async () => {
   const server = { "1.0.0": npmServer('"fine"', { bin: "main.js" }) };
   await using npm = new FakeNpm(Object.fromEntries(NAMES.map((name) => [name, server])));
   await using ws = await withPackages(npm);

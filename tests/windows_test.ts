@@ -190,7 +190,7 @@ Deno.test("a window works alone when the configuration names another variable", 
   assert.match(textOf(await read(here)), /./);
 });
 
-Deno.test("many windows share servers, which end when no window uses them any longer", async () => {
+Deno.test("many windows share servers, which end when no call uses them any longer", async () => {
   const [windows, servers, killed] = [64, 13, 8];
   const names = [...Array(servers).keys()].map((at) => `s${at}`);
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
@@ -332,7 +332,7 @@ for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
   }
 }`;
 
-Deno.test("a long answer is forwarded once, whatever its id", async () => {
+Deno.test("a long answer with any id is delivered once", async () => {
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const mcpServers = { big: server, fails: { ...server, args: ["run", "-A", "fails.js"] } };
   const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
@@ -340,7 +340,7 @@ Deno.test("a long answer is forwarded once, whatever its id", async () => {
   await using ws = await makeScenery({ pml, files });
   await using served = await servePml(ws, [], OWN_PROCESS);
   await using here = new RawStdio(ws);
-  // After this message the SDK would answer everything.
+  // After this notification the SDK handles all messages.
   await here.notify("notifications/odd");
   await here.open();
   const params = { name: "call", arguments: { tool: "big:tell" } };
