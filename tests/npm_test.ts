@@ -119,14 +119,11 @@ Deno.test("pml installs from npm with its own Deno, and then works offline in a 
   await using outside = new TcpSink();
   const installed = await install(ws, `http://127.0.0.1:${outside.port}`);
 
-  await t.step(
-    "the tarball contains the published files, and the program that starts them",
-    async () => {
-      const published = (await publishedFiles()).filter((path) => !/^deno\./.test(path));
-      const wanted = [...published.map(named), "bin/pml.cjs", "package.json"];
-      assert.deepEqual([...installed.files].sort(), wanted.sort());
-    },
-  );
+  await t.step("the tarball contains the published files and their launcher", async () => {
+    const published = (await publishedFiles()).filter((path) => !/^deno\./.test(path));
+    const wanted = [...published.map(named), "bin/pml.cjs", "package.json"];
+    assert.deepEqual([...installed.files].sort(), wanted.sort());
+  });
 
   await t.step("it prints its version, and returns the exit code of a failure", async () => {
     const { version } = JSON.parse(await readFile(repoFile("deno.json"), "utf8"));
