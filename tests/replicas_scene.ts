@@ -21,7 +21,6 @@ const OWN_PROCESS = { ownProcess: true } as const;
 export const KEY = "0123456789abcdef0123456789abcdef-of-a-test";
 /** The token of the identity `ci`. */
 export const CI = "token-of-the-ci-0001";
-/** The rules of the scene. */
 export const RULES = {
   allow: ["asks:ask_name", "note:wait", "note:wait_again"],
   ask: ["note:add", "note:add_other", "note:add_slowly"],
@@ -101,7 +100,6 @@ export async function configure(ws: Workspace, config: object = {}): Promise<voi
   await writeFile(`${ws.home}/config.yaml`, JSON.stringify({ serve, identities, ...config }));
 }
 
-/** Two processes of one PML. */
 export interface Two extends AsyncDisposable {
   readonly one: Served;
   readonly two: Served;

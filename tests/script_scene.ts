@@ -23,9 +23,7 @@ const RUN = ["s__run", {}] as const;
 /** The script for the server, with arguments of any name. */
 export type Said = Script & { readonly [name: string]: unknown };
 
-/** The scene. */
 export interface ScriptScene extends Scene {
-  /** Calls a tool. */
   call(said?: Said, tool?: string): Promise<Message>;
   /** Calls a tool with a `_meta` of the client. */
   callWithMeta(said?: Said, tool?: string): Promise<Message>;

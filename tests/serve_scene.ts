@@ -14,7 +14,6 @@ import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 import { codeIn, type Said, scriptServer, writeConfig } from "./script_scene.ts";
 
-/** The scene. */
 export interface ServeScene extends AsyncDisposable {
   readonly ws: Workspace;
   readonly served: Served;
