@@ -88,7 +88,7 @@ export {
 } from "./src/policy/capability_rules.ts";
 export { getToolRouting, type ToolRouting } from "./src/servers/cloud/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
-export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
+export type { QueryMemory, SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
 
 /** How a gateway is opened. */
 export interface OpenOptions {
