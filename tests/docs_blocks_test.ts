@@ -45,7 +45,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/design.md", /^\nmod.ts /, "the tree of the source"],
 
   ["docs/design.md", /^\nrequest ─ capacity/, "a picture"],
-  ["docs/design/registries.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
+  ["docs/registry-api.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
   ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],
   ["docs/hub.md", /^ts\n/, "tests/hub_capabilities_test.ts"],
   ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
