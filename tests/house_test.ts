@@ -99,7 +99,7 @@ Deno.test("every folder of the source is a module that the lint rules know", asy
 
 Deno.test("docs/design.md lists the layers of the lint rules", async () => {
   const page = await readRepo("docs/design.md");
-  const rows = [...page.matchAll(/^\| (\d+) +\| `(\w+)` +\|/gm)];
+  const rows = [...page.matchAll(/^- (\d+) `(\w+)`: /gm)];
   const listed = rows.map(([, layer, module]) => `${layer} ${module}`);
   assert.deepEqual(
     listed,
