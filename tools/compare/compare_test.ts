@@ -81,8 +81,11 @@ Deno.test("pageOf() counts equal results, and names the others with their reason
     },
     { name: "d", package: "pd", skipped: "Too large", runs: [] },
   ], "2026-01-02");
-  assert.match(page, /2 of 3 servers were the\s+same in both eras, .* 2 calls of 2 of them/);
-  assert.match(page, /2 of 3\s+servers start and list .* 2 answer the calls alike/);
+  assert.match(
+    page,
+    /of 2 of 3\s+servers are the same in both revisions, .* 2 calls of 2 of these/,
+  );
+  assert.match(page, /2 of 3 servers start and return .* 2\s+of them return the same/);
   assert.match(page, /- `pb` \(2025-11-25\): `tools: x`/);
   assert.match(page, /- `pc` \(2025-11-25\): `needs 'net' at URL`/);
   assert.match(page, /- `pd`: `Too large`/);

@@ -17,15 +17,18 @@ export function pageOf(outcomes: readonly Outcome[], ran: string): string {
     outcomes.filter(({ runs }) => runs.length === 0),
   ];
   return [
-    "# Other people's servers",
+    "# Compatibility with popular servers",
     introduction(compared, ran),
     tableOf(compared),
-    "## What differed",
-    ...sectionOf(compared.flatMap(differencesOf), "Nothing differed without `confine`."),
-    "## Confined",
+    "## Differences",
+    ...sectionOf(compared.flatMap(differencesOf), "Without `confine`, all results are the same."),
+    "## Differences of confined servers",
     confinedText(compared),
-    ...sectionOf(compared.flatMap(confinedOf), "Every server ran confined as it did otherwise."),
-    "## Not compared",
+    ...sectionOf(
+      compared.flatMap(confinedOf),
+      "With `confine`, all results are the same as without it.",
+    ),
+    "## Servers that were not compared",
     ...sectionOf(left.map(leftOf), "Every server of the list was compared."),
   ].join("\n\n") + "\n";
 }
@@ -51,36 +54,44 @@ export function cellOf({ failed, differences }: Pick<Compared, "failed" | "diffe
 }
 
 const INTRODUCTION =
-  `Popular servers of npm, run directly by the SDK's own client and through a spawned \`pml stdio\`
-(\`full_proxy\`): their lists of tools, prompts, resources and templates are compared byte for byte
-after names have lost the server in front, and so are the results of calls. The order of entries does
-not count. \`deno task compare --write\` made this page on RAN. Lists of SAME of ALL servers were the
-same in both eras, and so were the results of CALLS calls of CALLED of them.
-
-Calls read, compute, or fail as they should: keys in the environment are placeholders, no account was
-used, and the error that a server tells then is compared like any result. An error of the protocol
-(JSON-RPC) comes through PML as a result with \`isError\`, in the same words. Of results that are others
-each time the form is compared.
-
-Where a server speaks the older revisions alone, "2026-07-28" compares what PML shows a client of
-that revision with what the server says in its own; \`execution\`, for which 2026-07-28 has no word,
-is left out then. Result metadata (\`_meta\`) is not compared.
-
-Three additions of PML count as differences here: \`"type": "object"\` to an input schema without
-a type, as MCP wants it (\`server-gitlab\`); \`\\u{200b}\` in the place of an invisible character
-(\`lark-mcp\`); and "changed, not approved" on a tool whose definition is another one at each start,
-here by a default that is the time (\`@currents/mcp\`).
+  `This page shows which popular servers of npm return the same results through PML as without it, also
+with \`"confine": true\`. \`deno task compare --write\` generated it on RAN. The lists of SAME of ALL
+servers are the same in both revisions, and so are the results of CALLS calls of CALLED of these servers.
 
 \`\`\`
 deno task compare --only memory   # one server; --json prints all that was found
 deno task compare --write         # all of them, and this page
-\`\`\``;
+\`\`\`
+
+## How servers are compared
+
+- Each server runs twice: with the client of the SDK, and behind \`pml stdio\` (\`full_proxy\`).
+- The lists of tools, prompts, resources and templates, and the results of calls, must be equal byte
+  for byte. The name of the server in front of names does not count, and neither does the order of
+  entries. If results differ each time, only their form is compared.
+- The calls read data, compute, or fail. Keys in the environment are placeholders, and no account was
+  used. The error that a server then returns is compared like any result. PML returns an error of the
+  protocol (JSON-RPC) as a result with \`isError\` and the same text.
+- For a server with older revisions only, the column "2026-07-28" compares the results that a client
+  of that revision gets from PML with the results of the server in its own revision. \`execution\` is
+  not compared then, because 2026-07-28 does not have it.
+- Result metadata (\`_meta\`) is not compared.
+
+These additions of PML count as differences:
+
+| addition | reason | server |
+| --- | --- | --- |
+| \`"type": "object"\` in an input schema without a type | MCP requires it | \`server-gitlab\` |
+| \`\\u{200b}\` in place of an invisible character | the user can see it | \`lark-mcp\` |
+| "changed, not approved" on a tool | its definition differs at each start, because a default is the current time | \`@currents/mcp\` |
+
+## Results`;
 
 const CONFINED =
-  `With \`"confine": true\` and no grants: the workspace, no network and no programs. LISTED of ALL
-servers start and list what they list otherwise, and SAME answer the calls alike too. "denied" is a
-call that says what it was denied; \`pml learn\` finds the grants. A server may still need grants for
-calls that were not made here.`;
+  `These servers ran with \`"confine": true\` and no grants: they can reach the workspace, and no network
+and no programs. LISTED of ALL servers start and return the same lists as without \`confine\`, and SAME
+of them return the same results of calls, too. "denied" marks a call whose error names the denied access.
+\`pml learn\` finds the necessary grants. Calls that were not made here may need more grants.`;
 
 function confinedText(compared: readonly Outcome[]): string {
   const confined = compared.map(({ runs }) => runs.filter((run) => run.confined));
@@ -147,7 +158,7 @@ function confinedOf({ package: name, runs }: Outcome): readonly string[] {
 function grouped(name: string, runs: readonly Compared[]): readonly string[] {
   const found = Map.groupBy(runs.filter((run) => cellOf(run) !== "same"), told);
   return [...found].map(([text, of]) => {
-    const eras = of.length > 1 ? "both eras" : of.map(({ era }) => era).join(", ");
+    const eras = of.length > 1 ? "both revisions" : of.map(({ era }) => era).join(", ");
     return `- \`${name}\` (${eras}): ${text}`;
   });
 }
