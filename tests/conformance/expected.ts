@@ -29,8 +29,9 @@ export const EXPECTED: readonly Expected[] = [
     ids: ["sep-2322-list-roots-incomplete", "sep-2322-multiple-inputs-incomplete"],
   },
   {
-    why: "PML takes answers only with the state that it gave out with the question. The check " +
-      "sends answers to a question that was never asked.",
+    why:
+      "PML accepts answers only with the state that it sent with its request for input. The check " +
+      "sends answers without such a request.",
     ids: ["sep-2322-ignore-unexpected-params"],
   },
   {
@@ -41,7 +42,7 @@ export const EXPECTED: readonly Expected[] = [
   },
   {
     why: "PML asks the user before it reads an address that the server did not list. The check " +
-      "reads one that does not exist, and takes the question for a result.",
+      "reads one that does not exist, and mistakes the request for input for a result.",
     ids: ["sep-2164-data-uri", "sep-2164-error-code", "sep-2164-no-empty-contents"],
   },
   {
@@ -49,19 +50,22 @@ export const EXPECTED: readonly Expected[] = [
     ids: ["tasks-status-notifications"],
   },
   {
-    why: "A server of an older revision has no names for what it asks. PML makes the names.",
+    why:
+      "A server of an older revision does not name its requests for input. PML generates the names.",
     kind: "legacy",
     ids: ["sep-2322-elicitation-incomplete"],
   },
   {
-    why: "A server of an older revision is told once what its clients can do, for all of them.",
+    why:
+      "A server of an older revision receives the capabilities of all its clients once, when it " +
+      "starts.",
     kind: "legacy",
     ids: ["sep-2322-respect-client-capabilities"],
   },
   {
     why:
-      "A server of an older revision does not know the extension for tasks, so the fixture has " +
-      "none of these tools. PML makes no task of a call.",
+      "A server of an older revision does not have the extension for tasks, so the fixture has " +
+      "none of these tools. PML does not turn a call into a task.",
     kind: "legacy",
     ids: [
       "sep-2663-cancel-ack-empty-result",
