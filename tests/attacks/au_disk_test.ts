@@ -1,6 +1,6 @@
 /**
- * A disk that becomes full while PML runs, and is free again later. A limit on the size of files,
- * with its signal ignored, stands in for it: no file of PML can grow by one byte.
+ * A disk that becomes full while PML runs and has space again later. A limit on the file size, with
+ * its signal ignored, simulates it: no file of PML can grow by one byte.
  *
  * @module
  */
@@ -51,7 +51,7 @@ const PML = {
 interface Scene extends AsyncDisposable {
   readonly ws: Workspace;
   readonly pml: RawStdio;
-  /** Lets no file of PML and its children grow, or all of them again. */
+  /** Stops all files of PML and its children from growing, or lifts that limit. */
   full(isFull: boolean): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ async function makeScene(era: Era, journal?: string): Promise<Scene> {
   const command = ["sh", "-c", ignoring, ...pmlCommand(), "stdio"] as const;
   const pml = new RawStdio(ws, { era, command });
   const full = async (isFull: boolean) => {
-    // What was done before is recorded to its end.
+    // Calls that ran before are recorded completely.
     const count = (kind: string) => journalOf(ws).join().split(`"kind":"${kind}"`).length;
     await until(() => count("start") === count("end"));
     for (const { pid } of await treeOf(pml.pid)) {
@@ -73,7 +73,7 @@ async function makeScene(era: Era, journal?: string): Promise<Scene> {
       const { status, stderr } = spawnSync("prlimit", [`--pid=${pid}`, fsize], {
         encoding: "utf8",
       });
-      // A child may have ended meanwhile; those that start have the limit of PML.
+      // A child may have ended meanwhile; new children inherit the limit of PML.
       assert.ok(status === 0 || pid !== pml.pid, stderr);
     }
   };
@@ -93,7 +93,7 @@ function lines(text: string, like: RegExp): number {
   return text.split("\n").filter((line) => like.test(line)).length;
 }
 
-/** The records of the journal of the PML that ran last, without what is no whole line. */
+/** Returns the journal records of the last PML process, without incomplete lines. */
 function journalOf(ws: Workspace): readonly string[] {
   const folder = join(ws.home, "journal");
   if (!existsSync(folder)) return [];
@@ -103,7 +103,7 @@ function journalOf(ws: Workspace): readonly string[] {
 }
 
 Deno.test({
-  name: "A full disk is reported once with its path, and refuses each call (AU3, RX9)",
+  name: "a full disk is reported once with its path, and refuses each call (AU3, RX9)",
   ...linux,
   fn: async () => {
     await using scene = await makeScene("2025-11-25");
@@ -128,7 +128,8 @@ Deno.test({
 });
 
 Deno.test({
-  name: 'With "best_effort" only what reads goes on, and says that it was not recorded (AU3)',
+  name:
+    'with "best_effort" only reading calls run, and their results report the missing record (AU3)',
   ...linux,
   fn: async () => {
     await using scene = await makeScene("2026-07-28", "best_effort");
@@ -143,7 +144,7 @@ Deno.test({
     assert.match(textOf(sum), /this call was not recorded/);
     const meta = sum.result?._meta as Record<string, unknown> | undefined;
     assert.equal(meta?.["pml/journal"], "not recorded");
-    // A child of other permissions, which starts on the full disk.
+    // A child with other permissions, which starts while the disk is full.
     assert.match(textOf(await call(pml, "own:look")), /^good\n[^]*not recorded/);
     const failed = await call(pml, "own:fail");
     assert.match(textOf(failed), /the tool fails[^]*this call was not recorded/);
@@ -177,13 +178,14 @@ Deno.test({
 
 Deno.test({
   name:
-    "A disk that is full at the start is told, leaves nothing torn, and is used when it is free (AU3, RX9)",
+    "a disk that is full at the start is reported, leaves no partial file, and is used once it has space (AU3, RX9)",
   ...linux,
   fn: async () => {
     await using scene = await makeScene("2025-11-25", "best_effort");
     const { ws, pml, full } = scene;
     await full(true);
-    // The module was never described: what is found out is not kept, and serves this process.
+    // The module was never described: its description is not stored, and is used by this process
+    // only.
     const sum = await call(pml, "own:add", { a: 1, b: 2 });
     assert.match(textOf(sum), /"sum":3[^]*not recorded/);
     for (let turn = 0; turn < 3; turn++) {
@@ -211,7 +213,7 @@ export const reach = () => "reached";
 `;
 
 Deno.test({
-  name: "What is granted while a call goes on without a record does not run in it (AU3)",
+  name: "a grant added while a call runs without a record does not apply to that call (AU3)",
   ...linux,
   fn: async () => {
     await using scene = await makeScene("2025-11-25", "best_effort");
@@ -233,8 +235,8 @@ Deno.test({
     await full(true);
     const alone = (await treeOf(pml.pid)).length;
     const answer = call(pml, "late:reach");
-    // What it may do is looked at, by what it is granted now: it is in a child to be read. A child
-    // that is kept ready may come earlier.
+    // PML inspects the grants that apply now, which starts a child. A spare child may start
+    // earlier.
     await until(() => lines(pml.stderr, /Cannot write the journal/) > 0);
     await until(async () => (await treeOf(pml.pid)).length > alone);
     await configure({ late: { net: ["example.com"] } });

@@ -1,6 +1,6 @@
 /**
- * Every argument of every built-in that names a place, against every way to name a place that is
- * not the workspace's. The table comes from what ships: a new argument fails until it is listed.
+ * Every path argument of every built-in tool, with every way to name a path outside the workspace.
+ * The table is compared with the definitions of the tools: a new argument fails until it is listed.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { makeScene } from "./stage.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The arguments that name a place, by server. */
+/** The path arguments, by server. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   filesystem: ["path", "paths", "source", "destination"],
   git: ["repo", "path", "paths"],
@@ -30,7 +30,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   sqlite: ["path"],
 };
 
-/** The arguments that name none. */
+/** The arguments that are not paths. */
 const OTHERS: Readonly<Record<string, string>> = {
   filesystem: "head tail sortBy excludePatterns pattern edits dryRun content recursive",
   git: "limit untracked staged from to context offset revision follow author grep since until " +
@@ -39,7 +39,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   sqlite: "sql parameters limit offset create table",
 };
 
-/** What else a tool has to be given; of a tool that is not here nothing. */
+/** Other required arguments of a tool; tools that are not listed need none. */
 const GIVEN: Readonly<Record<string, Arguments>> = {
   "filesystem:edit_file": { edits: [{ oldText: "secret", newText: "attacked" }] },
   "filesystem:write_file": { content: "attacked" },
@@ -55,7 +55,7 @@ const GIVEN: Readonly<Record<string, Arguments>> = {
   "sqlite:execute": { sql: "CREATE TABLE made(a)", create: true },
 };
 
-/** A tool and one of its arguments that names a place. */
+/** A tool and one of its path arguments. */
 interface Way {
   readonly tool: string;
   readonly argument: string;
@@ -85,7 +85,7 @@ const WAYS: readonly Way[] = [...builtins()].flatMap(([server, source]) => {
   );
 });
 
-Deno.test("Every argument of every built-in is known to name a place, or none", () => {
+Deno.test("every argument of every built-in is listed as a path or as another value", () => {
   for (const [server, source] of builtins()) {
     const { tools } = (source as unknown as { readonly meta: Meta }).meta;
     const known = [...PLACES[server] ?? [], ...(OTHERS[server] ?? "").split(" ")];
@@ -98,16 +98,16 @@ Deno.test("Every argument of every built-in is known to name a place, or none", 
   assert.ok(tools.size >= 29, `${tools.size} tools`);
 });
 
-Deno.test("No built-in leaves the workspace by any argument (PE1 to PE4, PE11)", async () => {
+Deno.test("no built-in leaves the workspace by any argument (PE1 to PE4, PE11)", async () => {
   await using scene = await makeScene({ files: KEPT, pml: PML, prepare: furnish });
   const { ws, pml } = scene;
   const before = await outerState(ws);
-  // Git moves files about, which others must not find gone.
+  // Git moves files that the other tools need.
   const [git, others] = [WAYS.filter(isGit), WAYS.filter((way) => !isGit(way))];
   const attackBy = async (way: Way) => {
     const paths = [...outsidePaths(ws), ...THROUGH, ...Object.keys(KEPT)];
     for (const [at, path] of paths.entries()) {
-      // What is git's own to judge costs a run of git, and is attacked elsewhere too.
+      // Each path that git itself checks costs a run of git; other tests attack these, too.
       if (isFine(way, path) || isGitPath(way) && at % 3 > 0) continue;
       await assertKept(pml, { way, path, code: codeFor(ws, way, path) });
     }
@@ -119,7 +119,7 @@ Deno.test("No built-in leaves the workspace by any argument (PE1 to PE4, PE11)",
   await endWell(ws, pml);
 });
 
-Deno.test("No built-in waits for what is no file or folder, or reads it (PE8)", async () => {
+Deno.test("no built-in reads or waits for an entry that is not a file or folder (PE8)", async () => {
   await using scene = await makeScene({ pml: PML, prepare: furnish });
   const { ws, pml } = scene;
   const server = createServer();
@@ -137,7 +137,7 @@ Deno.test("No built-in waits for what is no file or folder, or reads it (PE8)", 
   await endWell(ws, pml);
 });
 
-Deno.test("A place is looked at when it is used, and a hardlink is one (PE9, PE10)", async () => {
+Deno.test("a path is checked when it is used, also if it is a hardlink (PE9, PE10)", async () => {
   await using scene = await makeScene({
     pml: PML,
     prepare: async (ws) => {
@@ -177,7 +177,7 @@ const PML = {
   permissions: { allow: ["filesystem:*", "git:*", "shell:*", "sqlite:*"] },
 } as const;
 
-/** What is protected, with something in it that may show nowhere. */
+/** Protected files, with a secret that must not appear anywhere. */
 const KEPT = { ".env": SECRET, "inner/.env.local": SECRET, "inner/.git/config": SECRET } as const;
 
 const THROUGH = [...Object.keys(LINKS), "to-folder/canary.txt", "to-root/etc/passwd"];
@@ -205,7 +205,7 @@ function outsidePaths(ws: Workspace): readonly string[] {
   ];
 }
 
-/** Asks with a path in one argument; nothing comes back, and soon. */
+/** Calls a tool with a path in one argument. Asserts that it returns no content, and soon. */
 async function assertKept(
   pml: RawStdio,
   { way, path, code }: { readonly way: Way; readonly path: string; readonly code?: string },
@@ -222,7 +222,9 @@ async function assertKept(
   }
 }
 
-/** The code of what lies outside by its text; what only leads there may find another reason. */
+/**
+ * Returns the code for a path outside by its text; links to such a path may have another reason.
+ */
 function codeFor(ws: Workspace, { tool }: Way, path: string): string | undefined {
   const isOut = /^\.\.(\/|$)|^\/|\/\.\.\//.test(path) && !path.includes("\0");
   const bySandbox = !tool.startsWith("git:");
@@ -231,7 +233,7 @@ function codeFor(ws: Workspace, { tool }: Way, path: string): string | undefined
     : undefined;
 }
 
-/** Paths in a repository are git's own to judge: it may find nothing there, and must show nothing. */
+/** Paths in a repository are checked by git itself: it may find no file, and must show none. */
 function isGitPath({ tool, argument }: Way): boolean {
   return tool.startsWith("git:") && argument !== "repo";
 }
@@ -240,19 +242,19 @@ function isGit({ tool }: Way): boolean {
   return tool.startsWith("git:");
 }
 
-/** What opens nothing may have anything; folders may be listed, and be worked in. */
+/** Tools that open no file accept any path; folders may be listed and used as working folders. */
 function isFine({ tool, argument }: Way, path: string): boolean {
   const isLink = path in LINKS || /^(fifo|socket|zero|sparse|folder)$/.test(path);
   const actsOnName = /remove_|get_file_info/.test(tool) || argument === "source";
   if (isLink && actsOnName) return true;
-  // These are names like others, which may be made.
+  // These are ordinary names, which may be created.
   const isName = /^(%2e%2e\/|\.\.\\|file:|-rf$|~$)/.test(path);
   if (isName && /write_file|create_directory|move_file|sqlite:execute/.test(tool)) return true;
-  // A file is replaced whatever its size.
+  // A file of any size may be replaced.
   if (path === "sparse" && tool.endsWith("write_file")) return true;
-  // Not all of these are kept from those who look.
+  // These tools may see some of these names.
   if (path in KEPT && /list|tree|search|get_file_info/.test(tool)) return true;
-  // For git a file stands for the folder that it lies in, and is not opened.
+  // Git takes the folder of a file, and does not open the file.
   const isOwnFile = /^(fifo|socket|sparse)$/.test(path) || path in KEPT;
   if (argument === "repo" && isOwnFile) return true;
   if (path === "folder") return /list|tree|search|create|shell:|git:/.test(tool);
@@ -286,7 +288,7 @@ async function outerState(ws: Workspace): Promise<readonly string[]> {
   return [...names.flat().sort(), String(mtime?.getTime())];
 }
 
-/** Runs them four at a time: the children are several, and so are the processors. */
+/** Runs four at a time, because there are several children and processors. */
 async function allOf<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
   const left = [...items];
   const work = async () => {

@@ -1,6 +1,6 @@
 /**
- * Members of a call besides its name and arguments: what the user approved for a harmless call must
- * not run with other ones.
+ * Members of a call next to its name and arguments: an approval of a harmless call must not cover a
+ * call with other members.
  *
  * @module
  */
@@ -38,7 +38,7 @@ function serverOf(): Json {
   return { command: Deno.execPath(), args } as unknown as Json;
 }
 
-/** A workspace with the server, whose first use was approved, and whose rules are given. */
+/** Creates a workspace with the server, whose first use is approved, and with the rules. */
 async function scene(
   permissions: object,
   options: Omit<SceneOptions, "pml"> = {},
@@ -67,7 +67,7 @@ async function sent(ws: Workspace): Promise<readonly Json[]> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`a question shows the members that no list knows, and binds its answer to them, on ${era} (GX7)`, async () => {
+  Deno.test(`a question shows the unlisted members, and binds its answer to them, on ${era} (GX7)`, async () => {
     await using at = await scene({ ask: ["s:*"], allow: ["filesystem:*"] }, { era });
     const { ws, pml } = at;
     const extra = { _meta: { force: true, ...CLIENTS }, priority: "high" };
@@ -100,7 +100,7 @@ Deno.test("an answer to a harmless call runs no call with other members (GX7)", 
   await endWell(ws, pml);
 });
 
-/** Returns the text of the question that a call with members next to its params leads to. */
+/** Returns the text of the question about a call with members next to its params. */
 async function textWith(pml: RawStdio, next: object): Promise<string> {
   const { result } = await pml.request("tools/call", { ...call() }, { next: { ...next } });
   const { approval } = result?.inputRequests as Readonly<Record<string, Json>>;
@@ -140,7 +140,7 @@ Deno.test("baggage reaches no server, and a known key with an unusual value is s
   await endWell(ws, pml);
 });
 
-Deno.test("a rule with conditions covers no call with unlisted members, whichever way it comes (GX7)", async () => {
+Deno.test("a rule with conditions covers no call with unlisted members, on any entry point (GX7)", async () => {
   const allow = ["s:change(dry_run=true)", "filesystem:*"];
   await using at = await scene({ allow });
   const { ws, pml } = at;
@@ -197,7 +197,7 @@ Deno.test("plans and code pass no member of their request to a server (GX7)", as
   await endWell(ws, pml);
 });
 
-Deno.test("a repeated call that differs in its members only is named, and its key can be listed (GX7)", async () => {
+Deno.test("a repeated call that differs only in its members is reported, and its key can be listed (GX7)", async () => {
   await using at = await scene({ ask: ["s:*"], allow: ["filesystem:*"] });
   const { ws, pml } = at;
   const first = await questionOf(pml, call({ _meta: { "acme/id": "1" } }));
@@ -211,7 +211,7 @@ Deno.test("a repeated call that differs in its members only is named, and its ke
   assert.ok(!same.text.includes("Differs"));
   await same.answer(picked("Yes"));
   await writeConfig(ws, { client_meta: ["acme/id"] });
-  // The file is read again a moment later.
+  // PML reads the file again a moment later.
   await until(async () => {
     const { text, answer } = await questionOf(pml, call({ _meta: { "acme/id": "3" } }));
     await answer(picked(text.includes("acme/id") ? "No" : "Yes"));

@@ -1,6 +1,6 @@
 /**
- * Attacks with capabilities: what they may not call, what they say of themselves, and how often they
- * call each other.
+ * Attacks with capabilities: calls that they must not make, their own descriptions, and how often
+ * they call each other.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAftermath, assertServes, codeOf, journalOf, textOf } from "./oracles.ts";
 
-/** Returns how often tools began. */
+/** Returns how often tools started. */
 async function startsOf(ws: Workspace, tool: string): Promise<number> {
   return (await journalOf(ws)).filter((line) => line.kind === "start" && line.tool === tool).length;
 }
@@ -23,7 +23,7 @@ async function startsOf(ws: Workspace, tool: string): Promise<number> {
 const WARN = `return await mcp.weather.warn({ to: "all" })`;
 const SNEAKY = `return await mcp["weat" + "her"]["wa" + "rn"]({ to: "all" })`;
 
-Deno.test("A capability that declares no calls gains nothing", async () => {
+Deno.test("a capability that declares no calls gets no permissions", async () => {
   const codes = { "my:plain": WARN, "my:sneaky": SNEAKY };
   const prepare = (ws: Workspace) => approve(ws, codes);
   await using asks = await capabilityScene("2026-07-28", { prepare, canAsk: false });
@@ -47,7 +47,7 @@ Deno.test("A capability that declares no calls gains nothing", async () => {
   }
 });
 
-Deno.test("A capability that calls a denied tool is refused before it begins", async () => {
+Deno.test("a capability that calls a denied tool is refused before it starts", async () => {
   const text = `await mcp.weather.get({ city: "Rome" }); ${WARN}`;
   const hash = `sha256-${"0".repeat(64)}`;
   const prepare = (ws: Workspace) =>
@@ -69,7 +69,7 @@ Deno.test("A capability that calls a denied tool is refused before it begins", a
   assert.equal(await startsOf(ws, "weather:get"), 0);
 });
 
-Deno.test("A stale capability says so where it is found, and asks before it begins", async () => {
+Deno.test("a stale capability is marked in search results, and asks before it starts", async () => {
   const hash = `sha256-${"0".repeat(64)}`;
   const prepare = (ws: Workspace) =>
     approve(ws, { "my:rome": `return await mcp.weather.get({ city: "Rome" })` }, {
@@ -92,7 +92,7 @@ Deno.test("A stale capability says so where it is found, and asks before it begi
   await assertAftermath(ws, pml);
 });
 
-Deno.test("Only a saved capability reaches an internal tool", async () => {
+Deno.test("only a saved capability reaches an internal tool", async () => {
   const code = "return await mcp.weather.vault({})";
   const prepare = (ws: Workspace) => approve(ws, { "my:vault": code });
   const permissions = { allow: ["my:*", "weather:*"] };
@@ -115,7 +115,7 @@ Deno.test("Only a saved capability reaches an internal tool", async () => {
   assert.deepEqual(hidden, missing);
 });
 
-Deno.test("A capability that calls itself ends at the depth, and its calls are counted together", async () => {
+Deno.test("a capability that calls itself ends at the maximum depth, and its calls count together", async () => {
   const loop = `const name = "lo" + "op"; return await mcp.my[name]({})`;
   const fan = `const name = "fa" + "n";
     const all = [1, 2, 3].map(() => mcp.my[name]({}).catch((error) => error.code ?? "failed"));
@@ -135,7 +135,7 @@ Deno.test("A capability that calls itself ends at the depth, and its calls are c
   await assertAftermath(ws, pml);
 });
 
-Deno.test("Code in a capability has no files, no network, no PML and no meta-tools", async () => {
+Deno.test("code in a capability has no files, no network, no PML and no meta-tools", async () => {
   const probes = `
     const tried = {};
     const probe = async (name, work) => {
@@ -163,7 +163,7 @@ Deno.test("Code in a capability has no files, no network, no PML and no meta-too
   assert.equal(Object.keys(tried).length, 10);
 });
 
-Deno.test("A flood of calls out of a capability ends at its limit, and each is judged", async () => {
+Deno.test("a flood of calls from a capability ends at its limit, and each call is checked", async () => {
   const flood = `let ran = 0; const codes = new Set();
     await Promise.all(Array.from({ length: 300 }, async () => {
       try { await mcp.weather.get({ city: "Rome" }); ran++; } catch (error) { codes.add(error.code); }
@@ -178,7 +178,7 @@ Deno.test("A flood of calls out of a capability ends at its limit, and each is j
   assert.equal(await startsOf(scene.ws, "weather:get"), 30);
 });
 
-Deno.test("A capability that would call itself over others is not saved", async () => {
+Deno.test("a capability that would call itself through others is not saved", async () => {
   const code = `return await mcp.my.outer({})`;
   await using scene = await capabilityScene("2025-11-25", {
     files: { "inner.ts": code },
@@ -197,7 +197,7 @@ Deno.test("A capability that would call itself over others is not saved", async 
   assert.match(ran.stdout, /would call itself: my:inner calls my:outer calls my:inner/);
 });
 
-Deno.test("Where nobody can be asked, nothing is saved; a person saves it by a command", async () => {
+Deno.test("without a user to ask, no capability is saved; a command saves it", async () => {
   const code = `return await mcp.weather.get({ city: "Rome" })`;
   const files = { "rome.ts": code };
   await using scene = await capabilityScene("2025-11-25", { canAsk: false, files });
@@ -220,7 +220,7 @@ Deno.test("Where nobody can be asked, nothing is saved; a person saves it by a c
   assert.match((await runPml(ws, ["call", "my:rome"])).stdout, /Rome/);
 });
 
-Deno.test("An import whose list of tools leaves some out says so before it is saved (PM9)", async () => {
+Deno.test("an import with an incomplete list of tools is reported before it is saved (PM9)", async () => {
   const capability: Capability = {
     ...{ kind: "code", text: WARN, parameters: { type: "object" }, toolsUsed: {} },
   };
@@ -230,7 +230,7 @@ Deno.test("An import whose list of tools leaves some out says so before it is sa
   assert.match(shown.stdout, /It names weather:warn, which its own list of tools leaves out/);
 });
 
-Deno.test("A long capability is shown on the terminal only, and its lines look like no lines of PML", async () => {
+Deno.test("a long capability is shown only on the terminal, and its lines do not look like lines of PML", async () => {
   const long = `// ${"x".repeat(4_000)}\nreturn 1`;
   await using scene = await capabilityScene("2026-07-28");
   const said = await savedCode(scene.pml, long, "my:long");

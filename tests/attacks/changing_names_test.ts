@@ -1,5 +1,5 @@
 /**
- * Names that come to stand for something else while calls run, and while something is followed.
+ * Names that change their meaning while calls run, and while a client subscribes.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { makeScene, type Scene } from "./stage.ts";
 const PAGE = "pml://rude/rude://page";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
-/** The protocol in which a question is the answer to a request, which is then sent again. */
+/** The revision in which a question is the result of a request, which the client then repeats. */
 const ERA = "2026-07-28";
 const PERMISSIONS = { allow: ["filesystem:*", "rude:*"] };
 
@@ -34,7 +34,7 @@ function rude(word: string): Record<string, unknown> {
   return { command: process.execPath, args };
 }
 
-/** Has another configuration apply. */
+/** Applies another configuration. */
 async function configure(
   { ws, pml }: Pick<Scene, "ws" | "pml">,
   said: Record<string, unknown>,
@@ -50,14 +50,14 @@ async function saidIn({ ws }: Scene, what: string): Promise<number> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`What a client gives up is followed no more, whatever was configured since, on ${era}`, async () => {
+  Deno.test(`a cancelled subscription is not resumed by later configurations, on ${era}`, async () => {
     const pml = { version: 1, permissions: PERMISSIONS, mcpServers: { rude: rude("one") } };
     await using scene = await makeScene({ era, pml });
     const { ws } = scene;
     const isOlder = era === "2025-11-25";
     const listen = { notifications: { resourceSubscriptions: [PAGE] } };
     const open = isOlder ? undefined : scene.pml.begin("subscriptions/listen", listen);
-    open?.answer.catch(() => {}); // it is cancelled
+    open?.answer.catch(() => {}); // rejected when it is cancelled
     if (isOlder) await scene.pml.request("resources/subscribe", { uri: PAGE });
     await until(async () => await saidIn(scene, "resources/subscribe") === 1);
     await configure(scene, { permissions: PERMISSIONS, mcpServers: { rude: rude("two") } });
@@ -68,7 +68,7 @@ for (const era of ERAS) {
     await configure(scene, { permissions: PERMISSIONS, mcpServers: { rude: rude("three") } });
     assert.equal(textOf(await call(scene.pml, "rude:word")), "three");
     assert.equal(await saidIn(scene, "resources/subscribe"), 2);
-    // What was cancelled is never answered.
+    // A cancelled request gets no response.
     if (isOlder) await endWell(ws, scene.pml);
     else assert.equal((await scene.pml.close()).code, 0);
   });
@@ -78,7 +78,7 @@ function called(tool: string, args = {}) {
   return { name: "call", arguments: { tool, arguments: args } };
 }
 
-/** A registry that gives no code until it may. */
+/** Creates a registry that sends no code until the test allows it. */
 async function holding(entries: readonly Entry[]) {
   const versions = versionsOf(entries);
   const held = Promise.withResolvers<void>();
@@ -97,7 +97,7 @@ const READER = `export const __meta__ = {
 };
 export const go = () => "read " + Deno.readTextFileSync("/etc/hostname").length;`;
 
-Deno.test("A yes to a server covers no grants that come while its code is got", async () => {
+Deno.test("approving a server does not approve grants that are added while its code is fetched", async () => {
   const { registry, isHeld, release } = await holding([await moduleEntry("reader", READER)]);
   await using _ = registry;
   const permissions = { ask: ["reader:*"], allow: ["filesystem:*"] };
@@ -118,7 +118,7 @@ Deno.test("A yes to a server covers no grants that come while its code is got", 
   assert.equal((await client.close()).code, 0);
 });
 
-Deno.test("A registry's server is not used any more where its registry or its grant is taken out", async () => {
+Deno.test("a registry server is no longer used once its registry or its grant is removed", async () => {
   await using far = new FullHttp("modern");
   await using registry = await FakeRegistry.open([
     manifestEntry("far", { type: "http", url: far.url }),
@@ -152,7 +152,7 @@ Deno.test("A registry's server is not used any more where its registry or its gr
   assert.equal((await client.close()).code, 0);
 });
 
-Deno.test("Nothing of a registry is started or listed whose name the person gave to another server", async () => {
+Deno.test("no registry server is started or listed under a name that the user gave to another server", async () => {
   const script = repoFile("tests/kit/rude_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "./rude.ledger", "theirs"];
   const entry = manifestEntry("rude", {
@@ -188,7 +188,7 @@ Deno.test("Nothing of a registry is started or listed whose name the person gave
   await client.request("tools/list");
   await client.request("resources/list");
   assert.equal((await pidsOf(ws, "rude")).length, starts);
-  // It is asked about, and then it is the registry's.
+  // PML asks about it; then the name belongs to the registry.
   assert.equal(textOf(await call(client, "rude:word")), "theirs");
   await endWell(ws, client);
 });
@@ -198,7 +198,7 @@ const WORD = `export const __meta__ = {
 };
 export const word = () => "module";`;
 
-Deno.test("A name that becomes a server of one kind after the other answers each call, and nothing odd", async () => {
+Deno.test("a name that switches between kinds of servers answers each call, with expected results only", async () => {
   const kinds = [
     { mcpServers: { rude: rude("one") } },
     { private_mcps: { rude: { type: "deno", path: "word.js" } } },
@@ -219,7 +219,7 @@ Deno.test("A name that becomes a server of one kind after the other answers each
     const calls = Array.from({ length: 4 }, () => call(pml, "rude:word"));
     await configure(scene, { permissions: PERMISSIONS, ...kinds[turn % kinds.length] });
     for (const came of await Promise.all(calls)) assert.match(textOf(came), known);
-    // What stands there now is what answers, and a name that is switched off is said to be that.
+    // The current server answers; a disabled name is reported as disabled.
     const wanted = [/^one$/, /^module$/, /is disabled in/, /^UNKNOWN_TOOL/][turn % kinds.length];
     await until(async () => wanted?.test(textOf(await call(pml, "rude:word"))) === true);
   }

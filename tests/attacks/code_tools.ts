@@ -1,5 +1,5 @@
 /**
- * Tools that code calls in tests, and short ways to run code.
+ * Tools that code in tests calls, and short ways to run code.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
-/** A module whose tools leave a line each in `ledger.txt`. */
+/** A module whose tools append a line each to `ledger.txt`. */
 const LEDGER = `
 export const __meta__ = {
   name: "led", version: "1.0.0", permissions: { read: ["."], write: ["."] },
@@ -42,7 +42,7 @@ const odd = () => "odd";
 export { odd as "odd-name.2" };
 `;
 
-/** The options of a scene with the tools `led:*`. */
+/** Returns the options of a scene with the tools `led:*`. */
 export function ledgerScene(
   { files, permissions = {}, ...options }: Omit<SceneOptions, "pml"> & {
     readonly permissions?: Readonly<Record<string, readonly string[]>>;
@@ -60,20 +60,18 @@ export function ledgerScene(
 }
 
 /**
- * Returns code that calls the same tools and whose types are not checked: the checker starts, a
- * process of more than a second, where code has the word "mcp". For what is not about types.
+ * Returns code that calls the same tools without a type check: the checker is a process of more
+ * than a second, and starts for code that contains the word "mcp". For tests that are not about
+ * types.
  */
 export function untyped(code: string): string {
   return code.replaceAll(/\bmcp\b/g, "m\\u0063p");
 }
 
-/**
- * Never gives the thread back, as `for (;;);` does, and takes no processor from other tests. For what
- * is about the time alone.
- */
+/** Never yields the thread, like `for (;;);`, and uses no processor. For tests about time only. */
 export const STUCK = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 
-/** Runs code and gives the answer. */
+/** Runs code and returns the answer. */
 export function runCode(
   pml: RawStdio,
   code: string,
@@ -82,14 +80,14 @@ export function runCode(
   return pml.callTool("execute_code", { code, ...more });
 }
 
-/** Gives the texts of an answer: the value, and what PML says of the run. */
+/** Returns the texts of an answer: the value, and the remarks of PML about the run. */
 export function textsOf({ result, error }: Message): readonly string[] {
   if (error !== undefined) return [`error: ${error.message}`];
   const blocks = (result?.content ?? []) as unknown as readonly { readonly text?: string }[];
   return Array.from(blocks, ({ text = "" }) => text);
 }
 
-/** Runs code and gives the text of its value, or of its error. */
+/** Runs code and returns the text of its value, or of its error. */
 export async function valueOf(
   pml: RawStdio,
   code: string,
@@ -98,7 +96,7 @@ export async function valueOf(
   return textsOf(await runCode(pml, code, more))[0] ?? "";
 }
 
-/** Gives the lines that the tools left. */
+/** Returns the lines that the tools wrote. */
 export async function ledgerOf(ws: Workspace): Promise<readonly string[]> {
   const text = await readFile(ws.file("ledger.txt"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");

@@ -1,6 +1,6 @@
 /**
- * A hostile confined server moves, links and copies folders, to reach closed paths under other
- * names: under each layer of the system, and without one.
+ * A hostile confined server moves, links and copies folders, to reach protected paths under other
+ * names: with each sandbox layer of the system, and without one.
  *
  * @module
  */
@@ -34,7 +34,7 @@ const HOSTILE = tinyServer(`(({ code, ...given }) => {
 
 const kept = new KeptPackages();
 
-/** Returns whether this machine has a layer; without one there is always a way. */
+/** Returns whether this machine has a layer. "No layer" is always available. */
 async function has(layer: LayerName | "auto"): Promise<boolean> {
   const path = Deno.env.get("PATH");
   const { kind } = await availableLayer(layer, path, "/nowhere");
@@ -51,7 +51,7 @@ interface Scene extends AsyncDisposable {
   run(code: string): Promise<string>;
 }
 
-/** Makes a workspace with closed files, and a confined server. */
+/** Creates a workspace with protected files, and a confined server. */
 async function makeHostileWorkspace(
   grants: object,
   env: Readonly<Record<string, string>>,
@@ -74,7 +74,7 @@ async function makeHostileWorkspace(
       permissions: { allow: ["tiny:*"] },
       mcpServers: {
         tiny: { command: "npx", args: ["-y", "tiny"], confine: true },
-        // The file that a definition names is closed, whether it exists or not.
+        // A file that a definition names is protected, whether it exists or not.
         late: { command: "node", args: ["late/deep/server.js"] },
         mine: { command: "node", args: ["mcp/deep/m.js"] },
       },
@@ -92,7 +92,7 @@ async function scene(layer: LayerName | "auto", grants?: object): Promise<Scene>
   const outside = await Deno.realPath(await Deno.makeTempDir());
   await writeFile(join(outside, "granted.txt"), "granted");
   const write = [join(outside, "granted.txt")];
-  // With the folder above readable, nothing but the closed names stops a copy.
+  // With the folder above readable, only the protected names prevent a copy.
   const read = [...write, ".."];
   const env = { NPM_CONFIG_USERCONFIG: npm.settings };
   const ws = await makeHostileWorkspace(grants ?? { read, write }, env);
@@ -127,7 +127,7 @@ async function scene(layer: LayerName | "auto", grants?: object): Promise<Scene>
   };
 }
 
-/** Reads and writes what is closed in a folder that may have been moved. */
+/** Reads and writes protected files in a folder that may have been moved. */
 const REACH = (folder: string) => `
   const found = [];
   for (const name of [".env", ".docker/config.json", "config.json", ".git/config"]) {
@@ -157,7 +157,7 @@ const CHANGE_NEW_AGENT = `for (const name of ["/.newagent/rules.md", "/.newagent
   if (isOpen) wrote.push(name);
 }`;
 
-/** What a hostile server tries, by what it is. */
+/** The attempts of a hostile server, by name. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "moves the workspace": MOVE("at.ws", "at.data + '/w'"),
   "moves the workspace beside itself": MOVE("at.ws", "at.ws + '-moved'"),
@@ -208,7 +208,7 @@ const ATTACKS: Readonly<Record<string, string>> = {
     return "removed"`,
 };
 
-/** What an honest server does in the workspace, and in its data folder. */
+/** The actions of an honest server in the workspace and in its data folder. */
 const HONEST: readonly string[] = [
   `fs.mkdirSync(at.ws + "/made/deep", { recursive: true });
    fs.writeFileSync(at.ws + "/made/deep/x.txt", "1")`,
@@ -230,7 +230,8 @@ const HONEST_DATA: readonly string[] = [
 
 for (const layer of LAYERS) {
   Deno.test({
-    name: `what is closed to a confined server stays closed when folders are moved: ${layer} (GX1)`,
+    name:
+      `files that are closed to a confined server stay closed when folders are moved: ${layer} (GX1)`,
     ignore: !await has(layer),
     fn: async () => {
       await using at = await scene(layer);
@@ -273,7 +274,7 @@ Deno.test("a write grant that contains the workspace or another grant is refused
   }
 });
 
-Deno.test("a grant opens the name with a dot that it names to a confined server (GX12)", async () => {
+Deno.test("a grant of a name with a dot opens that name to a confined server (GX12)", async () => {
   for (const layer of ["auto", "bwrap", "off"] as const) {
     if (!await has(layer)) continue;
     await using at = await scene(layer, { write: [".newagent"] });
@@ -298,7 +299,7 @@ Deno.test("a trial of pml learn moves no folder above a closed file (GX1)", asyn
   assert.ok(names.includes("mcp") && !names.includes("moved"), names.join());
 });
 
-Deno.test("without a layer, a server with write grants is listed and judged as unconfined (GX1)", async () => {
+Deno.test("without a layer, a server with write grants is listed and checked as unconfined (GX1)", async () => {
   for (const layer of ["auto", "off"] as const) {
     await using at = await scene(layer, { write: ["."] });
     const { ws, pml } = at;
@@ -316,7 +317,7 @@ Deno.test("without a layer, a server with write grants is listed and judged as u
       said,
       isOpen ? /^Deno alone .*count as unconfined: tiny/ : /^(landlock|bubblewrap)/,
     );
-    // A policy that forbids unconfined servers reads "off" as "auto".
+    // A policy that forbids unconfined servers treats "off" as "auto".
     const policy = join(at.outside, "policy.yaml");
     await writeFile(policy, "forbid: [unconfined]\n");
     const judged = await runPml(ws, ["call", "tiny:tell", "--args", '{"code":"return 1"}'], {

@@ -1,6 +1,6 @@
 /**
- * Names that begin with a dot at the top of a workspace: a tool of tomorrow may obey a file that no
- * list names today.
+ * Names that begin with a dot at the top of a workspace: a future tool may obey a file that no list
+ * contains today.
  *
  * @module
  */
@@ -60,7 +60,7 @@ for (const layer of LAYERS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`a grant opens the name with a dot that it names, and no other: ${layer} (GX12)`, async () => {
+  Deno.test(`a grant of a name with a dot opens that name, and no other: ${layer} (GX12)`, async () => {
     await using scene = await sceneOf(layer, { write: [".newagent"] });
     const { ws, pml } = scene;
     for (const path of [".newagent/rules.md", ".newagent/more.md"]) {

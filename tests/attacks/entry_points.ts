@@ -1,6 +1,6 @@
 /**
- * Every way in which a client, a person or a program can have a tool run. A test that runs over
- * them all fails until a new meta-tool is listed here.
+ * Every way in which a client, a user or a program can run a tool. A test over all of them fails
+ * until a new meta-tool is listed here.
  *
  * @module
  */
@@ -17,33 +17,35 @@ import { untyped } from "./code_tools.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
-/** A scene in which each entry point is there. */
+/** A scene that contains each entry point. */
 export interface DoorScene extends Scene {
-  /** What the model of the person's provider does next. */
+  /** The next action of the model of the user's provider. */
   next: { readonly name: string; readonly input: unknown } | undefined;
 }
 
-/** Runs `server:tool` in one way. Returns the code of the error; undefined if the tool ran. */
+/**
+ * Runs `server:tool` through one entry point. Returns the error code; undefined if the tool ran.
+ */
 export type EntryPoint = (
   scene: DoorScene,
   tool: string,
   args: Readonly<Record<string, unknown>>,
 ) => Promise<string | undefined>;
 
-/** The meta-tools that run no tool. */
+/** The meta-tools that run no tools. */
 const RUNS_NONE: readonly string[] = ["search", "schema"];
 
 /** The name of the entry point of models that servers ask. */
 export const LOOP = "a sampling loop";
-/** What a model is told of a tool that it may not see. It says not why, and has no code. */
+/** The result that a model gets for a tool that it may not see. It has no reason and no code. */
 export const NOT_OFFERED = "NOT_OFFERED";
 const UNSEEN = "You have no tool of this name";
 
-/** Code that calls any tool, as it was told. Rules judge each of its calls. */
+/** Code that calls the tool in its arguments. Rules check each of its calls. */
 const ANY = `const { tool, given } = args;
   const [server, name] = tool.split(":");
   try { await mcp[server][name](given); return "ran" } catch (error) { return "" + error.code }`;
-/** A module that has a model asked, which may call one tool. */
+/** A module that asks for a model, which may call one tool. */
 const DOOR = `export const __meta__ = {
     name: "door", version: "1.0.0", tools: { go: { inputSchema: { type: "object" } } },
   };
@@ -58,7 +60,7 @@ const DOOR = `export const __meta__ = {
   }`;
 const DOORS = ["my:any", "door:go", "door:@sampling"];
 
-/** Makes a scene with a capability that calls any tool, and a model that does. */
+/** Creates a scene with a capability that calls any tool, and a model that does so. */
 export async function makeDoorScene(options: SceneOptions): Promise<DoorScene> {
   const { pml: own, files, prepare } = options;
   const { permissions = {}, private_mcps, ...rest } = (own ?? {}) as {
@@ -99,7 +101,9 @@ export async function makeDoorScene(options: SceneOptions): Promise<DoorScene> {
   return scene;
 }
 
-/** The entry points by their names. The first word of a meta-tool's entry is its name. */
+/**
+ * The entry points by name. The name of a meta-tool's entry begins with the name of the meta-tool.
+ */
 export const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
   "tools/call": async ({ pml }, tool, args) =>
     codeOf(await pml.callTool(tool.replace(":", "__"), { ...args })),
@@ -119,7 +123,7 @@ export const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
   },
   "execute_workflow with a value of another task": async ({ pml }, tool, args) => {
     const [name, value] = Object.entries(args)[0] ?? [];
-    // An allowed task before it, and the name of a member comes from its output.
+    // After an allowed task; the name of a member comes from its output.
     const when = { $ref: "first#" };
     const later = { id: "later", tool, arguments: args, when, depends_on: ["first"] };
     assert.ok(name !== undefined && value !== undefined);
@@ -130,7 +134,7 @@ export const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
     const [server, name] = tool.split(":");
     const call = `mcp[${JSON.stringify(server)}][${JSON.stringify(name)}](${JSON.stringify(args)})`;
     const code = `try { await ${call}; return "ran" } catch (error) { return "" + error.code }`;
-    // Any tool is tried, so that the types tell nothing.
+    // Any tool is called, so types are of no use.
     return ended(await pml.callTool("execute_code", { code: untyped(code) }));
   },
   "a saved capability": async ({ pml }, tool, given) => {
@@ -158,12 +162,12 @@ export function assertAllListed(): void {
   assert.deepEqual(missing, [], "meta-tools that are no entry point here");
 }
 
-/** Returns the code of the answer's error, or of the last part of it that failed. */
+/** Returns the error code of the answer, or of its last part that failed. */
 function anyCode(answer: Message): string | undefined {
   return codeOf(answer) ?? [...textOf(answer).matchAll(/"code":"([A-Z_]+)"/g)].at(-1)?.[1];
 }
 
-/** Returns how something ended that says "ran", or the code of an error. */
+/** Returns "ran", or the error code. */
 function ended(answer: Message): string | undefined {
   const said = codeOf(answer) ?? textOf(answer).split("\n")[0] ?? "";
   if (said === UNSEEN) return NOT_OFFERED;

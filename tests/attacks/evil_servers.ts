@@ -1,5 +1,5 @@
 /**
- * Scenes with evil stdio servers behind PML, and a look at what each of them did.
+ * Scenes with evil stdio servers behind PML, and readers of their ledgers.
  *
  * @module
  */
@@ -14,14 +14,14 @@ import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
-/** The definition of an evil server; its ledger lies beside the workspace file. */
+/** Returns the definition of an evil server; its ledger is next to the workspace file. */
 export function evil(mode: string, ...more: readonly string[]): Record<string, unknown> {
   const script = repoFile("tests/kit/evil_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, mode, `./${mode}.ledger`, ...more];
   return { command: process.execPath, args };
 }
 
-/** Makes a scene with servers of these modes, whose names are the modes. */
+/** Creates a scene with servers of these modes, each named after its mode. */
 export function sceneOf(modes: readonly string[], options: SceneOptions = {}): Promise<Scene> {
   const servers = modes.map((mode) => [mode, evil(mode)]);
   const allow = ["filesystem:*", ...modes.map((mode) => `${mode}:*`)];
@@ -29,13 +29,13 @@ export function sceneOf(modes: readonly string[], options: SceneOptions = {}): P
   return makeScene({ pml, ...options });
 }
 
-/** Gives what a server noted. */
+/** Returns the notes of a server. */
 export async function ledgerOf(ws: Workspace, mode: string): Promise<readonly string[]> {
   const text = await readFile(ws.file(`${mode}.ledger`), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** Counts the notes of a server that begin so. */
+/** Counts the notes of a server with a prefix. */
 export async function countOf(ws: Workspace, mode: string, what: string): Promise<number> {
   return (await ledgerOf(ws, mode)).filter((line) => line.startsWith(what)).length;
 }
@@ -49,18 +49,18 @@ export function call(
   return pml.callTool("call", { tool: id, arguments: args });
 }
 
-/** The codes of errors that are told to the model stand in their text. */
+/** Returns the error code in the text of a result for the model. */
 export function toldCode(answer: Message): string | undefined {
   return codeOf(answer) ?? /^[A-Z_]+(?=:)/.exec(textOf(answer))?.[0];
 }
 
-/** Gives the ids of the processes that a server was, in the order of their starts. */
+/** Returns the process ids of a server, in the order of its starts. */
 export async function pidsOf(ws: Workspace, mode: string): Promise<readonly number[]> {
   const starts = (await ledgerOf(ws, mode)).filter((line) => line.startsWith("start "));
   return starts.map((line) => Number(line.slice("start ".length)));
 }
 
-/** Tells whether a process lives, by its id. */
+/** Returns whether a process is alive. */
 export async function lives(pid: number): Promise<boolean> {
   return (await processes()).some((one) => one.pid === pid);
 }

@@ -1,5 +1,5 @@
 /**
- * The tools of `filesystem` as an attacker uses them, and links that lead out of a workspace.
+ * The tools of `filesystem` as an attacker uses them, and links that lead outside a workspace.
  *
  * @module
  */
@@ -12,13 +12,13 @@ import type { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, textOf } from "./oracles.ts";
 
-/** What stands in the folder whose name begins like the workspace's. */
+/** The content of the file in the folder whose name begins with the workspace's name. */
 export const SECRET = "secret-5d1f0c5b8e7a4f0c";
 
-/** Gives the arguments with which a tool is handed a path. */
+/** Returns the arguments of a tool for a path. */
 export type Arguments = (path: string) => Record<string, unknown>;
 
-/** The tools that read, by what each is handed. */
+/** The tools that read, with their arguments. */
 export const READING: Readonly<Record<string, Arguments>> = {
   read_file: (path) => ({ path }),
   read_text_file: (path) => ({ path, tail: 3 }),
@@ -31,7 +31,7 @@ export const READING: Readonly<Record<string, Arguments>> = {
   get_file_info: (path) => ({ path }),
 };
 
-/** The tools that write; of a name with a blank the first word is the tool. */
+/** The tools that write. In a key with a blank, the first word is the tool. */
 export const WRITING: Readonly<Record<string, Arguments>> = {
   write_file: (path) => ({ path, content: "attacked" }),
   edit_file: (path) => ({ path, edits: [{ oldText: "secret", newText: "attacked" }] }),
@@ -42,10 +42,10 @@ export const WRITING: Readonly<Record<string, Arguments>> = {
   remove_directory: (path) => ({ path, recursive: true }),
 };
 
-/** All of them. */
+/** All file tools. */
 export const FILE_TOOLS: Readonly<Record<string, Arguments>> = { ...READING, ...WRITING };
 
-/** Links that lead outside, as a clone may bring them. */
+/** Links that lead outside, as a clone may contain them. */
 export const LINKS: Readonly<Record<string, (ws: Workspace) => string>> = {
   "to-file": (ws) => ws.outside,
   "to-file-relative": () => "../outside/canary.txt",
@@ -72,12 +72,12 @@ export async function use(
   return await pml.callTool(`filesystem__${tool.split(" ")[0]}`, args(path), { ms });
 }
 
-/** Asserts that nothing was done: by a code, or by a tool's own failure. */
+/** Asserts that a call did nothing: it returned a code, or the tool failed. */
 export function assertRefused(
   answer: Message,
   { code, what }: { readonly code?: string; readonly what: string },
 ): void {
-  // This tool tells each failure in its place.
+  // This tool reports each failure in the place of the file.
   const told = /^[^]*?: Error - /.test(textOf(answer));
   if (code !== undefined && !told) assert.equal(codeOf(answer), code, `${what}: ${shown(answer)}`);
   const failed = answer.result?.isError as unknown === true || codeOf(answer) !== undefined;
@@ -88,20 +88,20 @@ function shown(answer: Message): string {
   return JSON.stringify(answer).slice(0, 500);
 }
 
-/** Makes a folder whose name begins like the workspace's. */
+/** Creates a folder whose name begins with the workspace's name. */
 export async function plantSibling(ws: Workspace): Promise<void> {
   await mkdir(`${ws.path}-evil`);
   await writeFile(`${ws.path}-evil/secret.txt`, SECRET);
 }
 
-/** Makes the links. */
+/** Creates the links. */
 export async function plantLinks(ws: Workspace): Promise<void> {
   await mkdir(ws.file("deep"));
   await mkdir(ws.file("to-nowhere"));
   for (const [name, target] of Object.entries(LINKS)) await symlink(target(ws), ws.file(name));
 }
 
-/** Renaming or removing a link, a pipe or a socket opens nothing. */
+/** Renaming or removing a link, a pipe or a socket opens no file. */
 export function actsOnLinkItself(tool: string): boolean {
   return tool === "move_file from" || tool.startsWith("remove_") || tool === "get_file_info";
 }

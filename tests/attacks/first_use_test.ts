@@ -38,7 +38,7 @@ const DEFINITION = {
   annotations: { title: "annotated", readOnlyHint: true },
 } as const;
 
-/** Everything of it that a model reads, as the question shows it. */
+/** All texts of the definition that a model reads, as the question shows them. */
 const SHOWN = [
   "| title: An echo",
   "| description: Says it again.",
@@ -81,7 +81,7 @@ function assertShown(text: string): void {
   assert.equal(lines.filter((line) => line.startsWith("Server:")).length, 1);
 }
 
-Deno.test("the first question shows all texts of a tool, until a yes (GX14)", async () => {
+Deno.test("the first question shows all texts of a tool, until the user approves them (GX14)", async () => {
   await using scene = await makeScene(servingAs(DEFINITION, { era: "2026-07-28" }));
   const { ws, pml } = scene;
   const refused = await questionOf(pml, ECHO);
@@ -97,9 +97,9 @@ Deno.test("the first question shows all texts of a tool, until a yes (GX14)", as
   await endWell(ws, pml);
 });
 
-Deno.test("trust in a file does not approve texts that it did not show (GX14)", async () => {
+Deno.test("trust in a file does not approve texts that the question did not show (GX14)", async () => {
   await using scene = await makeScene(
-    // It is killed.
+    // The test kills it.
     servingAs(DEFINITION, { era: "2025-11-25", trusted: false, ownProcess: true }),
   );
   const { ws, pml } = scene;
@@ -126,7 +126,7 @@ Deno.test("texts that do not fit a form are shown on the terminal, in full (GX14
   });
   assert.equal(ran.code, 0, ran.stdout);
   assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
-  // It was read: the next question fits the form.
+  // The user read them: the next question fits the form.
   const { text, answer } = await questionOf(pml, ECHO);
   assert.doesNotMatch(text, /describes it/);
   await answer(picked("Yes"));

@@ -1,7 +1,7 @@
 /**
- * Processes that leave their session, their group, their parent and their environment, below a
- * program of a module and below a server: none of them outlives PML, however it ends, nor the server
- * that started it. A PML that hangs does not outlive its client.
+ * Processes that leave their session, group, parent and environment, below a program of a module
+ * and below a server: none of them outlives PML, however PML ends, nor the server that started it.
+ * A PML that hangs does not outlive its client.
  *
  * @module
  */
@@ -17,15 +17,17 @@ import { assertServes, textOf } from "./oracles.ts";
 import { makeScene, type SceneOptions } from "./stage.ts";
 
 const LINUX = Deno.build.os === "linux";
-/** All is over so soon after the end of PML. */
+/** All processes end within this time after the end of PML. */
 const GONE_MS = 8_000;
 const MODES = ["EOF", "SIGTERM", "SIGKILL"] as const;
 
-/** Processes that nothing but their arguments tells: they have no group, no mark and no folder. */
+/** Processes that only their arguments identify: they have no group, no mark and no folder. */
 class Fled {
   readonly #name: string = `86400.${crypto.getRandomValues(new Uint32Array(2)).join("")}`;
 
-  /** Gives what starts one, as a script of the shell, and waits for it: in its group it would be killed. */
+  /**
+   * Returns a shell script that starts one and waits for it; in the same group it would be killed.
+   */
   script(nth = 0): string {
     const flee = `echo > fled-${nth}; cd /; exec sleep ${this.#name}${nth}`;
     const far = `setsid -f env -i sh -c '${flee}' </dev/null >/dev/null 2>&1`;
@@ -48,7 +50,7 @@ class Fled {
   }
 }
 
-/** An evil server whose shell starts something that flees before it becomes the server. */
+/** Defines an evil server whose shell starts a detached process before it becomes the server. */
 function fleeing(script: string, mode = "good"): Record<string, unknown> {
   const { command, args } = evil(mode) as { readonly command: string; readonly args: string[] };
   return { command: "sh", args: ["-c", `${script}; exec "$0" "$@"`, command, ...args] };
@@ -73,8 +75,7 @@ function run(pml: RawStdio, script: string) {
 for (const [at, how] of MODES.entries()) {
   const era = ERAS[at % ERAS.length];
   Deno.test({
-    name:
-      `Nothing that flees below a module's program or a server outlives PML's ${how} (GW15, SP5)`,
+    name: `no detached process of a module's program or a server outlives PML's ${how} (GW15, SP5)`,
     ignore: !LINUX,
     fn: async () => {
       const fled = new Fled();
@@ -82,12 +83,12 @@ for (const [at, how] of MODES.entries()) {
       const { pml } = scene;
       assert.equal((await call(pml, "good:echo")).result?.isError, undefined);
       assert.notEqual((await run(pml, fled.script(2))).result?.isError, true);
-      // One more is far below, and its program is in the middle of its call.
+      // Another one is nested deeply, and its program is in the middle of its call.
       const deep = `setsid -f env -i sh -c "${fled.script(3).replaceAll('"', '\\"')}; sleep 300"`;
       pml.begin("tools/call", {
         name: "shell__exec",
         arguments: { command: "sh", args: ["-c", `${deep}; sleep 301`] },
-      }).answer.catch(() => {}); // it never comes
+      }).answer.catch(() => {}); // it never arrives
       await fled.assertThere(3);
       await end(pml, how);
       await fled.assertGone();
@@ -98,7 +99,7 @@ for (const [at, how] of MODES.entries()) {
 
 Deno.test({
   name:
-    "Nothing that flees outlives PML when its keepers are stopped and its reaper is killed (GW15)",
+    "no detached process outlives PML when its supervisors are stopped and its reaper is killed (GW15)",
   ignore: !LINUX,
   fn: async () => {
     const fled = new Fled();
@@ -119,13 +120,14 @@ Deno.test({
     Deno.kill(reaper?.pid ?? 0, "SIGKILL");
     await other.pml.kill("SIGKILL");
     await fled.assertGone();
-    // What the reaper counts the time with ends by itself.
+    // The timer process of the reaper ends by itself.
     await other.pml.watch.assertNothingLeft({ withinMs: 10_000 });
   },
 });
 
 Deno.test({
-  name: "What flees from a server ends with the server, whose exit code is told (GW15, SP5)",
+  name:
+    "detached processes of a server end with the server, whose exit code is reported (GW15, SP5)",
   ignore: !LINUX,
   fn: async () => {
     const fled = new Fled();
@@ -146,11 +148,11 @@ Deno.test({
   },
 });
 
-/** A client in the place of the test: it starts PML, with its own input, behind a shim. */
+/** A client in place of the test: it starts PML, with its own input, behind a shim. */
 const CLIENT = `exec 3<&0 </dev/null; sh -c '"$@"; exit' shim "$@" <&3 3<&- & exec 3<&-; wait`;
 
 Deno.test({
-  name: "PML that gives no sign of life is killed if its client is gone, and only then (P3, P6)",
+  name: "a PML without a sign of life is killed if its client is gone, and only then (P3, P6)",
   ignore: !LINUX,
   fn: async () => {
     const command = ["sh", "-c", CLIENT, "client", ...pmlCommand(), "stdio"] as const;

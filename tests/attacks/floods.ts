@@ -1,6 +1,6 @@
 /**
- * A scene with servers whose results are as large as one asks for, and a look at what PML is for
- * others meanwhile.
+ * A scene with servers whose results have a requested size, and checks that PML serves other
+ * clients meanwhile.
  *
  * @module
  */
@@ -14,20 +14,20 @@ import type { RawStdio } from "../kit/raw_stdio.ts";
 import { assertServes, codeOf, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
-/** The most memory that PML may have meanwhile. */
+/** The most memory that PML may use meanwhile. */
 const RSS_MAX = 600_000_000;
-/** For how many milliseconds PML may be busy with other things before it answers. */
+/** For how many milliseconds PML may be busy with other work before it answers. */
 const WAIT_MAX = 600;
-/** Of so many parts a second are times that the kernel tells. */
+/** Clock ticks in a second, the unit of the kernel's times. */
 const TICKS = 100;
 
-/** Makes the definitions of servers that give what they are asked for. */
+/** Defines servers that return results of a requested size. */
 export function floodServers(names: readonly string[]): Record<string, unknown> {
   const args = ["run", "-A", "--no-config", "--quiet", repoFile("tests/kit/flood_server.ts")];
   return Object.fromEntries(names.map((name) => [name, { command: process.execPath, args }]));
 }
 
-/** Makes a scene with such servers, which are started and known, and with others beside them. */
+/** Creates a scene with such servers, which are started and known, and with other servers. */
 export async function floodScene(
   names: readonly string[],
   { servers = {}, ...options }: SceneOptions & { readonly servers?: Record<string, unknown> } = {},
@@ -35,23 +35,24 @@ export async function floodScene(
   const mcpServers = { ...floodServers(names), ...servers };
   const allow = ["filesystem:*", ...Object.keys(mcpServers).map((name) => `${name}:*`)];
   const pml = { version: 1, permissions: { allow }, mcpServers };
-  // The memory and the time of PML alone are measured.
+  // The test measures the memory and the time of PML alone.
   const scene = await makeScene({ pml, ...options, ownProcess: true });
   for (const name of names) assert.equal(textOf(await flood(scene.pml, `${name}:done`)), "done");
   await assertServes(scene.pml);
   return scene;
 }
 
-/** Asks a server for a result of about so many bytes; `size` tells also where its id stands. */
+/**
+ * Asks a server for a result of about so many bytes; `size` also decides the position of its id.
+ */
 export function flood(pml: RawStdio, id: string, size = 0): Promise<Message> {
   const [server, tool] = id.split(":");
   return pml.callTool(`${server}__${tool}`, { size }, { ms: 60_000 });
 }
 
 /**
- * Does something while another call is made again and again; holds those, and the memory, to bounds.
- * What counts is what PML itself did in the time of such a call: a machine that has much to do beside
- * lets everybody wait.
+ * Runs an action while another call is repeated, and limits the time of these calls and the memory.
+ * The time is that of PML itself: on a busy machine, everything waits.
  */
 export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise<T> {
   const seen = { worst: 0, longest: 0, rss: 0 };
@@ -78,14 +79,14 @@ export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise
   }
 }
 
-/** Gives for how long the main thread of a process has run. */
+/** Returns for how long the main thread of a process has run. */
 export async function busyMs(pid: number): Promise<number> {
   const stat = await Deno.readTextFile(`/proc/${pid}/task/${pid}/stat`);
   const [user, system] = stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 13);
   return (Number(user) + Number(system)) * 1_000 / TICKS;
 }
 
-/** Asserts that a call was refused, with its code and words. */
+/** Asserts that a call was refused with a code and a text. */
 export function assertRefused(answer: Message, like: RegExp): void {
   assert.equal(codeOf(answer), "RESULT_TOO_LARGE", textOf(answer).slice(0, 300));
   assert.match(textOf(answer), like);

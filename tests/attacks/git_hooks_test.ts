@@ -1,6 +1,5 @@
 /**
- * Hooks that stand in the configuration of a repository, as git runs them from 2.54 on, through a
- * spawned PML.
+ * Hooks in the configuration of a repository, as git runs them since 2.54, through a spawned PML.
  *
  * @module
  */
@@ -32,8 +31,8 @@ const [, major, minor] = /(\d+)\.(\d+)/.exec(
 )?.map(Number) ?? [];
 
 /**
- * A git before the real one. It records its environment, and does what git 2.54 does with hooks in
- * the configuration: it runs the commands of those that are not switched off.
+ * A wrapper of the real git. It records its environment, and does what git 2.54 does with hooks in
+ * the configuration: it runs the commands of those that are not disabled.
  */
 function newerGit(ws: Workspace): string {
   return `#!/bin/sh
@@ -71,7 +70,7 @@ async function callAll(ws: Workspace, env: Readonly<Record<string, string>>): Pr
   await endWell(ws, pml);
 }
 
-Deno.test("hooks in the configuration of a repository are switched off for each run of git (GX6)", async () => {
+Deno.test("hooks in the configuration of a repository are disabled for each run of git (GX6)", async () => {
   await using ws = await makeScenery({ pml: ALLOWED, prepare: honest });
   plantHooks(ws);
   const bin = join(ws.root, "bin");
@@ -100,7 +99,7 @@ Deno.test("hooks in the configuration of a repository are switched off for each 
 });
 
 Deno.test({
-  name: "no hook in the configuration of a repository runs with a git that has them (GX6)",
+  name: "no hook in the configuration of a repository runs with a git that supports them (GX6)",
   ignore: !(Number(major) > 2 || (major === 2 && Number(minor) >= 54)),
   fn: async () => {
     await using ws = await makeScenery({ pml: ALLOWED, prepare: honest });

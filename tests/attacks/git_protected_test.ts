@@ -1,6 +1,6 @@
 /**
- * `git` and the files that are closed to modules: it runs with the rights of the person, and shows
- * and changes of them as little as any other tool.
+ * `git` and the files that are closed to modules: git runs with the rights of the user, and shows
+ * and changes these files as little as any other tool.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { person, SECRET } from "./repositories.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
 const ALLOWED = { version: 1, permissions: { allow: ["filesystem:*", "git:*"] } } as const;
-/** Names that are closed for reading: files, files in folders, and one in a folder of any name. */
+/** Names that are closed for reading: files, files in folders, and a file in any folder. */
 const READ = [
   ".env",
   ".npmrc",
@@ -37,7 +37,7 @@ const WRITTEN = [
 
 type Git = (...args: readonly string[]) => string;
 
-/** Makes a repository of the workspace, and runs git there as the person would. */
+/** Creates a repository in the workspace, and runs git there as the user would. */
 async function sceneOf(
   prepare: (git: Git, put: (name: string, text: string) => Promise<void>) => Promise<void>,
 ): Promise<Scene> {
@@ -62,7 +62,7 @@ async function put(ws: Workspace, name: string, text: string): Promise<void> {
   await writeFile(ws.file(name), text);
 }
 
-Deno.test("git writes no file that is closed, from whatever commit or stash (PE11)", async () => {
+Deno.test("git writes no closed file, from any commit or stash (PE11)", async () => {
   await using scene = await sceneOf(async (git, put) => {
     await put("deep/a", "a\n");
     git("add", ".", ":!.pml.json");
@@ -104,13 +104,13 @@ Deno.test("git writes no file that is closed, from whatever commit or stash (PE1
   }
   assert.deepEqual(await state(), before);
   assert.equal(await readFile(ws.file("CLAUDE.md"), "utf8"), "mine, changed\n");
-  // What is open is restored all the same.
+  // Open files are restored all the same.
   await pml.callTool("git__restore", { paths: ["deep/a"], source });
   assert.equal(await readFile(ws.file("deep/a"), "utf8"), "b\n");
   await endWell(ws, pml);
 });
 
-Deno.test("git makes no repository of pieces that are open one by one (GW12)", async () => {
+Deno.test("git creates no repository from pieces that are open one by one (GW12)", async () => {
   const pieces = { HEAD: "ref: refs/heads/x\n", config: "[core]\n", "objects/x": "x" };
   await using scene = await sceneOf(async (git, put) => {
     for (const folder of ["all", "some", "head"]) {
@@ -145,7 +145,7 @@ Deno.test("git makes no repository of pieces that are open one by one (GW12)", a
   await endWell(ws, pml);
 });
 
-Deno.test("git shows no content of a file that is closed, however it is named (PE11, PE7)", async () => {
+Deno.test("git shows no content of a closed file, however it is named (PE11, PE7)", async () => {
   await using scene = await sceneOf(async (git, put) => {
     for (const name of READ) await put(`é/${name}`, `${SECRET}\n`);
     await put("moved.pem", `${SECRET}\n${"line\n".repeat(20)}`);
@@ -197,7 +197,7 @@ Deno.test("git shows no content of a file that is closed, however it is named (P
   await endWell(ws, pml);
 });
 
-Deno.test("git shows no settings of a client whose folder is a repository of its own (PE11)", async () => {
+Deno.test("git shows no settings of a client whose folder is a repository (PE11)", async () => {
   await using scene = await sceneOf(async (git, put) => {
     await put(".docker/config.json", `${SECRET}\n`);
     git("init", "-q", ".docker");
@@ -218,7 +218,7 @@ Deno.test("git shows no settings of a client whose folder is a repository of its
   await endWell(ws, pml);
 });
 
-Deno.test("What git keeps of files that are closed is read by no tool (PE11)", async () => {
+Deno.test("no tool reads the objects that git stores for closed files (PE11)", async () => {
   await using scene = await sceneOf(async (git, put) => {
     await put(".npmrc", `${SECRET}\n`);
     git("add", ".", ":!.pml.json");
@@ -240,7 +240,7 @@ Deno.test("What git keeps of files that are closed is read by no tool (PE11)", a
       assert.equal(codeOf(answer), "PATH_PROTECTED", `${tool} ${path}: ${textOf(answer)}`);
     }
   }
-  // Git itself goes on with them.
+  // Git itself still uses them.
   assert.equal(codeOf(await pml.callTool("git__commit", { message: "second" })), undefined);
   assert.match(textOf(await pml.callTool("git__log", {})), /second/);
   await endWell(ws, pml);

@@ -1,6 +1,6 @@
 /**
- * Hostile repositories and the built-in `git` through a spawned PML: nothing that they plant runs,
- * nothing outside is read or changed, and the answers are right all the same.
+ * Hostile repositories and the built-in `git` through a spawned PML: no planted program runs, no
+ * file outside is read or changed, and the answers are right all the same.
  *
  * @module
  */
@@ -23,11 +23,11 @@ import { makeScene } from "./stage.ts";
 
 const ALLOWED = { version: 1, permissions: { allow: ["filesystem:*", "git:*"] } } as const;
 
-/** What the tools say where they rather do nothing. */
+/** Texts of the tools when they refuse to act. */
 const UNDONE =
   /filter "evil", and none is run|it is a partial clone|nothing (is staged|changed)|CONFLICT \(content\)|submodule|in its \.git is a link|lies in no git repository/;
 
-/** One trap of each kind; the tests beside the module know more. */
+/** One trap of each kind; the tests next to the module have more. */
 const BITING = [
   "fsmonitor",
   "clean",
@@ -45,7 +45,7 @@ const BITING = [
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Every tool, with arguments that reach as far into a repository as they can. */
+/** Every tool, with arguments that reach as far into a repository as possible. */
 const CALLS: Readonly<Record<string, Arguments>> = {
   status: {},
   diff: {},
@@ -60,16 +60,17 @@ const CALLS: Readonly<Record<string, Arguments>> = {
 };
 const READING = ["status", "diff", "log", "show", "blame", "branches"];
 
-Deno.test("Every tool of git is attacked", () => {
+Deno.test("every tool of git is attacked", () => {
   assert.deepEqual(Object.keys(CALLS).sort(), Object.keys(__meta__.tools).sort());
 });
 
 for (const era of ERAS) {
-  Deno.test(`Nothing that a repository plants runs, whatever git is asked, on ${era}`, async (t) => {
+  Deno.test(`no planted program of a repository runs for any request to git, on ${era}`, async (t) => {
     using base = ground();
     await using scene = await makeScene({ era, pml: ALLOWED, prepare: person });
     const { ws, pml } = scene;
-    // The traps are many and the eras few: each has one half of them, so that both stay quick.
+    // There are many traps and few revisions: each revision has one half of the traps, to save
+    // time.
     const half = BITING.filter((_, at) => (at % 2 === 0) === (era === ERAS[0]));
     for (const [at, name] of half.entries()) {
       const trap = TRAPS[name];
@@ -80,7 +81,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("git tells what is so, and leaves it as it is asked to", async () => {
+Deno.test("git reports the state of a repository and changes only the requested parts", async () => {
   await using scene = await makeScene({ pml: ALLOWED, prepare: honest });
   const { ws, pml } = scene;
   const call = (tool: string, args: Arguments = {}) => git(pml, tool, { repo: "r", ...args });
@@ -109,7 +110,7 @@ Deno.test("git tells what is so, and leaves it as it is asked to", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("By default what reads a repository runs, and what changes one asks", async () => {
+Deno.test("by default a tool that reads a repository runs, and a tool that changes one asks", async () => {
   await using scene = await makeScene({ pml: { version: 1 }, capabilities: {}, prepare: honest });
   const { ws, pml } = scene;
   const state = () => plain(ws, ["for-each-ref"]) + plain(ws, ["status", "--porcelain"]);
@@ -124,7 +125,7 @@ Deno.test("By default what reads a repository runs, and what changes one asks", 
   await endWell(ws, pml);
 });
 
-Deno.test("git goes to no repository that lies or leads outside (PE1, PE3, PE10)", async () => {
+Deno.test("git uses no repository that is or leads outside (PE1, PE3, PE10)", async () => {
   await using scene = await makeScene({
     pml: ALLOWED,
     prepare: async (ws) => {
@@ -161,7 +162,7 @@ Deno.test("git goes to no repository that lies or leads outside (PE1, PE3, PE10)
     "%2e%2e",
   ];
   for (const [at, repo] of repos.entries()) {
-    // The tools have one way in, so each repository meets two of them.
+    // The tools share one entry point, so each repository is tried with two of them.
     for (const [tool, args] of Object.entries(CALLS).filter((_, n) => n % 5 === at % 5)) {
       const answer = await git(pml, tool, { ...args, repo });
       const said = JSON.stringify(answer);
@@ -174,7 +175,7 @@ Deno.test("git goes to no repository that lies or leads outside (PE1, PE3, PE10)
   await endWell(ws, pml);
 });
 
-Deno.test("No value passes for an option or a path outside (PE1)", async () => {
+Deno.test("no value is read as an option or a path outside (PE1)", async () => {
   await using scene = await makeScene({
     pml: ALLOWED,
     prepare: async (ws) => {
@@ -226,7 +227,7 @@ Deno.test("No value passes for an option or a path outside (PE1)", async () => {
   await endWell(ws, pml);
 });
 
-/** Puts a planted repository into the workspace, asks of it what bites, and looks for marks. */
+/** Plants a trap into the workspace, calls the tools that it attacks, and looks for marks. */
 async function tryTrap(
   pml: RawStdio,
   { ws, base, trap, repo }: {
@@ -257,7 +258,10 @@ async function tryTrap(
   assert.ok(await waitUntil(() => knocked.received.length > 0), "the trap does not knock");
 }
 
-/** Has what is planted knock: where the system lets a program write nothing, it leaves no mark. */
+/**
+ * Lets the planted program connect to a port: where the system lets it write nothing, it leaves no
+ * mark.
+ */
 async function addKnock(yard: Yard, port: number): Promise<void> {
   const knock = `bash -c 'echo knock > /dev/tcp/127.0.0.1/${port}'`;
   const isProgram = /\/run-\w+$|\/ws\/(\.git\/hooks|planted)\/[\w-]+$/;

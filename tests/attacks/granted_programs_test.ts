@@ -43,7 +43,7 @@ async function has(layer: string): Promise<boolean> {
   return kind === layer;
 }
 
-/** A workspace with a hostile server, and a folder outside of it. */
+/** A workspace with a hostile server, and a folder outside. */
 class Scene implements AsyncDisposable {
   readonly #stack = new AsyncDisposableStack();
 
@@ -144,7 +144,7 @@ for (const layer of LAYERS) {
   });
 
   Deno.test({
-    name: `a granted program cannot write what Deno keeps for other servers: ${layer}`,
+    name: `a granted program cannot write the cache of Deno for other servers: ${layer}`,
     ignore,
     fn: async () => {
       await using at = await Scene.make(layer, () => ({ run: ["cp", "ls"] }));
@@ -181,7 +181,7 @@ for (const layer of LAYERS) {
   });
 
   Deno.test({
-    name: `no granted program is found in a folder that the server can write: ${layer}`,
+    name: `no granted program is taken from a folder that the server can write: ${layer}`,
     ignore,
     fn: async () => {
       await using at = await Scene.make(layer, (outside) => ({

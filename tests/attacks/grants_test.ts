@@ -1,6 +1,6 @@
 /**
- * What a module asks for and what it gets: nothing beyond the workspace without a grant of the
- * person in a file that is trusted, and with one exactly that.
+ * The requested and the actual permissions of a module: none beyond the workspace without a grant
+ * of the user in a trusted file, and exactly that with one.
  *
  * @module
  */
@@ -24,7 +24,7 @@ const SECRETS = Object.values(ENV);
 
 type Grants = Readonly<Record<string, readonly string[]>>;
 
-/** A workspace with the greedy module, and folders beside it. */
+/** Creates a workspace with the greedy module, and folders next to it. */
 async function greedy(
   grants: Grants | undefined,
   more: SceneOptions & { readonly allow?: readonly string[] } = {},
@@ -51,7 +51,7 @@ async function attempt({ pml }: Scene, what: string, target: string): Promise<st
   return code ?? text;
 }
 
-/** Everything that the module might want, and the code that it gets instead. */
+/** Returns all accesses that the module may try, with the code of the refusal. */
 function wanted({ ws, sink, tcp }: {
   readonly ws: Workspace;
   readonly sink: HttpSink;
@@ -81,7 +81,7 @@ function wanted({ ws, sink, tcp }: {
   ];
 }
 
-Deno.test("A module does not get a permission without a grant, and the question says so (SE11)", async () => {
+Deno.test("a module gets no permission without a grant, and the question shows that (SE11)", async () => {
   await using sink = new HttpSink();
   await using tcp = new TcpSink();
   const allow = ["filesystem:*", "greedy:attempt"];
@@ -109,7 +109,7 @@ const UNGRANTED = [
   "asks for env GREEDY_KEY: not granted",
 ];
 
-Deno.test("`pml tools` says what a module asks for in vain, and what it was granted (SE11)", async () => {
+Deno.test("`pml tools` lists requests of a module without a grant, and its grants (SE11)", async () => {
   await using bare = await greedy(undefined);
   const shown = await runPml(bare.ws, ["tools", "greedy:attempt"]);
   for (const line of UNGRANTED) assert.ok(shown.stdout.includes(line), `${line}: ${shown.stdout}`);
@@ -131,7 +131,7 @@ Deno.test("`pml tools` says what a module asks for in vain, and what it was gran
   await endWell(rich.ws, rich.pml, { secrets: SECRETS });
 });
 
-Deno.test("With grants a module gets exactly those (SE11, NI2)", async () => {
+Deno.test("with grants a module gets exactly these permissions (SE11, NI2)", async () => {
   await using other = new HttpSink();
   await using tcp = new TcpSink();
   const routes: Record<string, string> = {};
@@ -177,7 +177,7 @@ Deno.test("With grants a module gets exactly those (SE11, NI2)", async () => {
   await endWell(ws, pml, { secrets: SECRETS });
 });
 
-/** What lies beside what was granted, and the code that it gets. */
+/** Returns accesses next to the granted ones, with the code of the refusal. */
 function beyond({ ws, sink, other, tcp }: {
   readonly ws: Workspace;
   readonly sink: HttpSink;
@@ -220,7 +220,7 @@ function beyond({ ws, sink, other, tcp }: {
   ];
 }
 
-Deno.test("A granted variable shows in no log, journal, argument or error (L)", async () => {
+Deno.test("a granted variable appears in no log, journal, argument or error (L)", async () => {
   await using scene = await greedy({ env: ["GREEDY_KEY"], run: ["printf"] });
   const { ws, pml } = scene;
   for (const how of ["log", "parts", "console", "raw", "exec"]) {
@@ -246,7 +246,7 @@ const FAILING = {
   crash: "SANDBOX_CRASHED",
 };
 
-Deno.test("Grants of a file that nobody trusts do nothing (SE11, PM1)", async () => {
+Deno.test("grants of an untrusted file have no effect (SE11, PM1)", async () => {
   const folder = { read: ["../granted"], write: ["../granted"] };
   const grants = Object.fromEntries(
     ["greedy", "filesystem", "sqlite", "git", "shell"].map((name) => [name, folder]),
@@ -274,7 +274,7 @@ Deno.test("Grants of a file that nobody trusts do nothing (SE11, PM1)", async ()
   await endWell(ws, pml, { secrets: SECRETS });
 });
 
-Deno.test("A grant that changes is asked about again (SE11, PM2)", async () => {
+Deno.test("PML asks again about a grant that changes (SE11, PM2)", async () => {
   const options = { era: "2026-07-28", trusted: false, capabilities: CAN_ASK } as const;
   await using scene = await greedy({ read: ["../granted"] }, options);
   const { ws, pml } = scene;
@@ -288,7 +288,7 @@ Deno.test("A grant that changes is asked about again (SE11, PM2)", async () => {
   const config = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
   config.grants.greedy.read = ["../outside"];
   await writeFile(ws.file(".pml.json"), JSON.stringify(config));
-  // Until the change was seen, the old grant holds, and no longer.
+  // Until PML sees the change, the old grant applies, and no longer.
   const seen = async () => {
     const [{ permission }] = JSON.parse(textOf(await pml.callTool("schema", SCHEMA)));
     return permission !== "runs";
@@ -304,7 +304,7 @@ Deno.test("A grant that changes is asked about again (SE11, PM2)", async () => {
 
 const SCHEMA = { tools: ["greedy:attempt"] };
 
-Deno.test("Two tools share a child only where their permissions are equal (SE11)", async () => {
+Deno.test("two tools share a child only where their permissions are equal (SE11)", async () => {
   await using scene = await greedy({ env: ["GREEDY_KEY"] });
   const { ws, pml } = scene;
   const counted = async (tool: string) =>

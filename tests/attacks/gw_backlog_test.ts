@@ -1,5 +1,5 @@
 /**
- * Clients that read slowly or not at all, and results that are larger together than what may wait.
+ * Clients that read slowly or not at all, and results that together exceed the queue limit.
  *
  * @module
  */
@@ -12,13 +12,13 @@ import { assertPaired, endWell, type JournalLine, journalOf, ofKind, textOf } fr
 
 const MB = 1_000_000;
 
-Deno.test("Results at their limit all come to a client that reads (GW2)", async () => {
+Deno.test("a client that reads receives all results of the maximum size (GW2)", async () => {
   const names = ["a", "b", "c"];
   await using scene = await floodScene(names, { era: "2026-07-28" });
   const { ws, pml } = scene;
   const answers = await Promise.all(names.map((name) => flood(pml, `${name}:text`, 31 * MB)));
   for (const answer of answers) assert.equal(textOf(answer).length, 31 * MB);
-  // Of one server, too, and more than may wait.
+  // Also from one server, and more than the queue limit.
   const more = await Promise.all(names.map((_, at) => flood(pml, "a:text", 31 * MB + at)));
   assert.deepEqual(
     more.map((answer) => textOf(answer).length),
@@ -27,9 +27,9 @@ Deno.test("Results at their limit all come to a client that reads (GW2)", async 
   await endWell(ws, pml);
 });
 
-Deno.test("A client that reads late gets all, and servers wait with the rest meanwhile (GW2)", async () => {
+Deno.test("a client that reads late receives all results, and servers wait meanwhile (GW2)", async () => {
   const reader = new Reader();
-  // A busy machine may take a second for what is read all the same.
+  // On a busy machine, even these reads may take a second.
   const limits = { queued_bytes: MB, call_ms: 3_000 };
   await using scene = await floodScene(["a"], { ...reader, limits, era: "2026-07-28" });
   reader.stop();
@@ -41,7 +41,7 @@ Deno.test("A client that reads late gets all, and servers wait with the rest mea
   );
   const written = async () => (await readFile(ledger, "utf8").catch(() => "")).length / 8;
   await until(async () => await written() > 0);
-  // Longer than the deadline of a call, which does not run out while its client has to read.
+  // Longer than the deadline of a call, which pauses while its client has data to read.
   const isAll = await waitUntil(async () => await written() > 20, 5_000);
   assert.ok(!isAll, "the server was read all the time");
   reader.goOn();
@@ -50,7 +50,7 @@ Deno.test("A client that reads late gets all, and servers wait with the rest mea
   await endWell(ws, pml);
 });
 
-Deno.test("A client that asks and asks and reads nothing is not read either, and loses nothing (GW2)", async () => {
+Deno.test("a client that sends requests and reads nothing is not read either, and loses nothing (GW2)", async () => {
   const reader = new Reader();
   const limits = { queued_bytes: 64 * 1024 };
   await using scene = await floodScene(["a"], { ...reader, limits, era: "2026-07-28" });
@@ -78,7 +78,7 @@ Deno.test("A client that asks and asks and reads nothing is not read either, and
   await endWell(ws, pml);
 });
 
-Deno.test("A client that reads nothing is given up, and the journal tells what it lost (GW2, ST9)", async () => {
+Deno.test("a client that reads nothing is disconnected, and the journal records its lost results (GW2, ST9)", async () => {
   const limits = { unread_ms: 1_000, queued_bytes: MB };
   const reader = new Reader();
   await using scene = await floodScene(["a"], { ...reader, limits, era: "2026-07-28" });
@@ -97,7 +97,7 @@ Deno.test("A client that reads nothing is given up, and the journal tells what i
     event === "answer lost" ? [(about as unknown as Requested).request] : []
   );
   assert.ok(lost.length > 0);
-  // The others got no answer, which their ends tell.
+  // The others got no response, which their end records show.
   const starts = ofKind(lines, "start") as unknown as readonly (JournalLine & Requested)[];
   for (const { callId, request } of starts.filter((one) => one.request.startsWith('"lost'))) {
     const { outcome } = ofKind(lines, "end").find((line) => line.callId === callId) ?? {};
@@ -109,7 +109,7 @@ interface Requested {
   readonly request: string;
 }
 
-/** Reads the output of PML, or lets it be. */
+/** Reads the output of PML, or pauses. */
 class Reader {
   readonly reads = (): Promise<void> | undefined => this.#held?.promise;
   #held: PromiseWithResolvers<void> | undefined;

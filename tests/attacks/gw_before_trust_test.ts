@@ -1,5 +1,5 @@
 /**
- * What a clone brings, before anybody trusts it: files that never end, or that lie elsewhere.
+ * Contents of an untrusted clone: files without end, or files outside.
  *
  * @module
  */
@@ -30,12 +30,12 @@ function naming(path: string): Record<string, unknown> {
   return { version: 1, private_mcps: { mine: { type: "deno", path } } };
 }
 
-/** Starts PML in a clone, and holds what it takes to the bound while it is asked. */
+/** Starts PML in a clone, and limits its memory while it answers. */
 async function startBounded(ws: Workspace, env: Record<string, string> = {}): Promise<RawStdio> {
-  // A repository round the home of a test would make that home the repository's.
+  // A repository above the home of a test would make that home part of the repository.
   const command: Command | undefined = HAS_ACCOUNTS ? [...pmlOfAccount(ws), "stdio"] : undefined;
   const pml = new RawStdio(ws, {
-    // Its memory is measured.
+    // The test measures its memory.
     ownProcess: true,
     env,
     capabilities: {},
@@ -66,7 +66,7 @@ function residentMb(pid: number): number {
   }
 }
 
-/** Where a file without end is put in the place of one that PML reads, and what comes of a call. */
+/** Places where a file without end replaces one that PML reads, with the result of a call. */
 const PLACES: Readonly<Record<string, (ws: Workspace) => Promise<string | undefined>>> = {
   ".pml.json": async (ws) => {
     await rm(ws.file(".pml.json"));
@@ -104,12 +104,12 @@ const PLACES: Readonly<Record<string, (ws: Workspace) => Promise<string | undefi
 
 for (const [name, make] of Object.entries(PLACES)) {
   Deno.test({
-    name: `A clone's file without end is not read: ${name} (GW7)`,
+    name: `a clone's file without end is not read: ${name} (GW7)`,
     ignore: !IS_LINUX,
     fn: async () => {
       await using ws = await makeScenery({ trusted: false });
       const code = await make(ws);
-      // With this set, PML looks for a client's file that sets it.
+      // With this variable, PML looks for a client's file that sets it.
       await using pml = await startBounded(ws, { PML_TRUST: join(ws.root, "none") });
       if (code === undefined) await assertServes(pml);
       else {
@@ -123,7 +123,7 @@ for (const [name, make] of Object.entries(PLACES)) {
   });
 }
 
-/** The ways by which a clone names a module outside of it. */
+/** The ways in which a clone names a module outside. */
 const WAYS: Readonly<Record<string, (ws: Workspace) => Promise<string>>> = {
   "an absolute path": (ws) => Promise.resolve(join(ws.root, "beside", "mine.js")),
   "a path upwards": () => Promise.resolve("../beside/mine.js"),
@@ -138,14 +138,14 @@ const WAYS: Readonly<Record<string, (ws: Workspace) => Promise<string>>> = {
 };
 
 for (const [name, make] of Object.entries(WAYS)) {
-  Deno.test(`A module outside is not touched before trust, and runs after it: ${name} (GW7)`, async () => {
+  Deno.test(`a module outside is not accessed before trust, and runs after it: ${name} (GW7)`, async () => {
     await using ws = await makeScenery({ trusted: false });
     const outside = join(ws.root, "beside", "mine.js");
     await mkdir(join(ws.root, "beside"));
     await writeFile(outside, MODULE);
     const path = await make(ws);
     await writeFile(ws.file(".pml.json"), JSON.stringify(naming(path)));
-    // A first look since then shows in the time of the last access.
+    // The time of the last access then shows the first access.
     await utimes(outside, LONG_AGO, LONG_AGO);
     await using pml = new RawStdio(ws, {
       era: "2026-07-28",

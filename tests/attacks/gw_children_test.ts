@@ -1,5 +1,5 @@
 /**
- * One client that makes calls over more sets of permissions than there may be sandbox children.
+ * One client whose calls need more permission sets than there may be sandbox children.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { until } from "../kit/wait.ts";
 import { attack } from "./evilmod/house.ts";
 import { textOf } from "./oracles.ts";
 
-/** A module with a tool for each of so many folders, each of which may read its own only. */
+/** Returns a module with a tool for each of so many folders; each tool may read its folder only. */
 function manySets(name: string, count: number): string {
   const sets = Array.from({ length: count }, (_, at) => `t${at}`);
   const tools = sets.map((set) => `${set}: { permissions: { read: ["${set}"] } }`);
@@ -29,13 +29,13 @@ function folders(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}/empty`, ""]));
 }
 
-/** How many sandbox children a gateway has. */
+/** Returns how many sandbox children a gateway has. */
 async function childrenOf({ watch }: RawStdio): Promise<number> {
   const all = await watch.living();
   return all.filter(({ command }) => command.includes("--unstable-worker-options")).length;
 }
 
-/** Counts the children of a gateway until something is over, and gives how many there were at most. */
+/** Returns the most children that a gateway had at a time until a promise settled. */
 async function mostChildren(pml: RawStdio, over: Promise<unknown>): Promise<number> {
   let [most, isOver] = [0, false];
   const ended = over.finally(() => isOver = true);
@@ -52,7 +52,7 @@ function batch(pml: RawStdio, tools: readonly string[], args = {}): Promise<Mess
   return pml.callTool("batch", { calls }, { ms: 60_000 });
 }
 
-Deno.test("A batch over many permission sets has few children at once, and all of it is served (GW5)", async () => {
+Deno.test("a batch over many permission sets uses few children at a time, and runs completely (GW5)", async () => {
   const limits = { children: 3 };
   const modules = { many: manySets("many", 14), more: manySets("more", 4) };
   await attack({ modules, limits, era: "2026-07-28", files: folders(14) }, async ({ pml }) => {
@@ -67,7 +67,7 @@ Deno.test("A batch over many permission sets has few children at once, and all o
   });
 });
 
-Deno.test("Fifty sets in one batch have eight children unless more are wanted (GW5)", async () => {
+Deno.test("fifty permission sets in one batch use eight children by default (GW5)", async () => {
   await attack({ modules: { many: manySets("many", 50) }, files: folders(50) }, async ({ pml }) => {
     const running = batch(pml, [...Array(50).keys()].map((at) => `many:t${at}`), { ms: 100 });
     const most = await mostChildren(pml, running);
@@ -77,7 +77,7 @@ Deno.test("Fifty sets in one batch have eight children unless more are wanted (G
   });
 });
 
-Deno.test("A call that waits for a child waits beyond its deadline, and a cancelled one leaves the queue (GW5)", async () => {
+Deno.test("a call may wait for a child longer than its deadline, and a cancelled one leaves the queue (GW5)", async () => {
   const limits = { children: 1, call_ms: 6_000 };
   const modules = { many: manySets("many", 5) };
   await attack({ modules, limits, files: folders(5) }, async ({ pml, call }) => {
@@ -96,13 +96,13 @@ Deno.test("A call that waits for a child waits beyond its deadline, and a cancel
   });
 });
 
-Deno.test("Those who never let their child rest keep no other out (GW5)", async () => {
+Deno.test("calls that keep their child busy do not block others (GW5)", async () => {
   const modules = { many: manySets("many", 3) };
   const limits = { children: 2 };
   await attack({ modules, limits, files: folders(3) }, async ({ pml, call }) => {
     let [isServed, calls] = [false, 0];
     const ended: Promise<unknown>[] = [];
-    // Two calls of each are under way at any time, one of which is begun before the other ends.
+    // Two calls of each run at any time; the next begins before the other ends.
     const hot = async (tool: string): Promise<void> => {
       while (!isServed) {
         const running = call(tool, { ms: 300, said: "hot runs" });
@@ -121,7 +121,7 @@ Deno.test("Those who never let their child rest keep no other out (GW5)", async 
   });
 });
 
-Deno.test("The next child is there before the one that nobody uses has its idle time (GW5)", async () => {
+Deno.test("the next child is ready before an idle one times out (GW5)", async () => {
   const modules = { many: manySets("many", 6) };
   await attack({ modules, limits: { children: 2 }, files: folders(6) }, async ({ pml, call }) => {
     for (let at = 0; at < 6; at++) {

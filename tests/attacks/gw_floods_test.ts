@@ -1,6 +1,6 @@
 /**
- * Results, and messages beside them, that would cost the gateway its time and memory once they are
- * parsed: they end their own call, and nobody else's waits.
+ * Results and other messages whose parsing would cost the gateway time and memory: they end their
+ * own call, and delay no other.
  *
  * @module
  */
@@ -17,11 +17,11 @@ import { makeScene } from "./stage.ts";
 const MB = 1_000_000;
 const MANY = /over 500000 JSON values/;
 
-Deno.test("A stdio server's result of millions of values ends its call alone (GW3)", async () => {
+Deno.test("a stdio server's result of millions of values ends only its call (GW3)", async () => {
   await using scene = await floodScene(["a", "b"], { era: "2026-07-28" });
   const { ws, pml } = scene;
   await unharmed(pml, async () => {
-    // An even size has the id at the end.
+    // An even size puts the id at the end.
     for (const size of [12 * MB, 12 * MB + 1]) {
       const small = flood(pml, "a:text", 100);
       assertRefused(await flood(pml, "a:objects", size), MANY);
@@ -41,7 +41,7 @@ Deno.test("A stdio server's result of millions of values ends its call alone (GW
   await endWell(ws, pml);
 });
 
-Deno.test("What a server says beside results is passed over where it is too much (GW3)", async () => {
+Deno.test("oversized messages of a server other than results are skipped (GW3)", async () => {
   await using scene = await floodScene(["a"]);
   const { ws, pml } = scene;
   await unharmed(pml, async () => {
@@ -53,7 +53,7 @@ Deno.test("What a server says beside results is passed over where it is too much
   await endWell(ws, pml);
 });
 
-Deno.test("Two texts of 60 MB at once are refused, and one of 31 MB passes (GW3)", async () => {
+Deno.test("two texts of 60 MB at the same time are refused, and one of 31 MB passes (GW3)", async () => {
   await using scene = await floodScene(["a", "b"]);
   const { ws, pml } = scene;
   await unharmed(pml, async () => {
@@ -64,7 +64,7 @@ Deno.test("Two texts of 60 MB at once are refused, and one of 31 MB passes (GW3)
   await endWell(ws, pml);
 });
 
-Deno.test("What servers write once they are given up is not looked at (GW3)", async () => {
+Deno.test("output of a server after its disconnection is not parsed (GW3)", async () => {
   const names = ["a", "b"];
   await using scene = await floodScene(names);
   const { ws, pml } = scene;
@@ -77,7 +77,7 @@ Deno.test("What servers write once they are given up is not looked at (GW3)", as
   await endWell(ws, pml);
 });
 
-Deno.test("Servers that stop in the middle of large results slow no other server down (GW3)", async () => {
+Deno.test("servers that stop in the middle of large results slow no other server down (GW3)", async () => {
   await using scene = await floodScene(["a", "b", "c"]);
   const { ws, pml } = scene;
   const ledger = ws.file("written");
@@ -100,7 +100,7 @@ Deno.test("Servers that stop in the middle of large results slow no other server
   await assertAftermath(ws, pml);
 });
 
-Deno.test("A server over HTTP cannot flood with values or lines (GW3)", async () => {
+Deno.test("a server over HTTP cannot flood with values or lines (GW3)", async () => {
   await using server = new HttpFlood();
   const far = { type: "http", url: server.url };
   await using scene = await floodScene(["a"], { era: "2025-11-25", servers: { far } });
@@ -120,7 +120,7 @@ Deno.test("A server over HTTP cannot flood with values or lines (GW3)", async ()
   await endWell(ws, pml);
 });
 
-Deno.test("A request of millions of values is refused before it is parsed (GW3)", async () => {
+Deno.test("a request of millions of values is refused before it is parsed (GW3)", async () => {
   await using scene = await floodScene(["a"]);
   const { ws, pml } = scene;
   const refusals = () => pml.messages.filter(({ id }) => id === null);
@@ -134,7 +134,7 @@ Deno.test("A request of millions of values is refused before it is parsed (GW3)"
     [-32600, "INPUT_TOO_LARGE: it has over 500000 JSON values"],
     [-32700, "Parse error: it is nested deeper than 10000"],
   ]);
-  // Where it can be told whose request it was, that is answered.
+  // A request whose id can be read gets a response.
   const list = `{"params":{"id":1,"list":[${"{},".repeat(600_000)}{}]}`;
   const answer = pml.expect("too much");
   await pml.sendText(`${list},"method":"tools/call","id":"too much","jsonrpc":"2.0"}\n`);
@@ -142,7 +142,7 @@ Deno.test("A request of millions of values is refused before it is parsed (GW3)"
   await endWell(ws, pml);
 });
 
-/** Streams of many lines before the answer, some of which are an event together. */
+/** Streams of many lines before the response, some of which form one event. */
 const LINES: Readonly<Record<string, string>> = {
   data: "data:\n",
   data_blank: "data: \r\n",
@@ -152,14 +152,14 @@ const LINES: Readonly<Record<string, string>> = {
   unknown: "x\n",
 };
 
-/** A server over HTTP of the older revisions that answers as its tools are named. */
+/** A server over HTTP of the older revisions whose tools are named after their answers. */
 class HttpFlood implements AsyncDisposable {
   readonly #server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     (request) => this.#answer(request),
   );
 
-  /** Where it listens. */
+  /** The address that it listens on. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/mcp`;
   }
@@ -214,7 +214,7 @@ function called(tool: string, id: string): Response {
   return bodyOf("text/event-stream", ["data: ", ...pieces, "\n\n"]);
 }
 
-/** Repeats a text to about so many bytes, in pieces. */
+/** Repeats a text to about so many bytes, in parts. */
 function many(text: string, size: number): readonly string[] {
   const piece = text.repeat(Math.round(100_000 / text.length));
   return Array(Math.round(size / piece.length)).fill(piece);
@@ -225,7 +225,7 @@ function bodyOf(type: string, pieces: readonly string[]): Response {
   return new Response(body, { headers: { "content-type": type } });
 }
 
-Deno.test("All results of a batch have the room of one, and each of its calls is answered (GW3)", async () => {
+Deno.test("all results of a batch share the size limit of one, and each of its calls is answered (GW3)", async () => {
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = {
     version: 1,
@@ -254,7 +254,7 @@ Deno.test("All results of a batch have the room of one, and each of its calls is
   await endWell(scene.ws, scene.pml, { calls: 21 });
 });
 
-/** A server whose results have a name that is written with an escape, and a long text. */
+/** A server whose results have a key with an escape, and a long text. */
 const ESCAPED = `
 let rest = "";
 const say = (id, result) => console.log('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',"result":' + result + "}");
@@ -273,7 +273,7 @@ for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
   }
 }`;
 
-Deno.test("A long result with an escape in a name is answered, and soon (GW3)", async () => {
+Deno.test("a long result with an escape in a key is answered soon (GW3)", async () => {
   const server = { command: Deno.execPath(), args: ["run", "-A", "escaped.js"] };
   const pml = {
     version: 1,

@@ -1,6 +1,6 @@
 /**
- * Opens a gateway on a trusted workspace with hostile and honest modules, and tells in short what
- * their calls came to.
+ * Runs attacks: opens a gateway on a trusted workspace with hostile and honest modules, and returns
+ * short forms of the results of calls.
  *
  * @module
  */
@@ -14,9 +14,9 @@ import { RawStdio, type RawStdioOptions } from "../../kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "../../kit/workspace.ts";
 import { codeOf, endWell, GOOD, textOf } from "../oracles.ts";
 
-/** How a house of modules is opened. */
+/** The modules and options of an attack. */
 export interface HouseOptions {
-  /** Server name to its module: a file beside this one (`life.ts`), or the text itself. */
+  /** The module of each server name: a file next to this one (`life.ts`), or the text itself. */
   readonly modules: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
   readonly env?: Readonly<Record<string, string>>;
@@ -24,16 +24,16 @@ export interface HouseOptions {
   /** Further keys of `.pml.json`. */
   readonly pml?: Readonly<Record<string, unknown>>;
   readonly stdio?: RawStdioOptions;
-  /** Whether PML runs as a process of its own, as in `RawStdioOptions`. */
+  /** Whether PML runs as a separate process, as in `RawStdioOptions`. */
   readonly ownProcess?: boolean;
   readonly era?: Era;
-  /** Texts that may be found nowhere afterwards, beside the canary. */
+  /** Texts that must not appear anywhere afterwards, next to the canary. */
   readonly secrets?: readonly string[];
 }
 
-/** What a call came to. */
+/** The outcome of a call. */
 export interface Said {
-  /** The code of PML's refusal, if it was one. */
+  /** The code of PML's refusal, if there was one. */
   readonly code: string | undefined;
   readonly text: string;
   readonly structured: Json | undefined;
@@ -42,7 +42,7 @@ export interface Said {
   readonly message: Message;
 }
 
-/** An open house. */
+/** An open workspace with its gateway. */
 export interface House {
   readonly ws: Workspace;
   readonly pml: RawStdio;
@@ -50,7 +50,7 @@ export interface House {
   call(id: string, args?: Record<string, unknown>, ms?: number): Promise<Said>;
 }
 
-/** Opens a house, runs an attack in it, and asserts what must hold after every attack. */
+/** Opens a workspace, runs an attack in it, and asserts the invariants after every attack. */
 export async function attack(
   options: HouseOptions,
   run: (house: House) => Promise<void>,
@@ -71,7 +71,7 @@ export async function attack(
   await endWell(ws, pml, { secrets: options.secrets });
 }
 
-/** Asserts that a call was refused with a code, and gives what was said. */
+/** Asserts that a call was refused with a code, and returns its text. */
 export function assertRefused(
   told: Said,
   { code, like = /./ }: { readonly code: string; readonly like?: RegExp },
@@ -82,14 +82,14 @@ export function assertRefused(
   return told;
 }
 
-/** A group of probes of `probes.ts`, how many there are at least, and what each refusal says. */
+/** A group of probes of `probes.ts`, their least number, and the pattern of each refusal. */
 export interface Group {
   readonly group: string;
   readonly least: number;
   readonly like: RegExp;
 }
 
-/** Asserts that every probe of a group was refused, in words that fit; `tool` runs them. */
+/** Asserts that every probe of a group was refused with a matching text; `tool` runs them. */
 export async function assertHeld(
   { call }: House,
   { tool, group, args }: {
@@ -106,7 +106,7 @@ export async function assertHeld(
   }
 }
 
-/** Says in short what an answer holds. */
+/** Returns the short form of an answer. */
 export function said(message: Message): Said {
   const structured = message.result?.structuredContent;
   return {
@@ -119,7 +119,7 @@ export function said(message: Message): Said {
   };
 }
 
-/** Reads the text of a module beside this file, with what it imports from there: it is one file. */
+/** Reads the text of a module next to this file, with its local imports inlined into one file. */
 export async function moduleText(name: string): Promise<string> {
   const text = await readFile(repoFile(`tests/fixtures/evil_modules/${name}`), "utf8");
   const own = text.replace(/^import type .*\n/gm, "");
