@@ -1,5 +1,5 @@
 /**
- * Packages that need what is in no registry: repositories, files, folders and addresses.
+ * Packages with dependencies outside of registries: repositories, files, folders and addresses.
  *
  * @module
  */
@@ -15,7 +15,10 @@ import { makeScene } from "./stage.ts";
 const MS = 60_000;
 const SHA = "0123456789012345678901234567890123456789";
 
-/** Makes a repository that has npm start a program of its own in place of git, and scripts. */
+/**
+ * Creates a repository whose configuration makes npm start another program instead of git, and with
+ * scripts.
+ */
 async function repository(folder: string, planted: string): Promise<string> {
   const repo = join(folder, "repo");
   await mkdir(repo);
@@ -40,12 +43,12 @@ async function repository(folder: string, planted: string): Promise<string> {
   return repo;
 }
 
-/** A server whose package says more. */
+/** Returns a server whose package has more members. */
 function needing(more: Readonly<Record<string, unknown>>, files = {}): Packages[string] {
   return { "1.0.0": { ...npmServer(`"it ran"`, more), ...files } };
 }
 
-/** A package that brings a lock of its own, which says where what it needs comes from. */
+/** Returns a package with its own lock file, which names the address of its dependency. */
 function locked(resolved: string): Packages[string] {
   const dependencies = { hello: "^1.0.0" };
   const lock = {
@@ -63,7 +66,7 @@ function locked(resolved: string): Packages[string] {
   });
 }
 
-/** Packages that need what is none of a registry, by how they name it. */
+/** Returns packages with dependencies outside of registries, by the form of the dependency. */
 function evilPackages(
   { repo, elsewhere, npm }: {
     readonly repo: string;
@@ -89,14 +92,14 @@ function serverOf(name: string) {
   return { command: "npx", args: ["-y", `${name}@1.0.0`, "tiny"] };
 }
 
-/** Returns the packages that the options of a new npm are about: those of git and of folders. */
+/** Returns the packages that the options of a new npm refuse: those of git and of folders. */
 function withoutOptions(every: Packages): Packages {
   return Object.fromEntries(
     Object.entries(every).filter(([name]) => /git|short|folder/.test(name)),
   );
 }
 
-/** Takes from npm the options by which a new one refuses by itself. */
+/** Creates an npm without the options by which a new one refuses such packages itself. */
 async function olderNpm(folder: string): Promise<string> {
   const programs = join(folder, "older");
   await mkdir(programs);
@@ -113,7 +116,7 @@ exec ${new TextDecoder().decode(npm.stdout).trim()} "$@"
 }
 
 for (const age of ["new", "older"] as const) {
-  Deno.test(`Nothing is installed but packages of a registry, and nothing else runs, by ${age} npm (GW14)`, async () => {
+  Deno.test(`only packages of a registry are installed, and no other program runs, by ${age} npm (GW14)`, async () => {
     const root = await Deno.makeTempDir();
     const planted = join(root, "PLANTED");
     const repo = await repository(root, planted);
@@ -125,7 +128,8 @@ for (const age of ["new", "older"] as const) {
     npm.publish({
       ...evil,
       hello: { "1.0.0": { "package.json": "{}", ".npmrc": "git=./git.sh\n" } },
-      // What is asked for by another name, and what a package brings in its own archive, is well.
+      // A dependency under another name, and one bundled in the archive of its package, are
+      // allowed.
       good: needing({ dependencies: { hello: "^1.0.0", alias: "npm:hello@1.0.0" } }),
       bundled: needing({ dependencies: { within: "1.0.0" }, bundleDependencies: ["within"] }, {
         "node_modules/within/package.json": '{"name":"within","version":"1.0.0"}',
@@ -146,7 +150,7 @@ for (const age of ["new", "older"] as const) {
       env: {
         NPM_CONFIG_USERCONFIG: settings,
         NPM_CONFIG_CACHE: join(root, "cache"),
-        // Nothing goes out to a host of repositories either.
+        // No request reaches a host of repositories either.
         HTTPS_PROXY: "http://127.0.0.1:1",
         NO_PROXY: "127.0.0.1",
         PATH: [...before, Deno.env.get("PATH")].join(":"),
@@ -173,9 +177,9 @@ for (const age of ["new", "older"] as const) {
   });
 }
 
-Deno.test("An npm that cannot be kept from starting programs installs nothing, and the hint says what it needs (GW14)", async () => {
+Deno.test("an npm that may start other programs installs nothing, and the hint names the version that it needs (GW14)", async () => {
   const root = await Deno.makeTempDir();
-  // As node before 18.19 refuses the option.
+  // Like the npm of node before 18.19, which refuses the option.
   const old = `#!/bin/sh
 echo "node: --import=data:text/javascript,x is not allowed in NODE_OPTIONS" >&2
 exit 9
@@ -200,7 +204,7 @@ exit 9
   await Deno.remove(root, { recursive: true });
 });
 
-Deno.test("Packages of a scope come from the registry that the person named for it, and of a mirror for the rest (GW14)", async () => {
+Deno.test("packages of a scope come from the registry that the user configured for it, others from the mirror (GW14)", async () => {
   const root = await Deno.makeTempDir();
   await using company = new FakeNpm({
     "@acme/tool": { "1.0.0": npmServer(`"of the company"`, { dependencies: { common: "1.0.0" } }) },

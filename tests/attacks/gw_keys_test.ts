@@ -1,5 +1,5 @@
 /**
- * Servers that say a key back which they were given, in all that is no result.
+ * Servers that repeat their key in messages other than results.
  *
  * @module
  */
@@ -15,10 +15,10 @@ import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
 const KEY = "gw16/canary+0123456789~abcdefghij";
 const HALVES = [KEY.slice(0, KEY.length / 2), KEY.slice(KEY.length / 2)];
-/** As it stands in a longer text, whose ends say nothing of it. */
+/** The key in a longer text, which must not be recognizable by its ends. */
 const FORMS = [
   KEY,
-  // However it is escaped, this stays as it is.
+  // This part has the same form after any escaping.
   "canary",
   Buffer.from(`user:${KEY}`).toString("base64").slice(8, -4),
   Buffer.from(KEY).toString("hex"),
@@ -59,7 +59,7 @@ function assertClean(text: string, what: string): void {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A key that a server says back is in nothing but its results, on ${era} (GW16)`, async () => {
+  Deno.test(`a key that a server repeats appears only in its results, on ${era} (GW16)`, async () => {
     const asked: string[] = [];
     const answer = (_: string, params: unknown) => {
       asked.push(JSON.stringify(params));
@@ -85,19 +85,19 @@ for (const era of ERAS) {
     await pml.callTool("call", { tool: "leaky:ask", arguments: {} });
     assert.match(asked.join(), /Is it .*redacted/);
     assertClean(pml.stdout, "what the client got");
-    // The one that was cut off at its end, too.
+    // Also not the key that was cut at its end.
     assert.ok(!pml.stdout.includes(KEY.slice(0, 12)), "the beginning of a key");
     await endWell(ws, pml);
     assertClean(pml.stderr, "the log");
   });
 }
 
-Deno.test("A key in two writes of a server's stderr is taken out of the log and of its end (GW16)", async () => {
+Deno.test("a key in two writes of a server's stderr is removed from the log and from its end (GW16)", async () => {
   await using scene = await sceneOf("2025-11-25");
   const { ws, pml } = scene;
   const call = (tool: string) => pml.callTool("call", { tool: `leaky:${tool}`, arguments: {} });
   assert.equal(textOf(await call("half")), "half");
-  // By now PML has read the first half: its answer came after it, and lines before it are logged.
+  // Now PML has read the first half: the answer came after it, and earlier lines are logged.
   await until(() => pml.stderr.includes("begins"));
   assert.equal(textOf(await call("rest")), "rest");
   await until(() => pml.stderr.includes("ends"));

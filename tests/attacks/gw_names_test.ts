@@ -11,7 +11,7 @@ import { textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read } from "./questions.ts";
 
 const ASKS = { capabilities: { elicitation: {} } };
-/** A name as a model makes it up: what it knows is in it. */
+/** A name as a model invents it, with private information in it. */
 const MADE_UP = "aws-key-akiaiosfodnn7example.leak";
 const SECRET = /akia/i;
 
@@ -30,7 +30,7 @@ function called(tool: string) {
   return { name: "call", arguments: { tool, arguments: {} } };
 }
 
-Deno.test("A name that no registry offers is sent to none before a question that shows it (GW19)", async () => {
+Deno.test("a name that no registry offers is sent to none before a question that shows it (GW19)", async () => {
   await using hub = new FakeCloud();
   await using registry = await FakeRegistry.open([await entry("listed")]);
   await using ws = await makeWorkspace({
@@ -54,14 +54,14 @@ Deno.test("A name that no registry offers is sent to none before a question that
   const said = await direct.answer(picked("Yes"));
   assert.match(JSON.stringify(said), /Cannot find the tool/);
   assert.equal(named().length, 1, "what the person let be told is told");
-  // What a catalog names is looked up at once: the one question is about the server itself.
+  // A name in a catalog is looked up at once: the only question is about the server itself.
   const listed = await questionOf(pml, called("listed:go"));
   assert.match(listed.text, /Yes lets PML use "listed"/);
   assert.equal(hub.received.length, 0, hub.text);
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("No other request sends a registry a name that none offers (GW19)", async () => {
+Deno.test("no other request sends a registry a name that none offers (GW19)", async () => {
   await using registry = await FakeRegistry.open([await entry("listed")]);
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
@@ -71,11 +71,11 @@ Deno.test("No other request sends a registry a name that none offers (GW19)", as
   await pml.open();
   assert.match(textOf(await answerOf(pml, called("akia-denied:x"))), /^PERMISSION_DENIED: /);
   assert.deepEqual(registry.paths, [], "a denied call asked a registry");
-  // This client can ask nobody.
+  // This client cannot ask the user.
   const alone = textOf(await answerOf(pml, called(`${MADE_UP}:x`)));
   assert.match(alone, /^APPROVAL_REQUIRED: /);
   const calls = [{ tool: `${MADE_UP}:x` }, { tool: `${MADE_UP}.b:x` }];
-  // One question is about both.
+  // One question covers both.
   const batch = textOf(await pml.callTool("batch", { calls }));
   assert.match(batch, /^APPROVAL_REQUIRED: .*:x, .*\.b:x/);
   await pml.callTool("schema", { tools: [`${MADE_UP}:x`] });
@@ -93,9 +93,9 @@ Deno.test("No other request sends a registry a name that none offers (GW19)", as
   assert.ok(waiting.stdout.includes(`names a server \\"${MADE_UP}\\"`), waiting.stdout);
 });
 
-Deno.test("A yes to a name is none to what is found under it (GW19)", async () => {
+Deno.test("approving a server name does not approve the server found under it (GW19)", async () => {
   await using registry = await FakeRegistry.open([await entry("unlisted")]);
-  // A registry that tells no catalog.
+  // This registry has no catalog.
   registry.fault("/mcp", { status: 404 });
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
@@ -119,14 +119,14 @@ Deno.test("A yes to a name is none to what is found under it (GW19)", async () =
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("The person's own words are looked up unasked: a rule that names a server, a name typed at a terminal (GW19)", async () => {
+Deno.test("names that the user wrote are looked up unasked: in a rule or at a terminal (GW19)", async () => {
   await using registry = await FakeRegistry.open([await entry("ruled"), await entry("typed")]);
   registry.fault("/mcp", { status: 404 });
   const env = { PML_REGISTRIES: registry.url };
   await using ws = await makeWorkspace({
     env,
     trusted: false,
-    // A file that came with a clone says nothing in the person's name.
+    // The file of a clone does not speak for the user.
     pml: { version: 1, permissions: { ask: ["cloned:*"], allow: ["cloned:x"] } },
   });
   await writeFile(join(ws.home, "config.yaml"), 'permissions:\n  ask: ["ruled:*"]\n');
@@ -144,7 +144,7 @@ Deno.test("The person's own words are looked up unasked: a rule that names a ser
 });
 
 const OFF = { command: "npx", args: ["-y", "secret-project"], disabled: true };
-/** Where a server can be switched off, by what the workspace and the person say. */
+/** Places where the workspace or the user can disable a server. */
 const PLACES = {
   "as clients write it": { pml: { mcpServers: { "Secret Project": OFF } } },
   "by a file that nobody trusts": {
@@ -159,7 +159,7 @@ const PLACES = {
 };
 
 for (const [where, place] of Object.entries(PLACES)) {
-  Deno.test(`A server that is switched off ${where} owns its name: no registry is asked for it (GW9)`, async () => {
+  Deno.test(`a server that is disabled ${where} keeps its name: no registry is asked for it (GW9)`, async () => {
     const { pml: said, trusted = true, person = "", above } = {
       trusted: true,
       person: "",
@@ -197,7 +197,7 @@ for (const [where, place] of Object.entries(PLACES)) {
   });
 }
 
-Deno.test("A server of a registry that is switched off here is used no more, and is there again after that (GW9)", async () => {
+Deno.test("a registry server that is disabled here is no longer used, and returns when it is enabled (GW9)", async () => {
   await using registry = await FakeRegistry.open([await entry("clock")]);
   const rules = { version: 1, permissions: { allow: ["clock:*"] } };
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url }, pml: rules });
@@ -215,7 +215,7 @@ Deno.test("A server of a registry that is switched off here is used no more, and
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A server that is switched off is not called in the cloud either (GW9)", async () => {
+Deno.test("a disabled server is not called in the cloud either (GW9)", async () => {
   await using hub = new FakeCloud();
   await using ws = await makeWorkspace({
     env: { PML_API_KEY: "account-key-canary" },

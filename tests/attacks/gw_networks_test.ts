@@ -1,6 +1,6 @@
 /**
- * Certificates and proxies of the person's environment: every server finds them, a person who is
- * asked to trust it is shown them, and a client's file of the workspace cannot set them.
+ * Certificates and proxies of the user's environment: every server gets them, the trust question
+ * shows them, and a client's file of the workspace cannot set them.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { textOf } from "./oracles.ts";
 import { picked, questionOf } from "./questions.ts";
 import { makeScene, type SceneOptions } from "./stage.ts";
 
-/** Tells a variable, or the text of the file that it names. */
+/** Returns a variable, or the text of the file that it names. */
 const TELLS = `(async ({ name, read }) => read
   ? require("node:fs").readFileSync(process.env[name], "utf8")
   : process.env[name] ?? "unset")(params.arguments)`;
@@ -28,7 +28,9 @@ const PROXIES = {
   ALL_PROXY: "socks5://127.0.0.1:9",
 };
 
-/** A server that node runs, in a workspace whose person has certificates of a company. */
+/**
+ * Creates a scene with a server that node runs, and with certificates in the user's environment.
+ */
 function scenery(more: Partial<SceneOptions> & { readonly pml?: SceneOptions["pml"] }) {
   return makeScene({
     files: { "tiny.cjs": tinyServer(TELLS) },
@@ -52,7 +54,7 @@ async function told(
   return (answer.result?.isError as unknown) === true ? text : JSON.parse(text);
 }
 
-Deno.test("A server finds the person's certificates and proxies (SP1)", async () => {
+Deno.test("a server gets the user's certificates and proxies (SP1)", async () => {
   const env = { ...PROXIES, SSL_CERT_FILE: "/etc/corp.pem", REQUESTS_CA_BUNDLE: "/etc/corp.pem" };
   await using scene = await scenery({
     env: { ...env, CORP_TOKEN: "none of its business" },
@@ -65,7 +67,7 @@ Deno.test("A server finds the person's certificates and proxies (SP1)", async ()
   assert.equal((await scene.pml.close()).code, 0);
 });
 
-Deno.test("The question of trust shows certificates and proxies, no password (PM1)", async () => {
+Deno.test("the trust question shows certificates and proxies, but no password (PM1)", async () => {
   const capabilities = { elicitation: { form: {} } };
   const scene = await scenery({ trusted: false, era: "2026-07-28", capabilities });
   await using _ = scene;
@@ -94,7 +96,7 @@ const SETTERS: Readonly<Record<string, readonly [file: string, text: string]>> =
 };
 
 for (const [how, [file, text]] of Object.entries(SETTERS)) {
-  Deno.test(`No proxy counts that a client's file of the workspace sets ${how} (GW8)`, async () => {
+  Deno.test(`a proxy that a client's file of the workspace sets is not used: ${how} (GW8)`, async () => {
     const scene = await scenery({ prepare: ({ path }) => writeFiles(path, { [file]: text }) });
     await using _ = scene;
     assert.equal(await told(scene, { name: "HTTP_PROXY" }), "unset");
@@ -105,7 +107,7 @@ for (const [how, [file, text]] of Object.entries(SETTERS)) {
   });
 }
 
-Deno.test("No proxy counts where a client's file names a file of variables (GW8)", async () => {
+Deno.test("no proxy is used where a client's file names a file of variables (GW8)", async () => {
   const servers = { pml: { command: "pml", envFile: "${workspaceFolder}/settings" } };
   const files = {
     ".vscode/mcp.json": JSON.stringify({ servers }),
@@ -120,14 +122,14 @@ Deno.test("No proxy counts where a client's file names a file of variables (GW8)
     name: "call",
     arguments: { tool: "tiny:tell", arguments: { name: "HTTP_PROXY" } },
   };
-  // Such a file may have set PML_TRUST, too, so the person is asked.
+  // Such a file may have set PML_TRUST, too, so PML asks the user.
   const { text, answer } = await questionOf(scene.pml, call);
   assert.doesNotMatch(text, /finds in its environment/);
   assert.match(textOf(await answer(picked("Yes"))), /unset/);
   assert.match(scene.pml.stderr, /Ignored HTTP_PROXY: /);
 });
 
-Deno.test("A confined server reads the certificates that it finds, and nothing beside them (SP1)", async () => {
+Deno.test("a confined server reads its certificates, and no other file next to them (SP1)", async () => {
   await using npm = new FakeNpm({
     tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": tinyServer(TELLS) } },
   });
@@ -154,7 +156,7 @@ Deno.test("A confined server reads the certificates that it finds, and nothing b
   for (const name of ["CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"]) {
     assert.equal(await told(scene, { name, read: true }), "the certificate of a company", name);
   }
-  // What the definition names is no word of the person's environment.
+  // A path in the definition is not a variable of the user's environment.
   for (const name of ["BESIDE", "GIT_SSL_CAINFO"]) {
     assert.match(String(await told(scene, { name, read: true })), /Requires read access/, name);
   }

@@ -1,6 +1,6 @@
 /**
- * What clients, agents and installers read and run, git directories under other names, and files
- * that would be made behind a link: with what the system adds to the broker, and without.
+ * Files that clients, agents and installers read and run, git directories under other names, and
+ * files that would be created behind a link: with the sandbox layer of the system, and without.
  *
  * @module
  */
@@ -25,7 +25,7 @@ async function withLayer(ws: Workspace, layer: string): Promise<void> {
   await writeFile(join(ws.home, "config.yaml"), `sandbox: {os_layer: ${layer}}\n`);
 }
 
-Deno.test("Every client's file in a workspace that PML knows is protected (GW12)", () => {
+Deno.test("every client's file in a workspace that PML knows is protected (GW12)", () => {
   const { writeProtected, readProtected } = protectedPaths;
   const list = new NameList([...writeProtected, ...readProtected]);
   const place = { root: "/ws", environment: environmentOf({ HOME: "/home/me" }) };
@@ -36,11 +36,11 @@ Deno.test("Every client's file in a workspace that PML knows is protected (GW12)
     const name = path.replace("*", "x");
     assert.ok(list.ends(namesOf(name)).length > 0, `${name} can be written`);
   }
-  // Where PML imports servers from, it also looks for variables of its own.
+  // Next to the files from which PML imports servers, it also looks for variables.
   for (const path of shared) assert.ok(listed.includes(path), path);
 });
 
-Deno.test("What PML keeps or half writes of a client's file is as closed as the file (GW12, P4)", async () => {
+Deno.test("copies and temporary files of a client's file are as protected as the file (GW12, P4)", async () => {
   const read = new NameList(protectedPaths.readProtected);
   const closed = listed.filter((path) => read.ends(namesOf(path)).length > 0);
   assert.ok(closed.includes(".mcp.json"), "the list of what cannot be read");
@@ -65,7 +65,9 @@ Deno.test("What PML keeps or half writes of a client's file is as closed as the 
   await endWell(ws, pml);
 });
 
-/** Files that clients, agents, editors and installers of today obey, and none that was listed before. */
+/**
+ * Files that current clients, agents, editors and installers obey, and that were not listed before.
+ */
 const AGENTS = [
   ...[".roo/mcp.json", ".roo/rules/x.md", ".roomodes", ".roorules", ".kilocode/mcp.json"],
   ...[".zed/settings.json", ".devcontainer/devcontainer.json", ".devcontainer/any/x.sh"],
@@ -78,7 +80,7 @@ const AGENTS = [
   ...["AGENTS.override.md", "packages/a/agents.local.md", "deep/claude.md"],
   ...["mise.local.toml", ".mise.local.toml", ".dir-locals-2.el"],
   ...["bunfig.toml", ".cargo/config.toml", "packages/a/.Cursorrules", "deep/GEMINI.MD"],
-  // What names another of them, stands in another of their places, or is read on a start here.
+  // Files that name another of them, in other folders, or read at a start here.
   ...["pnpm-workspace.yaml", "uv.toml", ".config/mise.toml", ".config/mise/conf.d/x.toml"],
   ...["mise/config.toml", ".mise/tasks/x", "mise.ci.toml", ".tool-versions"],
   ...["rust-toolchain.toml", ".bundle/config", ".vimrc", ".vim/coc-settings.json", ".gvimrc"],
@@ -92,7 +94,7 @@ const FOLDERS = {
   ...{ "mise/x": "", ".gitea/workflows/x": "" },
 };
 
-/** What is written in ordinary work, although a name looks like it. */
+/** Ordinary files with similar names. */
 const ORDINARY = [
   ...["package.json", "Makefile", "tsconfig.json", ".editorconfig", ".prettierrc", "rules.md"],
   ...[".github/README.md", ".gitignore", "docs/agents.txt", "src/config", "src/HEAD", "objects/x"],
@@ -110,7 +112,7 @@ const ORDINARY = [
   ...["docs/agent-architecture.md", "docs/agents-and-tools.md", "agentic.md", "claude-notes.md"],
 ];
 
-/** Folders that are a repository, or miss one piece of it. */
+/** Folders that are a repository, or lack one part of it. */
 const PIECES = {
   "whole/HEAD": "ref: refs/heads/main\n",
   "whole/config": "[core]\n\ttoken = secret\n",
@@ -127,7 +129,7 @@ const PIECES = {
 };
 
 for (const layer of LAYERS) {
-  Deno.test(`No tool writes what agents, editors and installers obey, with the layer ${layer} (GW12, PE11)`, async () => {
+  Deno.test(`no tool writes files that agents, editors and installers obey, with the layer ${layer} (GW12, PE11)`, async () => {
     const prepare = (ws: Workspace) => withLayer(ws, layer);
     await using scene = await makeScene({
       prepare,
@@ -151,7 +153,7 @@ for (const layer of LAYERS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`A folder that git takes for a repository is none to write, with the layer ${layer} (GW12)`, async () => {
+  Deno.test(`a folder that git accepts as a repository cannot be written, with the layer ${layer} (GW12)`, async () => {
     const prepare = async (ws: Workspace) => {
       await withLayer(ws, layer);
       for (const folder of ["whole/objects", "noconfig/objects", "linked"]) {
@@ -174,7 +176,7 @@ for (const layer of LAYERS) {
     }
     const read = await pml.callTool("filesystem__read_text_file", { path: "whole/config" });
     assert.equal(codeOf(read), "PATH_PROTECTED");
-    // The last piece, in each way that a piece can come.
+    // The last part, in each way that a part can be created.
     assert.equal(await make("noobjects/objects"), "PATH_PROTECTED");
     assert.equal(await make("noobjects/objects/pack"), "PATH_PROTECTED");
     assert.equal(await move("spare/objects", "noobjects/objects"), "PATH_PROTECTED");
@@ -213,7 +215,7 @@ for (const layer of LAYERS) {
   });
 }
 
-/** Makes repositories where names say nothing, and moves them into the workspace. */
+/** Creates repositories at unprotected names, and moves them into the workspace. */
 const MAKER = `
   export const __meta__ = {
     name: "maker", version: "1.0.0", tools: { go: { permissions: { write: ["."] } } },
@@ -241,7 +243,7 @@ const MAKER = `
 `;
 
 for (const layer of LAYERS) {
-  Deno.test(`No repository is made elsewhere and moved into the workspace, with the layer ${layer} (GW12)`, async () => {
+  Deno.test(`no repository is created elsewhere and moved into the workspace, with the layer ${layer} (GW12)`, async () => {
     await using scene = await makeScene({
       prepare: (ws: Workspace) => withLayer(ws, layer),
       files: { "maker.js": MAKER },
@@ -263,7 +265,7 @@ for (const layer of LAYERS) {
   });
 }
 
-/** A module with narrow grants, one a tool. */
+/** A module with narrow grants, one for each tool. */
 const NARROW = `
   const write = (...paths) => ({ permissions: { write: paths } });
   export const __meta__ = {
@@ -295,7 +297,7 @@ const NARROW = `
 `;
 
 for (const layer of LAYERS) {
-  Deno.test(`Nothing is made behind a committed link by a narrow grant, with the layer ${layer} (GW12)`, async () => {
+  Deno.test(`no file is created behind a committed link by a narrow grant, with the layer ${layer} (GW12)`, async () => {
     const prepare = async (ws: Workspace) => {
       await withLayer(ws, layer);
       for (const folder of ["piece", "files", "late"]) await mkdir(ws.file(folder));
@@ -323,7 +325,7 @@ for (const layer of LAYERS) {
     assert.equal(await run("plain"), undefined);
     assert.equal(await run("look"), undefined);
     assert.equal(await readFile(ws.file("in/new"), "utf8"), "mine");
-    // A link that comes to the place of a folder while the child lives.
+    // A link that replaces a folder while the child runs.
     assert.equal(await run("late"), undefined);
     await Deno.remove(ws.file("late/new"));
     const move = (source: string, destination: string) =>
@@ -333,7 +335,7 @@ for (const layer of LAYERS) {
     assert.ok((await lstat(ws.file("late"))).isSymbolicLink());
     assert.notEqual(await run("late"), undefined);
     assert.deepEqual(await readdir(join(ws.root, "beyond")), []);
-    // One piece of a repository a tool: none of them sees the others as its own.
+    // One part of a repository for each tool: no tool sees the parts of the others as its own.
     assert.equal(await run("data"), undefined, "a folder of settings is no repository");
     assert.equal(await run("head"), undefined);
     assert.equal(await run("objects"), undefined);

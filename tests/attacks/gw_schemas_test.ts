@@ -1,5 +1,5 @@
 /**
- * Schemas and the values that they are checked against, both of one hostile author.
+ * Schemas and values from the same hostile author.
  *
  * @module
  */
@@ -15,8 +15,8 @@ import { assertAftermath, endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
 /**
- * What each tool promises, what it returns, and what is to come of it. It is text because it runs
- * in a module that is one file, and in a server.
+ * The output schema of each tool, its result, and the expected outcome. It is text because it runs
+ * in a module of one file, and in a server.
  */
 const CASES = String.raw`
   const many = (length, make) => Array.from({ length }, (_, at) => make(at));
@@ -106,7 +106,7 @@ const cases = new Function(`${CASES}; return cases;`)() as Readonly<Record<strin
 const NAMES = Object.keys(cases);
 /**
  * The cases for a module. Its own child checks them, so one of each kind is enough: the child hangs
- * in a pattern, in a comparison, in references, or has too much to do.
+ * in a pattern, in a comparison, in references, or has too much work.
  */
 const OF_MODULE = [
   "choices",
@@ -122,10 +122,15 @@ const OTHER_NAMES =
   NAMES.map((name) => `const out_${name} = give("${name}"), in_${name} = out_${name};`).join("\n") +
   `export { ${NAMES.flatMap((name) => [`out_${name}`, `in_${name}`]).join()} };`;
 
-/** Time between two calls of the other tool: calls without pauses would take a core of their own. */
+/**
+ * Pause between two calls of the other tool: calls without pauses would use a core of their own.
+ */
 const PAUSE_MS = 20;
 
-/** How PML may refuse a call of the module. A result whose check hangs ends its own child. */
+/**
+ * Codes by which PML may refuse a call of the module. A result whose check hangs ends its own
+ * child.
+ */
 const REFUSALS = [
   ...[undefined, "BAD_ARGUMENTS", "OUTPUT_INVALID", "UPSTREAM_PROTOCOL"],
   ...["TIMED_OUT", "SANDBOX_CRASHED"],
@@ -134,7 +139,7 @@ const REFUSALS = [
 function sceneOf(era: Era): Promise<Scene> {
   const args = ["run", "-A", "--no-config", "--quiet", "./server.js"];
   return makeScene({
-    // The time of PML alone is measured.
+    // The test measures the time of PML alone.
     ownProcess: true,
     era,
     limits: { call_ms: 1_500 },
@@ -152,8 +157,8 @@ function sceneOf(era: Era): Promise<Scene> {
 }
 
 /**
- * Calls another tool again and again while something runs, and gives for how long PML was busy at
- * most in one such call: a machine that has much to do beside lets everybody wait.
+ * Repeats calls of another tool while something runs, and returns for how long PML was busy at most
+ * in one such call: on a busy machine, everything waits.
  */
 async function longestWait({ pml }: Scene, run: () => Promise<unknown>): Promise<number> {
   const state = { isOver: false, longest: 0 };
@@ -170,9 +175,9 @@ async function longestWait({ pml }: Scene, run: () => Promise<unknown>): Promise
 }
 
 for (const era of ERAS) {
-  // Checks that hang take seconds, whatever the revision is.
+  // Checks that hang take seconds, on each revision.
   for (const server of era === "2025-11-25" ? ["evil", "served"] : ["served"]) {
-    Deno.test(`Schema and result of one author hold nobody up, of ${server}, on ${era} (GW1)`, async () => {
+    Deno.test(`schema and result of the same author delay no other call, of ${server}, on ${era} (GW1)`, async () => {
       await using scene = await sceneOf(era);
       const { ws, pml } = scene;
       await call(pml, "good:ping");
@@ -180,7 +185,7 @@ for (const era of ERAS) {
       for (const name of server === "evil" ? OF_MODULE : NAMES) {
         const [, a] = cases[name] ?? assert.fail();
         const waits: number[] = [];
-        // Others use the machine, too: what holds the gateway up does so each time.
+        // Other programs use the machine, too: a defect delays the gateway each time.
         do {
           waits.push(
             await longestWait(scene, async () => {
@@ -214,7 +219,7 @@ for (const [how, end] of Object.entries(ENDS)) {
     const seen = pml.messages.length;
     for (const server of ["evil", "served"]) {
       for (const name of NAMES) {
-        call(pml, `${server}:out_${name}`).catch(() => {}); // the end may come before the answer
+        call(pml, `${server}:out_${name}`).catch(() => {}); // PML may end before the answer
       }
     }
     await until(() => pml.messages.length > seen);

@@ -1,5 +1,5 @@
 /**
- * Install scripts of packages: they run on the word of a person at a terminal, once, and no other.
+ * Install scripts of packages: they run only when the user approves them at a terminal, once.
  *
  * @module
  */
@@ -16,7 +16,10 @@ import { makeScene, type Scene } from "./stage.ts";
 
 const MS = 120_000;
 
-/** A script that tells a host of each run, and lays the file without which the server does not start. */
+/**
+ * Returns a script that notifies a host of each run, and creates the file that the server needs to
+ * start.
+ */
 function scripts(notes: string, event = "postinstall") {
   const code = `const { writeFileSync } = require("node:fs");
     const { npm_package_name, NPM_TOKEN } = process.env;
@@ -29,12 +32,12 @@ function scripts(notes: string, event = "postinstall") {
   };
 }
 
-/** A server that needs what a script makes: its own, or that of what it needs. */
+/** Returns a server that needs the output of a script: its own, or that of a dependency. */
 function packages(notes: string, version: string): Packages {
   const { "package.json": said, files } = scripts(notes);
   const own = npmServer("require('./built.js')", said);
   const through = npmServer("require('native/built.js')", { dependencies: { native: version } });
-  // A server that cannot find what it needs does not wait for a request.
+  // A server that lacks a file ends before any request.
   const early = (server: Readonly<Record<string, string>>, needs: string) => ({
     ...server,
     "main.js": server["main.js"]?.replace("\n", `\nrequire(${JSON.stringify(needs)});\n`) ?? "",
@@ -98,7 +101,7 @@ async function yard(): Promise<Yard> {
   };
 }
 
-/** Looks whether scripts are told of and shown, and run by no other way than a person's word. */
+/** Asserts that scripts are reported and shown, and run only after the user's approval. */
 async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<void> {
   const options = { env, ms: MS };
   const doctor = (await runPml(ws, ["doctor"], options)).stdout;
@@ -119,7 +122,9 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
   assert.equal(ran(), "", "no other word runs them");
 }
 
-/** Calls what cannot start before its scripts ran, and looks at what the client is told. */
+/**
+ * Calls a server that cannot start before its scripts ran, and checks the response to the client.
+ */
 async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
   await using older = new RawStdio(ws, { era: "2025-11-25", env });
   await older.open();
@@ -137,7 +142,7 @@ async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
   assert.equal((await older.close()).code, 0);
 }
 
-Deno.test("Install scripts run on a person's word alone, once, and are pinned, whatever clients speak (GW14)", async () => {
+Deno.test("install scripts run only when the user approves them, once, and are pinned, on any revision (GW14)", async () => {
   await using at = await yard();
   const { ws, pml } = at.hosted;
   await assertTold(at);
@@ -186,7 +191,7 @@ Deno.test("Install scripts run on a person's word alone, once, and are pinned, w
   await endWell(ws, pml);
 });
 
-Deno.test("Install scripts are told of before anything is fetched, whatever clients speak (GW14)", async () => {
+Deno.test("install scripts are reported before any download, on any revision (GW14)", async () => {
   await using at = await yard();
   const { hosted: { ws, pml }, npm, env } = at;
   const said = '"native@1.0.0" has install scripts, which PML does not run by itself';
@@ -206,7 +211,7 @@ Deno.test("Install scripts are told of before anything is fetched, whatever clie
   assert.doesNotMatch(await at.tell("plain"), /install scripts/);
 });
 
-Deno.test("What scripts left is held to, and another version asks anew (GW14)", async () => {
+Deno.test("files from scripts are checked afterwards, and another version asks again (GW14)", async () => {
   await using at = await yard();
   const { ws, pml } = at.hosted;
   await endWell(ws, pml);
@@ -226,7 +231,7 @@ Deno.test("What scripts left is held to, and another version asks anew (GW14)", 
   await again[Symbol.asyncDispose]();
 });
 
-Deno.test("A word for one package runs no other of that name and version (GW14)", async () => {
+Deno.test("approving one package runs no other of that name and version (GW14)", async () => {
   await using at = await yard();
   const { ws, pml } = at.hosted;
   await endWell(ws, pml);
@@ -234,7 +239,7 @@ Deno.test("A word for one package runs no other of that name and version (GW14)"
   const needy = {
     "1.0.0": { "package.json": JSON.stringify({ dependencies: { native: "1.0.0" } }) },
   };
-  // The newer one lies on top, so each that needs the older has one of its own.
+  // The newer one is hoisted, so each package that needs the older has its own copy.
   const dependencies = { native: "2.0.0", first: "1.0.0", second: "1.0.0" };
   at.npm.publish({
     native: { ...all.native, "2.0.0": {} },
@@ -252,7 +257,7 @@ Deno.test("A word for one package runs no other of that name and version (GW14)"
   assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, for "plain"/);
 });
 
-/** Tries what a script has no need for, and lays down what it could do. */
+/** Tries accesses that a script does not need, and records those that succeed. */
 const GRASPING = `const fs = require("node:fs");
 const { execFileSync } = require("node:child_process");
 const { join } = require("node:path");
@@ -289,7 +294,7 @@ fs.writeFileSync("built.js", "module.exports = " + JSON.stringify(JSON.stringify
 
 for (const isOff of [false, true]) {
   const how = isOff ? "with the person's rights where that is off, which is said" : "confined";
-  Deno.test(`Install scripts run ${how} (GW14)`, async () => {
+  Deno.test(`install scripts run ${how} (GW14)`, async () => {
     await using at = await yard();
     const { hosted: { ws, pml }, npm, env } = at;
     await endWell(ws, pml);

@@ -1,6 +1,6 @@
 /**
- * Databases that want all of the disk, and statements that want all of the time: they are held to
- * what one child may write, and nobody else's files wait for them.
+ * Databases that would fill the disk, and statements that never end: they are limited to the bytes
+ * that one child may write, and other files do not wait for them.
  *
  * @module
  */
@@ -50,14 +50,14 @@ const PML = {
   private_mcps: { writer: { type: "deno", path: "writer.js" } },
 } as const;
 
-/** Sums up the databases of a workspace with what lies beside them. */
+/** Returns the size of the databases of a workspace and their side files. */
 function sizeOf(ws: Workspace): number {
   const names = readdirSync(ws.path).filter((name) => name.includes(".db"));
   return names.map((name) => statSync(ws.file(name), { throwIfNoEntry: false })?.size ?? 0)
     .reduce((sum, size) => sum + size, 0);
 }
 
-/** Watches how large the databases are at most, until something is over. */
+/** Returns the maximum size of the databases until a promise settled. */
 async function mostBytes(ws: Workspace, over: Promise<unknown>): Promise<number> {
   let [most, isOver] = [0, false];
   const ended = over.finally(() => isOver = true);
@@ -69,7 +69,7 @@ async function mostBytes(ws: Workspace, over: Promise<unknown>): Promise<number>
   return most;
 }
 
-Deno.test("A database grows by at most the bytes that one child may write (GW6, RX9)", async () => {
+Deno.test("a database grows at most by the bytes that one child may write (GW6, RX9)", async () => {
   const limits = { write_bytes: 10 * MB };
   await using scene = await makeScene({
     era: "2026-07-28",
@@ -86,7 +86,7 @@ Deno.test("A database grows by at most the bytes that one child may write (GW6, 
   const most = await mostBytes(ws, whole);
   assertFull(await whole);
   assert.ok(most <= 10 * MB, `${most} bytes`);
-  // What failed was undone; the same in several statements.
+  // Failed statements were rolled back; the same in several statements.
   let rounds = 0;
   for (; rounds < 20; rounds++) {
     const answer = await execute(insert, 1_500);
@@ -100,7 +100,7 @@ Deno.test("A database grows by at most the bytes that one child may write (GW6, 
   await endWell(ws, pml);
 });
 
-Deno.test("What one child may write is one amount for files, logs and all its databases (GW6)", async () => {
+Deno.test("one byte limit covers files, logs and all databases of a child (GW6)", async () => {
   const limits = { write_bytes: 10 * MB };
   const ways = [
     { mode: "wal", files: ["a.db"], rounds: 1, mb: 60 },
@@ -122,7 +122,7 @@ Deno.test("What one child may write is one amount for files, logs and all its da
   }
 });
 
-Deno.test("An endless statement delays no file of another module (GW6)", async () => {
+Deno.test("an endless statement delays no file of another module (GW6)", async () => {
   const limits = { call_ms: 2_000 };
   await using scene = await makeScene({ pml: PML, limits, files: { "writer.js": WRITER } });
   const { ws, pml } = scene;
@@ -140,7 +140,8 @@ Deno.test("An endless statement delays no file of another module (GW6)", async (
     let isOver = false;
     const running = pml.callTool("sqlite__execute", { path: "a.db", sql })
       .finally(() => isOver = true);
-    // One more of the same database, of another child: it may wait, and hold up nobody either.
+    // Another call on the same database, in another child: it may wait, and must not delay others
+    // either.
     const beside = pml.callTool("writer__hold", {
       path: "a.db",
       sql: "DELETE FROM t WHERE a = -1",
@@ -157,7 +158,7 @@ Deno.test("An endless statement delays no file of another module (GW6)", async (
   await endWell(ws, pml);
 });
 
-/** Reads, makes, writes, moves and removes files as another module does. */
+/** Reads, creates, writes, moves and removes files as another module does. */
 async function others(pml: RawStdio, name: string): Promise<void> {
   const calls: [string, Record<string, unknown>][] = [
     ["read_file", { path: "good.txt" }],

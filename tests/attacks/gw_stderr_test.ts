@@ -1,5 +1,5 @@
 /**
- * A client that never reads stderr: calls go on, and it ends as always.
+ * A client that never reads stderr: calls continue, and PML ends as usual.
  *
  * @module
  */
@@ -12,27 +12,28 @@ import { assertServes, endWell, textOf } from "./oracles.ts";
 const LINE = /^\d\d:\d\d:\d\d\.\d{3} (debug|info|warn|error) +/;
 const LEVEL = { PML_LOG_LEVEL: "debug" };
 
-Deno.test("Calls go on while the client does not read stderr (GW4)", async () => {
+Deno.test("calls continue while the client does not read stderr (GW4)", async () => {
   const never = Promise.withResolvers<void>();
   const hears = () => never.promise;
   await using scene = await floodScene(["a"], { era: "2025-11-25", hears, env: LEVEL });
   const { ws, pml } = scene;
-  // Each line of the server is one of the log; a pipe holds some 250 of them.
+  // Each line of the server is one line of the log; a pipe has space for some 250 of them.
   for (let round = 0; round < 3; round++) {
     assert.equal(textOf(await flood(pml, "a:log", 1_000)), "done");
     await assertServes(pml);
   }
   await endWell(ws, pml);
-  // What was read of it at last is whole lines, and tells how many are missing.
+  // The client finally reads complete lines, and the number of missing ones.
   assert.match(pml.stderr, /info {2}Serving on stdio/);
 });
 
-Deno.test("Who reads stderr late is told of the gap, and hears of what comes then (GW4)", async () => {
+Deno.test("a client that reads stderr late gets the number of missing lines, and all later ones (GW4)", async () => {
   const late = Promise.withResolvers<void>();
   let hears: Promise<void> | undefined = late.promise;
   await using scene = await floodScene(["a"], { hears: () => hears, env: LEVEL });
   const { ws, pml } = scene;
-  // What a server writes at once is cut to one line of the log, so it is asked for piece by piece.
+  // A single write of a server is cut to one line of the log, so the test requests the text in
+  // parts.
   for (let round = 0; round < 1_000; round++) await flood(pml, "a:log", 10);
   hears = undefined;
   late.resolve();
@@ -45,7 +46,7 @@ Deno.test("Who reads stderr late is told of the gap, and hears of what comes the
   await endWell(ws, pml);
 });
 
-Deno.test("Who reads stderr loses no line of it, not even of the last ones (GW4)", async () => {
+Deno.test("a client that reads stderr gets every line, including the last ones (GW4)", async () => {
   await using scene = await floodScene(["a"], { env: LEVEL });
   const { ws, pml } = scene;
   for (let round = 0; round < 3; round++) await flood(pml, "a:log", 1_000);

@@ -34,7 +34,9 @@ function forging(id: unknown): string {
 }
 
 const isCall = ({ method }: { readonly method?: unknown }) => method === "tools/call";
-/** Servers over HTTP that send such an answer: as JSON, as an event, and on the stream of HTTP+SSE. */
+/**
+ * Servers over HTTP that send such an answer: as JSON, as an event, and on the stream of HTTP+SSE.
+ */
 const SERVERS = {
   json: () =>
     new Scripted(({ message }) => {
@@ -65,7 +67,7 @@ function pmlOf(server: { readonly url: string }, type: string): Record<string, u
   return { version: 1, permissions: { allow: ["far:*"] }, mcpServers };
 }
 
-/** Calls the tool through the checks, then again where the call can run at once. */
+/** Calls the tool with the full checks, then again where the call can run at once. */
 async function assertOneMessage(pml: RawStdio, door = "stdio"): Promise<void> {
   for (let time = 0; time < 3; time++) {
     const { result } = await call(pml, "far:t");
@@ -93,7 +95,7 @@ for (const { on, ...way } of EACH_WAY) {
   }
 }
 
-Deno.test("a result with line ends is one message to a client of an attached window (GX2)", async () => {
+Deno.test("a result with line ends is one message to an attached client (GX2)", async () => {
   await using server = SERVERS.json();
   await using ws = await makeScenery({ pml: pmlOf(server, "json") });
   await using _served = await servePml(ws);

@@ -1,5 +1,5 @@
 /**
- * Results with members that another parser reads otherwise than PML.
+ * Results with members that another parser reads differently from PML.
  *
  * @module
  */

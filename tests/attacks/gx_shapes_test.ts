@@ -11,7 +11,7 @@ import { makeScene, makeScenery } from "./stage.ts";
 
 const METHODS = ["ping", "tools/list", "tools/call", "server/discover", "nope/x", "initialize"];
 const META = ["null", '"text"', "5", "true", "[]", "[{}]"];
-/** Members of requests, by what is odd about them. */
+/** Members of requests, by their defect. */
 const SHAPES: readonly string[] = [
   ...METHODS.flatMap((method) =>
     META.map((meta) => `"method":"${method}","params":{"_meta":${meta}}`)
@@ -42,7 +42,7 @@ async function assertAnswered(pml: RawStdio, shapes: readonly string[]): Promise
 }
 
 for (const { on, ...way } of WAYS) {
-  Deno.test(`a request whose _meta or params are no object is answered, on ${on} (GX20)`, async () => {
+  Deno.test(`a request whose _meta or params is not an object is answered, on ${on} (GX20)`, async () => {
     await using scene = await makeScene(way);
     await assertAnswered(scene.pml, SHAPES);
     assert.ok("result" in await scene.pml.callTool("search", { query: "files" }));

@@ -1,5 +1,5 @@
 /**
- * Texts of servers with invisible characters, and addresses that lead elsewhere.
+ * Texts of servers with invisible characters, and misleading addresses.
  *
  * @module
  */
@@ -31,7 +31,7 @@ function toolOf(text: string) {
   };
 }
 
-Deno.test("lists and schema escape hidden characters in texts of servers, and in no value (GX18)", async () => {
+Deno.test("lists and schemas escape hidden characters in texts of servers, but not in values (GX18)", async () => {
   await using server = new Scripted();
   server.tools = [toolOf(RAW)];
   const pml = {

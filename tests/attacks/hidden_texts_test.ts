@@ -1,6 +1,6 @@
 /**
- * Texts of tools in places where a question could leave them out: names, values of other types,
- * what did not change, and what is repeated without end.
+ * Texts of tools that a question could omit: names, values of other types, unchanged texts, and
+ * endless repetitions.
  *
  * @module
  */
@@ -20,7 +20,7 @@ const CAN_ASK = { elicitation: { form: {} } } as const;
 const ECHO: ToolCall = { name: "call", arguments: { tool: "lists:echo", arguments: {} } };
 const OBJECT = { type: "object" } as const;
 
-/** A definition with a text in each place that a reader of schemas could pass over. */
+/** A definition with a text in each place that a reader of schemas could miss. */
 const HIDING = {
   name: "echo",
   inputSchema: {
@@ -75,7 +75,7 @@ Deno.test("the first question shows texts in names and in values of any type (GX
   await endWell(ws, pml);
 });
 
-Deno.test("a yes to a change does not approve texts that did not change and were not read (GX14)", async () => {
+Deno.test("approving a change does not approve unchanged texts that were not read (GX14)", async () => {
   const first = { name: "echo", title: "one", description: "Reads keys", inputSchema: OBJECT };
   const others = [{ name: "args", inputSchema: OBJECT }];
   const { pml: file, ...options } = servingAs(first, { era: "2026-07-28" });
@@ -86,14 +86,14 @@ Deno.test("a yes to a change does not approve texts that did not change and were
   });
   assert.match((await runPml(ws, ["call", "lists:args"])).stdout, /tools\.json/);
   await writeFile(ws.file("tools.json"), JSON.stringify([{ ...first, title: "two" }, ...others]));
-  // It is killed.
+  // The test kills it.
   await using pml = new RawStdio(ws, {
     ownProcess: true,
     era: "2026-07-28",
     capabilities: CAN_ASK,
   });
   await pml.open();
-  // It starts the server, so that the new list is known.
+  // It starts the server, so that PML reads the new list.
   await pml.callTool("call", { tool: "lists:args" });
   const change = await questionOf(pml, ECHO);
   assert.match(change.text, /has changed since it was first listed/);

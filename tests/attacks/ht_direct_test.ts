@@ -1,6 +1,6 @@
 /**
- * Clients of the newest revision that try to harm what is served over HTTP without the SDK: they
- * read nothing, leave at any moment, say two things at once, or come when they may not any more.
+ * Hostile clients of the newest revision, which PML serves over HTTP without the SDK: they do not
+ * read, disconnect at any moment, contradict themselves, or use a revoked token.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { assertPaired, journalOf, ofKind } from "./oracles.ts";
 
 const OTHER = "token-of-another-0001";
 
-/** The bytes of a call of the tool `run`. */
+/** Returns the bytes of a call of the tool `run`. */
 function callOf(
   served: Pick<Served, "url" | "token">,
   { args = {}, meta = {}, id = 1 }: {
@@ -47,7 +47,7 @@ class Line implements Disposable {
     for (let at = 0; at < bytes.length;) at += await this.#connection.write(bytes.subarray(at));
   }
 
-  /** Reads until something came, or until the other side closes it. */
+  /** Reads until a text arrives, or until the other side closes the connection. */
   async read(until = /./): Promise<string> {
     const buffer = new Uint8Array(65_536);
     let text = "";
@@ -69,7 +69,7 @@ function told(progress: number, message = ""): { readonly write: string } {
   return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
 }
 
-/** Reads slowly until the other side closes it. Returns how much came. */
+/** Reads slowly until the other side closes the connection. Returns the number of bytes. */
 async function readSlowly(line: Line): Promise<number> {
   for (let size = 0;; await new Promise((resolve) => setTimeout(resolve, 20))) {
     const { length } = await line.read();
@@ -78,11 +78,11 @@ async function readSlowly(line: Line): Promise<number> {
   }
 }
 
-Deno.test("HT15: who reads 1 GB of events too slowly loses it, and its server goes on for others", async () => {
+Deno.test("HT15: a client that reads 1 GB of events too slowly is disconnected, and the server still serves others", async () => {
   const [times, message] = [5_000, "x".repeat(200_000)];
   for (const meta of [{}, WITH_META._meta]) {
     await using all = await serveScene({
-      // Its memory is measured.
+      // The test measures its memory.
       ownProcess: true,
       limits: { queued_bytes: 8_000_000, unread_ms: 600_000 },
     });
@@ -105,7 +105,7 @@ Deno.test("HT15: who reads 1 GB of events too slowly loses it, and its server go
   }
 });
 
-Deno.test("HT14: progress of many calls at once comes to the stream of each, whatever their tokens are", async () => {
+Deno.test("HT14: progress of many simultaneous calls reaches the stream of each, with any tokens", async () => {
   await using all = await serveScene({ limits: { concurrent_calls: 64 } });
   await Promise.all(Array.from({ length: 50 }, async (_, at) => {
     const own = [1, 2, 3].map((progress) => told(progress, `of ${at}`));
@@ -120,7 +120,7 @@ Deno.test("HT14: progress of many calls at once comes to the stream of each, wha
   }));
 });
 
-Deno.test("HT12: clients that leave at any moment leave no call behind, and were refused nothing", async () => {
+Deno.test("HT12: clients that disconnect at any moment leave no call running, and no request counts as refused", async () => {
   const limits = { concurrent_calls: 8, queued_calls: 0 };
   await using all = await serveScene({ limits });
   for (let at = 0; at < 60; at++) {
@@ -137,18 +137,18 @@ Deno.test("HT12: clients that leave at any moment leave no call behind, and were
       return ofKind(lines, "start").length === ofKind(lines, "end").length;
     });
   await noted();
-  // All places are free again.
+  // All slots are free again.
   const wait = { steps: [{ wait: 50 }] };
   const answers = await Promise.all(Array.from({ length: 8 }, () => all.call(wait)));
   assert.ok(answers.every((one) => JSON.stringify(one).includes('"done"')));
   await noted();
   const lines = await journalOf(all.ws);
   assertPaired(lines);
-  // A body that broke off is another thing.
+  // An incomplete body is another case.
   assert.deepEqual(lines.filter(({ about }) => objectOf(about).status === 499), []);
 });
 
-Deno.test("A token that is revoked while the body of its request comes lets nothing be answered", async () => {
+Deno.test("a token that is revoked while the request body arrives gets no answer", async () => {
   const token = createHash("sha256").update(OTHER).digest("hex");
   const identities = { other: { token, permissions: { allow: ["s:*"] } } };
   await using all = await serveScene({ config: { identities } });
@@ -170,7 +170,7 @@ Deno.test("A token that is revoked while the body of its request comes lets noth
   assert.doesNotMatch((await all.ledger()).join(), /late/);
 });
 
-Deno.test("HT13: requests that do not wait for answers are answered in turn, and end with their connection", async () => {
+Deno.test("HT13: pipelined requests are answered in turn, and end with their connection", async () => {
   await using all = await serveScene();
   const said = async (word: string) =>
     (await all.ledger()).filter((one) => one.includes(word)).length;
@@ -189,7 +189,7 @@ Deno.test("HT13: requests that do not wait for answers are answered in turn, and
     await until(async () => await said("long") === 1);
   }
   await until(async () => await said("cancelled") === 1);
-  // Nobody has to keep what cannot be answered yet.
+  // PML does not have to keep requests that it cannot answer yet.
   using line = await Line.open(all.served);
   await line.write(bytes([long, ...Array(101).fill({ mark: "next" })]));
   assert.equal(await line.read(), "");

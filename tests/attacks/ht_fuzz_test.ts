@@ -1,6 +1,6 @@
 /**
- * A bounded fuzz of the door: request lines, headers and bodies that are odd or broken, in pieces,
- * on connections that end anywhere.
+ * A limited fuzz test of the HTTP endpoint: odd or broken request lines, headers and bodies, in
+ * parts, on connections that end anywhere.
  *
  * @module
  */
@@ -16,30 +16,30 @@ import { makeScenery } from "./stage.ts";
 
 const SEED = 20_261_123;
 const [BATCHES, AT_ONCE] = [60, 10];
-/** For how long an answer is awaited; a request may be one that never ends. */
+/** How long the test waits for a response; a request may never end. */
 const PATIENCE_MS = 400;
 const AT_ONCE_MS = 3_000;
 const GROWTH_MAX = 250_000_000;
-/** The statuses of `docs/serve.md`, and those of a request that is taken. */
+/** The statuses of `docs/serve.md`, and those of accepted requests. */
 const STATUSES = [200, 202, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 431, 503];
 const LEAK = /\bat .+:\d+:\d+|file:\/\/|node:|\/mod\.ts|src\/|\/home\/|\/tmp\/|node_modules/;
 const BUG = /TypeError|ReferenceError|RangeError|SyntaxError|\bat .+:\d+:\d+|panic|[Uu]ncaught/;
 const UTF_8 = new TextEncoder();
 
-/** What is sent on a connection. */
+/** The data of a connection. */
 interface Odd {
   readonly line: string;
   readonly headers: readonly string[];
-  /** Which of the usual headers are left out, doubled, or written another way. */
+  /** Which of the usual headers are omitted, doubled, or written differently. */
   readonly changes: readonly ("as is" | "out" | "twice" | "odd case" | "folded" | "blank")[];
   readonly length: "right" | "none" | "long" | "short" | "negative" | "huge" | "two" | "text";
   readonly coding: "none" | "chunked" | "broken chunks" | "both" | "gzip, chunked" | "identity";
   readonly isOurs: boolean;
   readonly body: Uint8Array;
   readonly ends: string;
-  /** Where it is split, as parts of one. */
+  /** The positions of the splits, as fractions of the length. */
   readonly cuts: readonly number[];
-  /** After which part of it the connection ends; 1 for after all of it. */
+  /** The fraction after which the connection ends; 1 for the end of the data. */
   readonly until: number;
 }
 
@@ -155,9 +155,9 @@ const ODD: fc.Arbitrary<Odd> = fc.record({
   ),
 }) as fc.Arbitrary<Odd>;
 
-Deno.test("Whatever comes through the door, PML lives, answers others at once, and in HTTP as documented", async () => {
+Deno.test("with any input, PML keeps running, answers others at once, and uses documented HTTP statuses", async () => {
   await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
-  // Its memory is measured.
+  // The test measures its memory.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using good = await DoorClient.open(served);
   const before = await rssOf(served.pid);
@@ -173,7 +173,7 @@ Deno.test("Whatever comes through the door, PML lives, answers others at once, a
     }),
     { seed: SEED, numRuns: BATCHES, endOnFailure: true },
   );
-  // What was sent reached the parts that refuse, and those that take.
+  // The requests reached both the code that refuses and the code that accepts.
   for (const status of [200, 400, 401, 404, 405, 413, 415, 431]) {
     assert.ok(seen.has(status), `${status} is none of ${[...seen]}`);
   }
@@ -184,7 +184,7 @@ Deno.test("Whatever comes through the door, PML lives, answers others at once, a
   assert.ok(!served.stderr.includes(served.token));
 });
 
-/** Sends what is odd, and gives all that came back. */
+/** Sends the data, and returns the full response. */
 async function sent(served: Served, odd: Odd): Promise<string> {
   const { port } = new URL(served.url);
   const bytes = bytesOf(served, odd);
@@ -199,7 +199,7 @@ async function sent(served: Served, odd: Odd): Promise<string> {
       for (let done = 0; done < part.length;) done += await connection.write(part.subarray(done));
     }
     if (odd.until < 1) connection.close();
-  })().catch(() => {}); // PML may have closed it
+  })().catch(() => {}); // PML may have closed the connection
   let text = "";
   const buffer = new Uint8Array(65_536);
   for (;;) {
@@ -212,7 +212,7 @@ async function sent(served: Served, odd: Odd): Promise<string> {
   try {
     connection.close();
   } catch {
-    // it is closed
+    // The connection is closed.
   }
   return text;
 }
@@ -272,7 +272,7 @@ function lengthsOf(length: Odd["length"], size: number): readonly string[] {
   return values.map((value) => `Content-Length: ${value}`);
 }
 
-/** Reads answers one after the other, and gives their statuses. Fails if they are no HTTP. */
+/** Returns the statuses of consecutive responses. Fails if they are not HTTP. */
 function statusesIn(text: string): readonly number[] {
   const statuses: number[] = [];
   for (let rest = text; rest !== "";) {
@@ -288,7 +288,7 @@ function statusesIn(text: string): readonly number[] {
   return statuses;
 }
 
-/** Splits what comes after a head in its body, and the next answer. A stream has no end. */
+/** Splits the text after a header into its body and the next response. A stream has no end. */
 function bodyIn(head: string, text: string): { readonly body: string; readonly more: string } {
   const length = /^content-length: *(\d+)/im.exec(head)?.[1];
   if (length !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Clients of one `pml serve` that try to take what belongs to another: its questions, handles,
- * answers, subscriptions, tasks, streams and sessions.
+ * Clients of one `pml serve` that try to use what belongs to another client: its questions,
+ * handles, answers, subscriptions, tasks, streams and sessions.
  *
  * @module
  */
@@ -21,11 +21,11 @@ import { makeScenery } from "./stage.ts";
 const NEWEST = "2026-07-28";
 const TASKS = { "io.modelcontextprotocol/tasks": {} };
 const ABLE = { elicitation: { form: {} }, extensions: TASKS };
-/** The token of another, who may do what the person may. */
+/** The token of another identity, with the permissions of the user. */
 const OTHER = "token-of-another-0001";
 const URI = "pml://full/test://a";
 
-/** What the tests need. */
+/** Connections to one `pml serve`. */
 interface Scene extends AsyncDisposable {
   readonly ws: Workspace;
   readonly served: Served;
@@ -82,7 +82,7 @@ async function isThere(ws: Workspace, path: string): Promise<boolean> {
   return await Deno.stat(ws.file(path)).then(() => true, () => false);
 }
 
-Deno.test("an answer of another session answers no question, whatever its id (HT17)", async () => {
+Deno.test("an answer from another session answers no question, with any id (HT17)", async () => {
   await using scene = await sceneOf();
   const { ws, connect } = scene;
   const [one, two, other] = [
@@ -96,7 +96,7 @@ Deno.test("an answer of another session answers no question, whatever its id (HT
   await read();
   const yes = { id, result: picked("Yes") };
   for (const thief of [two, other, newest]) await (await thief.send(yes as never)).over;
-  // Now the second session has a question of its own.
+  // Now the second session has its own question.
   const also = await two.begin("tools/call", write("two.txt"));
   const { id: own } = await also.message(isQuestion);
   assert.notEqual(own, id);
@@ -112,7 +112,7 @@ Deno.test("an answer of another session answers no question, whatever its id (HT
   assert.ok(!await isThere(ws, "one.txt"));
 });
 
-Deno.test("The handle of a question does nothing for another party, and its own can still use it (HT17)", async () => {
+Deno.test("the handle of a question does nothing for another client, and still works for its own (HT17)", async () => {
   await using scene = await sceneOf();
   const { ws, full, connect } = scene;
   const owner = await connect({ era: NEWEST });
@@ -121,7 +121,7 @@ Deno.test("The handle of a question does nothing for another party, and its own 
     await connect({ era: NEWEST, token: OTHER }),
     await connect({ token: OTHER, capabilities: {} }),
   ];
-  // PML's own question, and one of a server whose call waits in the middle.
+  // PML's own question, and one of a server in the middle of its call.
   const named = call("full:ask_name");
   const kinds = [
     ["approval", write("kept.txt"), picked("Yes")],
@@ -154,7 +154,7 @@ Deno.test("The handle of a question does nothing for another party, and its own 
   assert.doesNotMatch(full.ledger.join(), /thief/);
 });
 
-Deno.test("Nobody ends, or gets, what another follows (HT17)", async () => {
+Deno.test("no client ends or receives the subscription of another (HT17)", async () => {
   await using scene = await sceneOf();
   const { full, connect } = scene;
   const [one, two, other] = [await connect(), await connect(), await connect({ token: OTHER })];
@@ -163,7 +163,7 @@ Deno.test("Nobody ends, or gets, what another follows (HT17)", async () => {
   const streams = [await one.listen(), await two.listen(), await other.listen()] as const;
   const wanted = { notifications: { resourceSubscriptions: [URI] } };
   const followed = await newest[0].begin("subscriptions/listen", wanted);
-  // The same id, and nothing that it wants.
+  // The same id, without filters.
   const idle = await newest[1].begin("subscriptions/listen", {
     notifications: { promptsListChanged: true },
   });
@@ -183,7 +183,7 @@ Deno.test("Nobody ends, or gets, what another follows (HT17)", async () => {
   for (const reading of [...streams, followed, idle]) await reading[Symbol.asyncDispose]();
 });
 
-Deno.test("The events of a session come to it alone, whoever names them (HT17)", async () => {
+Deno.test("the events of a session reach only that session, whatever ids others send (HT17)", async () => {
   await using scene = await sceneOf();
   const { connect } = scene;
   const [one, two, other] = [await connect(), await connect(), await connect({ token: OTHER })];
@@ -197,7 +197,7 @@ Deno.test("The events of a session come to it alone, whoever names them (HT17)",
   for (const thief of [two, other]) {
     for (const id of [...said.ids, "0", "1", "-1", "1 ", "1e0", "../1"]) {
       await using again = await thief.listen(id);
-      // Its own event may have that id. Then its stream is open and has nothing more.
+      // Its own event may have that id. Then its stream is open and has no further events.
       if (again.status === 200) await thief.request("ping");
       else assert.equal(again.status, 400, id);
       assert.doesNotMatch(again.text, /canary/);
@@ -208,7 +208,7 @@ Deno.test("The events of a session come to it alone, whoever names them (HT17)",
   assert.match(again.text, /canary of the one/);
 });
 
-Deno.test("Nobody speaks in, reads, or ends the session of another (HT17)", async () => {
+Deno.test("no client sends in, reads, or ends the session of another (HT17)", async () => {
   await using scene = await sceneOf();
   const { connect } = scene;
   const [one, two] = [await connect(), await connect()];
@@ -234,7 +234,7 @@ Deno.test("Nobody speaks in, reads, or ends the session of another (HT17)", asyn
   assert.deepEqual((await other.request("ping")).result, {});
 });
 
-Deno.test("A task is told, shown and cancelled to the party that began it alone (HT17)", async () => {
+Deno.test("a task is reported to, shown to and cancelled by only the client that began it (HT17)", async () => {
   await using scene = await sceneOf();
   const { tasks, connect } = scene;
   const older = await connect();

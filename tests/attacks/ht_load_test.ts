@@ -1,5 +1,5 @@
 /**
- * Many clients of the door at once, and clients that send or read nothing.
+ * Many simultaneous clients of the HTTP endpoint, and clients that neither send nor read.
  *
  * @module
  */
@@ -20,14 +20,14 @@ import { journalOf, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
 const UTF_8 = new TextEncoder();
-/** The token of another. */
+/** The token of another identity. */
 const OTHER = "token-of-another-0001";
 
 async function connected({ url }: Served): Promise<Deno.TcpConn> {
   return await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
 }
 
-/** Reads until the other side closes the connection, and gives what came. */
+/** Reads until the other side closes the connection, and returns the text. */
 async function drained(connection: Deno.TcpConn): Promise<string> {
   const buffer = new Uint8Array(65_536);
   let text = "";
@@ -38,7 +38,7 @@ async function drained(connection: Deno.TcpConn): Promise<string> {
   }
 }
 
-/** Reads an answer in chunks. */
+/** Reads a chunked response. */
 async function answered(connection: Deno.TcpConn): Promise<string> {
   const buffer = new Uint8Array(1_024);
   let text = "";
@@ -50,7 +50,7 @@ async function answered(connection: Deno.TcpConn): Promise<string> {
   return text;
 }
 
-/** The bytes of a call of the meta-tool. */
+/** Returns the bytes of a call of the meta-tool. */
 function callOf(
   served: Pick<Served, "url" | "token">,
   tool: string,
@@ -62,13 +62,13 @@ function callOf(
 
 const READ = ["filesystem:read_file", { path: "good.txt" }] as const;
 
-/** A connection, and what came on it until the other side closed it. */
+/** A connection with its data until the other side closed it. */
 interface Slow {
   readonly connection: Deno.TcpConn;
   readonly closed: Promise<string>;
 }
 
-/** Opens connections on which the same is sent, and nothing more. */
+/** Opens connections that send the same data, and then stop. */
 async function held(served: Served, count: number, sent: Uint8Array): Promise<readonly Slow[]> {
   const all: Slow[] = [];
   for (let at = 0; at < count; at++) {
@@ -79,7 +79,7 @@ async function held(served: Served, count: number, sent: Uint8Array): Promise<re
   return all;
 }
 
-Deno.test("HT11: connections that send nothing, half a head or half a body are closed, and hold nobody up", async () => {
+Deno.test("HT11: connections that send nothing, half a header or half a body are closed, and delay no other", async () => {
   await using ws = await makeScenery();
   const token = createHash("sha256").update(OTHER).digest("hex");
   await writeConfig(ws, { identities: { other: { token } } });
@@ -89,7 +89,8 @@ Deno.test("HT11: connections that send nothing, half a head or half a body are c
   const whole = callOf(served, ...READ);
   assert.match((await rawHttp(port, [whole])).text, /good/);
   const other = callOf({ url: served.url, token: OTHER }, ...READ);
-  // Of half bodies another identity has more than its share, of the rest there is more than a door takes.
+  // The half bodies exceed the share of the other identity, and the rest exceeds the limit of
+  // connections.
   const bodies = await held(served, 300, other.subarray(0, -5));
   const others = [
     ...await held(served, 300, whole.subarray(0, 60)),
@@ -119,8 +120,8 @@ Deno.test("HT11: connections that send nothing, half a head or half a body are c
 });
 
 /**
- * Of these two, each alone closes connections on which too much waits, or nothing is read. The time
- * is longer than a client that does read pauses on a slow machine.
+ * Each of these two limits alone closes connections with too much unread data or no reads. The time
+ * is longer than the pauses of a normal client on a slow machine.
  */
 const LIMITS = {
   "after a time": { unread_ms: 6_000, queued_bytes: 200_000_000 },
@@ -128,7 +129,7 @@ const LIMITS = {
 };
 
 for (const [when, limits] of Object.entries(LIMITS)) {
-  Deno.test(`HT15: who does not read an answer loses the connection ${when}`, async () => {
+  Deno.test(`HT15: a client that does not read its answer is disconnected ${when}`, async () => {
     const [size, deaf] = [24_000_000, 6];
     await using ws = await makeScenery({
       limits,
@@ -138,16 +139,16 @@ for (const [when, limits] of Object.entries(LIMITS)) {
         mcpServers: floodServers(["flood"]),
       },
     });
-    // The memory of PML alone is measured.
+    // The test measures the memory of PML alone.
     await using served = await servePml(ws, [], { ownProcess: true });
     const reader = await DoorClient.open(served, { era: "2026-07-28" });
-    // Who reads gets all of it.
+    // A client that reads gets all of it.
     const call = { tool: "flood:text", arguments: { size: size / 2 } };
     const said = await reader.request("tools/call", { name: "call", arguments: call });
     assert.equal(textOf(said).length, size / 2);
     const request = callOf(served, "flood:text", { size });
     const connections = await Promise.all(Array.from({ length: deaf }, () => connected(served)));
-    // Seen before they ask: on a slow machine the first is closed while the last is written to.
+    // Before the requests: on a slow machine the first is closed while the last is written.
     await until(async () => await openOf(served, connections) === deaf);
     await Promise.all(connections.map((one) => one.write(request)));
     const small = { tool: READ[0], arguments: READ[1] };
@@ -156,7 +157,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
       "good\n",
     );
     await until(async () => await openOf(served, connections) === 0, 240_000);
-    // What was given up is collected while others are served.
+    // The garbage collector frees aborted answers while PML serves others.
     await until(async () => {
       await reader.request("tools/call", { name: "call", arguments: small });
       return await rssOf(served.pid) < 500_000_000;
@@ -169,7 +170,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
   });
 }
 
-/** Counts the connections of clients that the server has not closed. */
+/** Counts the client connections that the server has not closed. */
 async function openOf({ url }: Served, connections: readonly Deno.TcpConn[]): Promise<number> {
   const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, "0");
   const own = `:${hex(Number(new URL(url).port))}`;
@@ -181,7 +182,7 @@ async function openOf({ url }: Served, connections: readonly Deno.TcpConn[]): Pr
 }
 
 for (const era of ERAS) {
-  Deno.test(`HT14: equal ids of 500 clients at once never mix their answers, on ${era}`, async () => {
+  Deno.test(`HT14: equal ids of 500 simultaneous clients never mix their answers, on ${era}`, async () => {
     const files = Object.fromEntries(
       Array.from({ length: 500 }, (_, at) => [`${at}.txt`, `canary ${at}`]),
     );
@@ -193,7 +194,7 @@ for (const era of ERAS) {
     const clients = await Promise.all(
       Array.from({ length: 500 }, () => DoorClient.open(served, { era })),
     );
-    // Each has sent as many requests before.
+    // Each has sent the same number of requests before.
     const told = await Promise.all(clients.map(async (client, at) => {
       const args = { tool: "filesystem:read_file", arguments: { path: `${at}.txt` } };
       const { id, ...said } = await client.request("tools/call", { name: "call", arguments: args });
@@ -205,7 +206,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("Of connections that are all idle the oldest is closed for each beyond limits.connections", async () => {
+Deno.test("if all connections are idle, each one beyond limits.connections closes the oldest", async () => {
   const most = 30;
   await using ws = await makeScenery({ limits: { connections: most } });
   await using served = await servePml(ws);

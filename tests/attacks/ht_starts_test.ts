@@ -1,5 +1,5 @@
 /**
- * Where `pml serve` listens and where it does not, and what the headers of requests must say.
+ * The addresses that `pml serve` listens on, and the required headers of requests.
  *
  * @module
  */
@@ -17,7 +17,7 @@ const NEWEST = "2026-07-28";
 const NAME = "good.invalid";
 const TLS = { "cert.pem": OTHER_CERTIFICATE, "key.pem": OTHER_KEY };
 
-Deno.test("HT5: another address needs TLS or a proxy, its names, and the token as ever", async (t) => {
+Deno.test("HT5: another address needs TLS or a proxy, its names, and always the token", async (t) => {
   await using ws = await makeScenery({ files: TLS });
   const tls = ["--cert", "cert.pem", "--key", "key.pem"];
   const names = ["--allow-host", NAME];
@@ -60,7 +60,7 @@ Deno.test("HT5: another address needs TLS or a proxy, its names, and the token a
   });
 });
 
-Deno.test("HT6: a port or an address that cannot be had ends the start, and no other is taken", async () => {
+Deno.test("HT6: an unavailable port or address ends the start, and no other is used", async () => {
   await using ws = await makeScenery();
   await using served = await servePml(ws);
   const { port } = new URL(served.url);
@@ -85,7 +85,7 @@ Deno.test("HT6: a port or an address that cannot be had ends the start, and no o
   }
   const told = await runPml(ws, ["serve", "--port", port, "--json"]);
   assert.deepEqual([told.code, JSON.parse(told.stdout).error.code], [2, "USAGE"], told.stderr);
-  // The first one is still there, and 0 gives each another port.
+  // The first one is still there, and port 0 selects a free port for each.
   assert.equal((await posted(served, usual(served))).status, 200);
   await using another = await servePml(ws);
   assert.notEqual(new URL(another.url).port, port);
@@ -123,7 +123,7 @@ const READ = {
 const META = "io.modelcontextprotocol/protocolVersion";
 const OF_CALL = { "Mcp-Method": "tools/call", "Mcp-Name": "call" };
 
-/** What the headers say, what the body is, and the status and code of the answer. */
+/** Headers and body of a request, and the status and code of its response. */
 const HEADERS: readonly (readonly [string, Lines, Asked, number, number | undefined])[] = [
   ["all is right", {}, LIST, 200, undefined],
   ["no method", { "Mcp-Method": undefined }, LIST, 400, -32020],
@@ -161,7 +161,7 @@ const HEADERS: readonly (readonly [string, Lines, Asked, number, number | undefi
   ],
 ];
 
-Deno.test("HT9: headers that lack, double or say something else than the body are refused", async (t) => {
+Deno.test("HT9: headers that are missing, doubled or contradict the body are refused", async (t) => {
   await using ws = await makeScenery();
   await using served = await servePml(ws);
   for (const [what, lines, { params, ...body }, status, code] of HEADERS) {
@@ -207,7 +207,7 @@ async function posted(served: Served, lines: Lines, message: object = ASKED) {
   return await rawHttp(Number(new URL(served.url).port), [bytesOf(lines, message)]);
 }
 
-/** Sends a request over TLS, and gives the status of its answer. */
+/** Sends a request over TLS, and returns the status of its response. */
 async function overTls(
   served: Served,
   { host, token }: { readonly host: string; readonly token?: string },

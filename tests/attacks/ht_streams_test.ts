@@ -1,5 +1,5 @@
 /**
- * One token that keeps as many connections as it can, with streams to listen on.
+ * One token that keeps as many connections as possible, with open event streams.
  *
  * @module
  */
@@ -15,14 +15,14 @@ const MOST = 16;
 const TOKEN = "token-of-one-that-is-not-trusted";
 const INFO = { name: "t", version: "1" };
 
-/** Opens a stream to listen on, on a connection of its own. */
+/** Opens an event stream on a new connection. */
 async function stream(
   { url }: Served,
   era: Era,
   { signal, token = TOKEN, kept = [] }: {
     readonly signal: AbortSignal;
     readonly token?: string;
-    /** Takes the response: the connection of one that is collected as garbage is closed. */
+    /** Keeps the response: the connection of a response that is garbage collected is closed. */
     readonly kept?: Response[];
   },
 ): Promise<number> {
@@ -66,7 +66,7 @@ async function stream(
 }
 
 for (const era of ERAS) {
-  Deno.test(`Streams of one token leave connections for the others, on ${era} (HT11)`, async () => {
+  Deno.test(`streams of one token leave connections for the others, on ${era} (HT11)`, async () => {
     await using ws = await makeScenery();
     const token = createHash("sha256").update(TOKEN).digest("hex");
     await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });
@@ -89,7 +89,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("However many tokens keep what they can, another one comes in (HT11)", async () => {
+Deno.test("a new token gets a connection even if other tokens use all they can (HT11)", async () => {
   await using ws = await makeScenery();
   const names = ["first", "second"];
   const hashed = names.map((name) => [
@@ -123,7 +123,7 @@ Deno.test("However many tokens keep what they can, another one comes in (HT11)",
   }
 });
 
-Deno.test("Whoever goes while the identity is opened keeps no place of its token", async () => {
+Deno.test("a client that disconnects while its identity is opened frees the connection of its token", async () => {
   await using ws = await makeScenery();
   const token = createHash("sha256").update(TOKEN).digest("hex");
   await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });

@@ -1,5 +1,5 @@
 /**
- * Attacks on the door for clients over HTTP, byte by byte.
+ * Attacks on the HTTP endpoint, byte by byte.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const META = {
   "io.modelcontextprotocol/clientCapabilities": {},
   "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
 };
-/** A call, because each that is dispatched stands in the journal. */
+/** A call, because each dispatched call is in the journal. */
 const CALL = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
@@ -40,7 +40,7 @@ interface Raw {
   readonly body?: string;
 }
 
-/** Sends one request, which is a good one unless told otherwise. */
+/** Sends one request, by default a valid one. */
 function send(
   { url, token }: Served,
   { first = "POST /mcp HTTP/1.1", headers, body = CALL }: Raw,
@@ -60,7 +60,9 @@ function send(
   return rawHttp(Number(port), [`${lines}\r\n\r\n${body}`], { ms: 5_000 });
 }
 
-/** The headers of a good request, some of them replaced, left out (undefined) or doubled. */
+/**
+ * Returns the headers of a valid request, some of them replaced, omitted (undefined) or doubled.
+ */
 function headersOf(
   { url, token }: Served,
   changes: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -86,7 +88,7 @@ async function noCalls(ws: Parameters<typeof journalOf>[0]): Promise<void> {
   assert.equal(ofKind(await journalOf(ws), "start").length, 0, "nothing was dispatched");
 }
 
-Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read", async (t) => {
+Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before the body is read", async (t) => {
   await using ws = await makeScenery();
   await using served = await servePml(ws);
   const { host, port } = new URL(served.url);
@@ -123,7 +125,7 @@ Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before a
     });
   }
   await noCalls(ws);
-  await t.step("a good one passes", async () => {
+  await t.step("a valid one passes", async () => {
     assert.equal((await send(served, {})).status, 200);
     const own = { Origin: `http://localhost:${port}`, Host: `localhost:${port}` };
     assert.equal((await send(served, { headers: headersOf(served, own) })).status, 200);
@@ -145,7 +147,7 @@ Deno.test("HT4: a preflight of another origin gets no permission", async () => {
 
 const CHUNKED = { "Transfer-Encoding": "chunked", "Content-Length": undefined };
 
-/** Requests whose bodies are refused, each with its status and what it is told. */
+/** Returns requests whose bodies are refused, each with the status and text of its response. */
 function wrongBodies(served: Served): readonly (readonly [string, number, RegExp, Raw])[] {
   const large = "x".repeat(300_000);
   const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
@@ -177,9 +179,9 @@ function wrongBodies(served: Served): readonly (readonly [string, number, RegExp
   ];
 }
 
-Deno.test("HT7, HT8: bodies that are too large, or no message, are refused early", async (t) => {
+Deno.test("HT7, HT8: bodies that are too large, or not a message, are refused early", async (t) => {
   await using ws = await makeScenery({ limits: { input_bytes: 262_144 } });
-  // Its memory is measured.
+  // The test measures its memory.
   await using served = await servePml(ws, [], { ownProcess: true });
   for (const [what, status, says, raw] of wrongBodies(served)) {
     await t.step(what, async () => {
@@ -262,13 +264,13 @@ Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
     });
   }
   await noCalls(ws);
-  await t.step("a session and an event are nothing to 2026-07-28", async () => {
+  await t.step("2026-07-28 ignores a session and an event id", async () => {
     const more = { "Mcp-Session-Id": "x".repeat(36), "Last-Event-ID": "1" };
     assert.equal((await send(served, { headers: headersOf(served, more) })).status, 200);
   });
 });
 
-Deno.test("HT12: a client that goes away cancels its call", async () => {
+Deno.test("HT12: a client that disconnects cancels its call", async () => {
   await using ws = await makeScenery(SLOW);
   await using served = await servePml(ws);
   const body = JSON.stringify({
@@ -300,7 +302,7 @@ Deno.test("HT12: a client that goes away cancels its call", async () => {
   assert.match(JSON.stringify(end), /CANCELLED/);
 });
 
-Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", async () => {
+Deno.test("HT16: a signal during 50 calls lets them end, and refuses new ones", async () => {
   await using ws = await makeScenery(SLOW);
   // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
@@ -324,7 +326,7 @@ Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", asy
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
 });
 
-Deno.test("HT16: calls that outlive the drain are answered, and PML ends", async () => {
+Deno.test("HT16: calls that outlast the drain time are answered, and PML ends", async () => {
   const mcpServers = { s: scriptServer() };
   await using ws = await makeScenery({
     pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers },
@@ -333,7 +335,7 @@ Deno.test("HT16: calls that outlive the drain are answered, and PML ends", async
   const readings: Promise<Reading>[] = [];
   for (const era of ERAS) {
     const client = await DoorClient.open(served, { era });
-    // What is told before the answer makes it a stream.
+    // A notification before the response makes it a stream.
     for (const steps of [[], [told(1)]]) {
       const args = { steps: [...steps, { wait: 60_000 }], silent: true };
       const _meta = { progressToken: "p" };

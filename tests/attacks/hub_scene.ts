@@ -1,6 +1,6 @@
 /**
- * Sets the scene of an attack on registries: a spawned hub whose file the attacker may change, a
- * proxy before it that the attacker scripts, and people whose PML asks either.
+ * The scene of an attack on registries: a spawned hub whose file the attacker may change, a proxy
+ * in front of it that the attacker scripts, and users whose PML uses either.
  *
  * @module
  */
@@ -20,32 +20,32 @@ import { makeWorkspace, type Workspace, type WorkspaceOptions } from "../kit/wor
 import { GOOD, textOf } from "./oracles.ts";
 import { outcomeOf, picked, read } from "./questions.ts";
 
-/** A hub, its publisher, and who can write to its file. */
+/** A hub, its publisher, and write access to its file. */
 export interface HubScene extends AsyncDisposable {
   readonly hub: TestHub;
   readonly key: string;
-  /** Publishes a version of the module `acme`, or another offer. */
+  /** Publishes a version of the module `acme`, or another module. */
   readonly publish: (version: string, offer?: Partial<Offering>) => Promise<void>;
-  /** Changes the file of the hub, and returns how many rows it met. */
+  /** Changes the file of the hub, and returns the number of changed rows. */
   readonly change: (sql: string, ...values: readonly SQLInputValue[]) => number;
-  /** Stands between the hub and who asks. */
+  /** The proxy between the hub and its clients. */
   readonly proxy: FakeRegistry;
 }
 
-/** What a module is. */
+/** The content of a module. */
 interface Offering {
   readonly fqdn: string;
-  /** What its tool answers. */
+  /** The answer of its tool. */
   readonly said: string;
   /** The body of its tool. */
   readonly body: string;
-  /** Text before all. */
+  /** The text before everything else. */
   readonly first: string;
 }
 
 const NOTHING = { read: [], write: [], net: [], run: [], env: [] };
 
-/** Returns a module with the tool `go`, or with the tool of the name of a capability. */
+/** Returns a module with the tool `go`, or with a tool named after a capability. */
 export function goer(version: string, offering: Partial<Offering> = {}): Offer {
   const { fqdn = "acme", said = `${fqdn} ${version}`, first = "" } = offering;
   const { body = `return ${JSON.stringify(said)};` } = offering;
@@ -67,12 +67,12 @@ export async function ${tool}() { ${body} }\n`;
   };
 }
 
-/** Returns the hash of a text as a registry writes it. */
+/** Returns the hash of a text in the format of a registry. */
 export function hashOf(text: string): string {
   return integrityOf(new TextEncoder().encode(text));
 }
 
-/** Spawns a hub that has the module `acme` 1.0.0. */
+/** Spawns a hub that contains the module `acme` 1.0.0. */
 export async function openHub(): Promise<HubScene> {
   await using stack = new AsyncDisposableStack();
   const hub = stack.use(await spawnHub("--rate", "999999"));
@@ -94,7 +94,7 @@ export async function openHub(): Promise<HubScene> {
   };
 }
 
-/** Opens a proxy that passes on what a hub says, but for the faults that a test scripts. */
+/** Starts a proxy that forwards the responses of a hub, except for the scripted faults. */
 export async function before(
   hub: Pick<TestHub, "url">,
   spoil: (body: string) => string = (body) => body,
@@ -118,7 +118,7 @@ export async function before(
   });
 }
 
-/** Makes the workspace of a person who has configured registries. */
+/** Creates the workspace of a user who has configured registries. */
 export function personOf(
   registries: string,
   { pml = {}, files = {}, env = {} }: Omit<WorkspaceOptions, "pml"> & { pml?: object } = {},
@@ -130,13 +130,13 @@ export function personOf(
   });
 }
 
-/** What came of a call: the question, if there was one, and the answer. */
+/** The outcome of a call: the question, if there was one, and the answer. */
 export interface Came {
   readonly asked: string | undefined;
   readonly said: string;
 }
 
-/** Calls a tool in a PML that runs, and answers the question. */
+/** Calls a tool in a running PML, and answers the question. */
 export async function came(pml: RawStdio, tool = "acme:go", reply = "Yes"): Promise<Came> {
   const outcome = await outcomeOf(pml, { name: "call", arguments: { tool, arguments: {} } });
   if (outcome.kind === "answered") return { asked: undefined, said: told(outcome.message) };
@@ -149,7 +149,7 @@ function told(message: Message): string {
   return message.error === undefined ? textOf(message) : JSON.stringify(message.error);
 }
 
-/** Uses a PML that is spawned in a workspace and ends well. */
+/** Spawns PML in a workspace, uses it, and asserts that it ends well. */
 export async function within<T>(
   ws: Workspace,
   use: (pml: RawStdio) => Promise<T>,
@@ -162,18 +162,20 @@ export async function within<T>(
   return made;
 }
 
-/** Calls a tool in a PML of its own. */
+/** Calls a tool in a new PML. */
 export function called(ws: Workspace, tool?: string, reply?: string): Promise<Came> {
   return within(ws, (pml) => came(pml, tool, reply));
 }
 
-/** Has PML ask the registries what there is now. */
+/** Lets PML request the current lists of the registries. */
 export async function refreshed(ws: Workspace): Promise<string> {
   const { stdout, stderr } = await runPml(ws, ["tools", "--refresh"]);
   return stdout + stderr;
 }
 
-/** Returns the files of a person's cache, and asserts that all code in it is what its name says. */
+/**
+ * Returns the files of a user's cache, and asserts that the hash in each name matches the content.
+ */
 export async function cachedCode(ws: Workspace): Promise<readonly string[]> {
   const folder = join(ws.home, "cache");
   const names = await readdir(folder).catch(() => []);
