@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Texts that a hub refuses and takes. */
+/** Texts that a hub refuses, and texts that it accepts. */
 export const HUB_TEXTS = {
   /** Texts with a hidden character, and that character. */
   hidden: [
@@ -28,7 +28,7 @@ export const HUB_TEXTS = {
     "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}, \u{915}\u{94d}\u{200d}\u{937}",
     "\u{394}t of the g\u{456}thub",
   ],
-  /** Words that look like others. */
+  /** Words that look like other words. */
   alike: ["g\u{456}thub", "\u{ff47}ithub", "\u{1d420}ithub", "acm\u{435}-server", "p\u{3b1}y"],
   plain: ["github", "@scope/server@1.2.3", "--title=Gr\u{fc}\u{df}e", "--\u{43f}\u{440}\u{438}"],
 } as const;

@@ -32,7 +32,7 @@ async function approvalsIn({ home }: Workspace): Promise<readonly string[]> {
   return (await Promise.all(texts)).flat();
 }
 
-/** Makes all waiting approvals older than they can be. */
+/** Makes all waiting approvals older than their limit. */
 async function age({ home }: Workspace): Promise<void> {
   const folder = join(home, "pending");
   for (const name of await readdir(folder)) {
@@ -65,7 +65,7 @@ Deno.test("expired approvals are removed by each command, start and end of PML (
   assert.deepEqual(await approvalsIn(ws), [], "the end");
 });
 
-Deno.test("a question says which argument looks like a key (GX19)", async () => {
+Deno.test("a question names the argument that looks like a key (GX19)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { text, answer } = await questionOf(pml, writing("a.txt", `token: ${KEY}`));
@@ -86,7 +86,7 @@ Deno.test("ask_for_keys asks for keys that a rule allows, without Always (GX19)"
   await using strict = new RawStdio(ws, { era: "2025-11-25", capabilities: CAN_ASK });
   await strict.open();
   for (let turn = 0; turn < 2; turn++) {
-    // A call without a key is not asked about.
+    // PML does not ask about a call without a key.
     assert.equal(codeOf(await answerOf(strict, call("plain"))), undefined);
     const asked = await questionOf(strict, call(KEY));
     assert.deepEqual(asked.replies, ["Yes", "No"]);

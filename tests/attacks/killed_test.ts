@@ -1,5 +1,6 @@
 /**
- * PML is killed while each built-in and a module are in the middle of a call: nothing is left.
+ * PML is killed while each built-in and a module are in the middle of a call: no process or file is
+ * left.
  *
  * @module
  */
@@ -17,7 +18,7 @@ import { makeScene, SLOW } from "./stage.ts";
 
 const ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) ";
 
-/** Calls that are under way for as long as it takes. */
+/** Calls that run until they are ended. */
 const UNDER_WAY: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   shell__exec: {
     command: "sh",
@@ -32,9 +33,9 @@ const UNDER_WAY: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   slow__wait: { path: "never" },
 };
 
-Deno.test("Nothing is left when PML is killed with every built-in at work (P6)", async () => {
+Deno.test("no process is left when PML is killed while every built-in runs a call (P6)", async () => {
   await using scene = await makeScene({
-    // It is killed.
+    // The test kills it.
     ownProcess: true,
     era: "2026-07-28",
     ...SLOW,
@@ -44,12 +45,12 @@ Deno.test("Nothing is left when PML is killed with every built-in at work (P6)",
   const { ws, pml } = scene;
   await assertServes(pml);
   for (const [name, args] of Object.entries(UNDER_WAY)) {
-    pml.begin("tools/call", { name, arguments: args }).answer.catch(() => {}); // it never comes
+    pml.begin("tools/call", { name, arguments: args }).answer.catch(() => {}); // it never arrives
   }
   await atWork(ws, pml);
   const stopped = await childrenOf(pml);
   assert.ok(stopped.length >= 5, `${stopped.length} children`);
-  // One that cannot do anything any more, not even notice that nobody is there.
+  // A stopped process cannot react, not even to its closed input.
   for (const { pid } of stopped.slice(0, 2)) Deno.kill(pid, "SIGSTOP");
   await pml.kill("SIGKILL");
   await pml.watch.assertNothingLeft();
@@ -76,7 +77,7 @@ async function furnish(ws: Workspace): Promise<void> {
   db.exec("CREATE TABLE t(a)");
 }
 
-/** Waits until each of the calls has come to where it stays. */
+/** Waits until each of the calls is in its waiting state. */
 async function atWork(ws: Workspace, pml: RawStdio): Promise<void> {
   const there = async () => {
     const commands = (await pml.watch.living()).map(({ command }) => command);

@@ -1,6 +1,7 @@
 /**
  * Rules, tool sets and servers that change while a call or a run waits: for its server to be
- * installed or to start, for a free child, or for the person. What is denied by then does not run.
+ * installed or to start, for a free child, or for the user. A call that is denied by then does not
+ * run.
  *
  * @module
  */
@@ -23,7 +24,7 @@ import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, makeScenery, SLOW } from "./stage.ts";
 
-/** A call with which is seen whether a configuration holds that denies it. */
+/** A call that shows whether a configuration that denies it is active. */
 type Probe = { readonly id: string; readonly name: string; readonly arguments: object };
 
 const LIST: Probe = {
@@ -35,7 +36,7 @@ const OTHER: Probe = { id: "s:other", name: "s__other", arguments: {} };
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const ALLOW = ["filesystem:*", "s:*", "slow:*", "my:*"];
 
-/** A server that starts only while there is a file. */
+/** A server that starts only while a file exists. */
 function slowServer() {
   const { command, args } = scriptServer() as { command: string; args: string[] };
   const line = 'echo $$ >> starting; until [ -e open ]; do sleep 0.02; done; exec "$@"';
@@ -51,7 +52,7 @@ function configuration(deny: readonly string[] = []) {
   };
 }
 
-/** Waits for a configuration that was just written. */
+/** Waits until a configuration is active that was just written. */
 async function applied(pml: RawStdio, write: () => Promise<void>): Promise<void> {
   const count = () => pml.stderr.split("The configuration was applied").length;
   const before = count();
@@ -59,7 +60,7 @@ async function applied(pml: RawStdio, write: () => Promise<void>): Promise<void>
   await until(() => count() > before);
 }
 
-/** Denies a tool, and waits until that holds. */
+/** Denies a tool, and waits until the rule is active. */
 async function deny(
   tool: string,
   { ws, pml, probe }: { readonly ws: Workspace; readonly pml: RawStdio; readonly probe: Probe },
@@ -82,7 +83,7 @@ async function open(ws: Workspace, era: Era): Promise<RawStdio> {
   return pml;
 }
 
-Deno.test("A call that is denied while its server starts is not sent to it", async () => {
+Deno.test("a call that is denied while its server starts is not sent to it", async () => {
   await using ws = await scenery();
   const run = { name: "s__run", arguments: {} };
   await using first = await open(ws, "2025-11-25");
@@ -101,7 +102,7 @@ Deno.test("A call that is denied while its server starts is not sent to it", asy
   await endWell(ws, pml);
 });
 
-Deno.test("A call that is denied while it waits for a child does not run", async () => {
+Deno.test("a call that is denied while it waits for a child does not run", async () => {
   await using ws = await scenery({ children: 1 });
   await using pml = await open(ws, "2025-11-25");
   const wait = (path: string) => ({ name: "slow__wait", arguments: { path } });
@@ -122,7 +123,7 @@ Deno.test("A call that is denied while it waits for a child does not run", async
   await endWell(ws, pml);
 });
 
-Deno.test("A capability that is denied while it waits for a child does not run", async () => {
+Deno.test("a capability that is denied while it waits for a child does not run", async () => {
   await using ws = await scenery({ children: 1 });
   await approve(ws, {
     "my:holds": untyped('return await mcp.slow.wait({ path: "free" })'),
@@ -146,7 +147,7 @@ Deno.test("A capability that is denied while it waits for a child does not run",
   await endWell(ws, pml);
 });
 
-Deno.test("A tool that leaves the set of a client is denied to its run that waits", async () => {
+Deno.test("a waiting run may no longer call a tool that leaves the tool set of its client", async () => {
   const setOf = (tools: readonly string[]) => ({
     toolsets: { few: tools },
     client_toolsets: { "pml-test": "few" },
@@ -167,7 +168,7 @@ Deno.test("A tool that leaves the set of a client is denied to its run that wait
 });
 
 for (const era of ERAS) {
-  Deno.test(`A client that is to ask nobody any more answers no question, on ${era}`, async () => {
+  Deno.test(`a client that may no longer ask the user answers no question, on ${era}`, async () => {
     await using scene = await ledgerScene({ era, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const plain = await questionOf(pml, { name: "led__gated", arguments: { text: "late" } });
@@ -181,7 +182,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A provider that was taken back before the yes is sent nothing", async () => {
+Deno.test("a provider that is removed before the approval is sent nothing", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   const servers = { legacy: full("legacy") };
   await using scene = await samplingScene({
@@ -198,7 +199,7 @@ Deno.test("A provider that was taken back before the yes is sent nothing", async
   await endWell(ws, pml);
 });
 
-Deno.test("Another provider than the person was shown is sent nothing", async () => {
+Deno.test("a provider other than the one in the question is sent nothing", async () => {
   await using shown = new FakeProvider("anthropic", { text: "it is" });
   await using other = new FakeProvider("anthropic", { text: "it is" });
   const servers = { legacy: full("legacy") };
@@ -212,7 +213,7 @@ Deno.test("Another provider than the person was shown is sent nothing", async ()
   await endWell(ws, pml);
 });
 
-Deno.test("A provider that is taken back while its model waits for a tool is sent nothing more", async () => {
+Deno.test("a provider that is removed while its model waits for a tool is sent nothing more", async () => {
   const uses = [{ name: "filesystem__read_file", input: { path: "good.txt" } }];
   await using provider = new FakeProvider("anthropic", { uses }, { text: "it is" });
   await using scene = await samplingScene({
@@ -230,7 +231,7 @@ Deno.test("A provider that is taken back while its model waits for a tool is sen
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A server that is removed while it is installed does not start", async () => {
+Deno.test("a server that is removed during its installation does not start", async () => {
   const files = npmServer('"it ran"');
   const main = `require("fs").writeFileSync("started", "");${files["main.js"]?.slice(19)}`;
   await using npm = new FakeNpm({ hello: { "1.0.0": { ...files, "main.js": main } } });

@@ -1,6 +1,6 @@
 /**
- * Changes of rules that no watcher reports: links above the files are swapped, the system watches
- * nothing more, or its queue overflows. A call that arrives a second later is judged by them.
+ * Changes of rules that no watcher reports: links above the files are swapped, the system can watch
+ * no more files, or its queue overflows. The new rules apply to a call that arrives a second later.
  *
  * @module
  */
@@ -18,14 +18,14 @@ import { makeScenery } from "./stage.ts";
 
 const LIST = ["filesystem__list_directory", { path: "." }] as const;
 const DENY = { permissions: { deny: ["filesystem:list_directory", "s:run"] } };
-/** The time after which a call is judged by changed rules, with some more for the clocks. */
+/** The time after which changed rules apply, with a margin for the clocks. */
 const PROMISED_MS = 1_050;
 
 async function pause(ms = PROMISED_MS): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Makes two folders, one with the text of a file that denies, and a link to the other one. */
+/** Creates two folders, one with the text of a file that denies, and a link to the other one. */
 async function swappable(
   folder: string,
   file: string,
@@ -49,7 +49,9 @@ async function opened(ws: Workspace, options: RawStdioOptions = {}): Promise<Raw
   return pml;
 }
 
-/** Where a link leads to a file with rules: what PML is given, and how a call is refused. */
+/**
+ * Positions of a link to a file with rules: the environment of PML, and the code of the refusal.
+ */
 const PLACES = {
   home: "CONFIG_INVALID",
   configuration: "PERMISSION_DENIED",
@@ -88,12 +90,12 @@ const UNWATCHED = [
   "sh",
 ] as const;
 
-/** Whether the system has user namespaces, and lets a test make one. */
+/** Whether the system has user namespaces, and a test may create one. */
 const hasNamespaces = Deno.build.os === "linux" &&
   new Deno.Command(UNWATCHED[0], { args: [...UNWATCHED.slice(1), "true"] }).outputSync().success;
 
 Deno.test({
-  name: "rules that change where nothing can be watched hold within a second (GX9)",
+  name: "rules that change without a watcher apply within a second (GX9)",
   ignore: !hasNamespaces,
   fn: async () => {
     await using ws = await makeScenery();
@@ -118,18 +120,18 @@ Deno.test({
 });
 
 Deno.test({
-  name: "rules that change while the queue of the system overflows hold within a second (GX9)",
+  name: "rules that change while the queue of the system overflows apply within a second (GX9)",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     await using scene = await scriptScene("2025-11-25", {
-      ownProcess: true, // it is stopped
+      ownProcess: true, // the test stops it
       rules: { allow: ["s:*", "filesystem:*"] },
     });
     const { ws, pml, call } = scene;
     await warmUp(scene);
     const most = Number(Deno.readTextFileSync("/proc/sys/fs/inotify/max_queued_events"));
     Deno.kill(pml.pid, "SIGSTOP");
-    // Equal events in turn are one, so two files take turns.
+    // The system merges equal consecutive events, so two files take turns.
     const noise = ["a", "b"].map((name) =>
       Deno.openSync(ws.file(name), { create: true, write: true })
     );

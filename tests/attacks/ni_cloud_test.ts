@@ -10,19 +10,19 @@ import { makeScene } from "./stage.ts";
 
 const KEY = "account-key-0123456789";
 const LOCAL = "local-only-text-0123456789";
-// `exa` is a name of the cloud's list, and `memory` one of this machine's.
+// `exa` is in the list of the cloud, and `memory` is a local name.
 const ROUTING = { version: 1, cloud: ["newcomer", "exa", "filesystem", "memory"] };
 const MODULE = `
   export const __meta__ = { name: "exa", tools: { run: { inputSchema: { type: "object" } } } };
   export const run = ({ text }) => "here: " + text;`;
 
-Deno.test("What runs on this machine opens no socket and reaches no cloud, whatever the cloud says (NI3)", async () => {
+Deno.test("local servers open no socket and reach no cloud, whatever the cloud answers (NI3)", async () => {
   await using hub = new FakeCloud(({ path }) =>
     path === "/mcp/routing" ? Response.json(ROUTING) : undefined
   );
   const servers = ["filesystem", "exa", "tavily", "newcomer", "memory"];
   await using scene = await makeScene({
-    // The sockets of PML alone are watched.
+    // The test watches the sockets of PML alone.
     ownProcess: true,
     pml: {
       version: 1,
@@ -54,13 +54,13 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
   const added = async () => textOf(await call(pml, "newcomer:run")) === "newcomer__run ran";
   await until(added);
 
-  // The list of the hub makes nothing far that runs here.
+  // The list of the hub moves no local server to the cloud.
   const before = hub.received.length;
   await local();
   assert.equal(hub.received.length, before);
   assertNoLeak(LOCAL, { cloud: hub.text });
 
-  // What no rule allows is asked about before anything is sent.
+  // PML asks about a call without an allow rule before it sends anything.
   assert.equal(toldCode(await call(pml, "airtable:list", { text: LOCAL })), "APPROVAL_REQUIRED");
   assert.equal(hub.received.length, before);
 
@@ -69,7 +69,7 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
   await endWell(ws, pml, { secrets: [KEY] });
 });
 
-/** Calls what runs here, in every way that there is, right and wrong. */
+/** Calls local tools through each entry point, with valid and invalid arguments. */
 async function callLocally(pml: RawStdio): Promise<void> {
   await assertServes(pml);
   assert.equal(textOf(await call(pml, "exa:run", { text: LOCAL })), `here: ${LOCAL}`);
@@ -81,7 +81,7 @@ async function callLocally(pml: RawStdio): Promise<void> {
   await pml.callTool("schema", { tools: ["exa:run"] });
 }
 
-/** Has the hub refuse the key, and then be gone. */
+/** Lets the hub refuse the key, and then stop. */
 async function failFar(hub: FakeCloud, pml: RawStdio): Promise<void> {
   hub.script = ({ headers }) => Response.json({ error: headers.authorization }, { status: 401 });
   const rejected = await call(pml, "tavily:search");

@@ -1,5 +1,5 @@
 /**
- * What a module tries to reach over the network: nobody is called, and the refusal says why.
+ * Network accesses of a module: no host is reached, and the refusal has the reason.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { assertHeld, attack, type Group } from "./evilmod/house.ts";
 
 const GROUPS: readonly Group[] = [
   { group: "network", least: 16, like: /network-isolated.*host\.fetch/ },
-  // What node says in its own words gets nowhere either.
+  // Refusals in node's own words count, too.
   { group: "node_network", least: 3, like: /Requires \w+ access|ENOTFOUND|EPERM|getaddrinfo/ },
 ];
 
@@ -28,7 +28,7 @@ Deno.test("a local module is network-isolated", async (t) => {
       for (const group of GROUPS) {
         await t.step(`${tool} ${group.group}`, () => assertHeld(house, { tool, group, args }));
       }
-      // Node throws this one past everybody: it ends the child, or is refused in time.
+      // Node throws this error outside of all handlers: it ends the child, or is refused in time.
       const told = await call(`evil:${tool}`, { group: "node_datagram", ...args });
       const probe = String(told.structured?.node_udp ?? "");
       assert.ok(told.code === "SANDBOX_CRASHED" || /Requires|settled/.test(probe), told.text);

@@ -1,6 +1,6 @@
 /**
- * What comes back to the sign-in: other pages that call where the browser is awaited, answers that
- * are replayed or forged, and tokens of odd kinds.
+ * Responses to the sign-in: other pages that call the callback address, replayed or forged
+ * responses, and unusual tokens.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { Signing } from "./signing_in.ts";
 
 const SECRET = "client-secret-of-the-person-1234";
 
-Deno.test("Other pages that call where the browser is awaited change nothing, and learn nothing", async () => {
+Deno.test("other pages that call the callback address change nothing, and learn nothing", async () => {
   await using scene = await Signing.make();
   await using login = await beginLogin(scene.ws, "far");
   const asked = new URL(login.address).searchParams;
@@ -46,7 +46,7 @@ Deno.test("Other pages that call where the browser is awaited change nothing, an
     assert.equal(response.status, 404, `${init?.method ?? "GET"} ${url}`);
     texts[url] = await response.text() + JSON.stringify([...response.headers]);
   }
-  // A page whose name was made to lead here.
+  // A page whose host name resolves to this address.
   for (const host of ["evil.example", `localhost:${port}`, `127.0.0.1`, `127.0.0.1:1`]) {
     const said = await raw(Number(port), `GET /callback${right} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     assert.match(said, /^HTTP\/1\.1 404/, host);
@@ -65,14 +65,14 @@ Deno.test("Other pages that call where the browser is awaited change nothing, an
   scene.server.assertClean();
 });
 
-Deno.test("A code comes once, and only where it belongs", async () => {
+Deno.test("a code is accepted once, and only by its own sign-in", async () => {
   await using scene = await Signing.make();
   {
     await using login = await beginLogin(scene.ws, "far");
     const { address } = await browse(login.address, { stops: true });
     const both = await Promise.allSettled([fetch(address), fetch(address), fetch(address)]);
     const statuses = await Promise.all(both.map(async (one) => {
-      if (one.status === "rejected") return 0; // it listens no more
+      if (one.status === "rejected") return 0; // it no longer listens
       await one.value.body?.cancel();
       return one.value.status;
     }));
@@ -81,7 +81,7 @@ Deno.test("A code comes once, and only where it belongs", async () => {
     await assert.rejects(fetch(address), "nobody listens after the sign-in");
   }
   assert.equal(scene.server.to("/token").length, 1);
-  // The code of one sign-in is none of another.
+  // The code of one sign-in is not valid for another.
   await using first = await beginLogin(scene.ws, "far");
   await using second = await beginLogin(scene.ws, "far");
   const { address } = await browse(first.address, { stops: true });
@@ -91,14 +91,14 @@ Deno.test("A code comes once, and only where it belongs", async () => {
   assert.equal((await fetch(mixed)).status, 404);
   const forged = new URL(mixed);
   forged.searchParams.set("state", state);
-  // Whoever knows the state of both still lacks what belongs to the code (PKCE).
+  // With the state of both, the verifier of the code is still missing (PKCE).
   assertPage(await opened(forged), "The sign-in failed");
   assert.notEqual((await second.ended()).code, 0);
   assert.equal((await fetch(address)).status, 200);
   assert.equal((await first.ended()).code, 0, "the code of the first was not used up");
 });
 
-Deno.test("An answer in a fragment, or of another sign-in, is not taken from a paste either", async () => {
+Deno.test("a response in a fragment, or of another sign-in, is not accepted as a paste either", async () => {
   await using scene = await Signing.make();
   await using login = await beginLogin(scene.ws, "far");
   const { address } = await browse(login.address, { stops: true });
@@ -118,7 +118,7 @@ Deno.test("An answer in a fragment, or of another sign-in, is not taken from a p
   assert.equal(scene.server.to("/token").length, 1);
 });
 
-Deno.test("A refusal of the person, or of the server, is told in plain words", async () => {
+Deno.test("a refusal by the user or by the server is reported in plain words", async () => {
   await using scene = await Signing.make();
   await using login = await beginLogin(scene.ws, "far");
   const seen = await browse(login.address, { answer: "deny" });
@@ -142,7 +142,7 @@ Deno.test("A refusal of the person, or of the server, is told in plain words", a
   assert.deepEqual(scene.server.to("/token"), []);
 });
 
-/** Token answers that sign nobody in. */
+/** Token responses that sign in no user. */
 const ODD: Readonly<Record<string, (usual: Record<string, unknown>) => unknown>> = {
   "another type": (usual) => ({ ...usual, token_type: "mac" }),
   "a type that is no text": (usual) => ({ ...usual, token_type: ["Bearer"] }),
@@ -159,7 +159,7 @@ const ODD: Readonly<Record<string, (usual: Record<string, unknown>) => unknown>>
   "a token that is bound to a key": (usual) => ({ ...usual, token_type: "DPoP" }),
 };
 
-Deno.test("A token of an odd kind signs nobody in and is sent nowhere (SX6)", async (t) => {
+Deno.test("an unusual token signs in no user and is sent nowhere (SX6)", async (t) => {
   await using scene = await Signing.make();
   const { server } = scene;
   for (const [what, odd] of Object.entries(ODD)) {
@@ -175,7 +175,7 @@ Deno.test("A token of an odd kind signs nobody in and is sent nowhere (SX6)", as
       path === "/token" ? new Response(`<p>${await answer.text()}`, page) : answer;
     await scene.assertRefused("UPSTREAM_PROTOCOL", /./);
   });
-  await t.step("an identity that cannot be checked is left alone", async () => {
+  await t.step("an identity that cannot be checked is ignored", async () => {
     const [head, body] = [{ alg: "HS256" }, { iss: "https://example.com", sub: "1", aud: "x" }]
       .map((part) => btoa(JSON.stringify(part)).replaceAll("=", ""));
     server.options.after = async ({ path }, answer) =>
@@ -184,22 +184,25 @@ Deno.test("A token of an odd kind signs nobody in and is sent nowhere (SX6)", as
         : answer;
     await scene.signIn();
   });
-  await t.step("a lifetime of centuries holds as long as the server lets it", async () => {
-    server.options.after = async ({ path }, answer) =>
-      path === "/token"
-        ? Response.json({ ...await answer.json(), expires_in: 1e308, refresh_token: undefined })
-        : answer;
-    await scene.signIn();
-    await using pml = new RawStdio(scene.ws);
-    await pml.open();
-    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-    server.tokens.expire();
-    assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
-    await pml.close();
-  });
+  await t.step(
+    "a lifetime of centuries lasts as long as the server accepts the token",
+    async () => {
+      server.options.after = async ({ path }, answer) =>
+        path === "/token"
+          ? Response.json({ ...await answer.json(), expires_in: 1e308, refresh_token: undefined })
+          : answer;
+      await scene.signIn();
+      await using pml = new RawStdio(scene.ws);
+      await pml.open();
+      assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+      server.tokens.expire();
+      assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
+      await pml.close();
+    },
+  );
 });
 
-Deno.test("What a server says back of secrets shows nowhere (SX5)", async () => {
+Deno.test("secrets that a server repeats appear nowhere (SX5)", async () => {
   await using scene = await Signing.make({
     server: { clients: [{ id: "person", secret: SECRET, method: "client_secret_post" }] },
     definition: { oauth: { client_id: "person", client_secret: "${FAR_SECRET}" } },
@@ -207,7 +210,7 @@ Deno.test("What a server says back of secrets shows nowhere (SX5)", async () => 
   const { server, ws } = scene;
   server.options.methods = ["client_secret_post"];
   const env = { FAR_SECRET: SECRET, PML_LOG_LEVEL: "debug" };
-  // The token endpoint echoes what it is sent, in the forms of its errors.
+  // The token endpoint repeats its request in the forms of its errors.
   server.options.script = ({ path, form }) => {
     if (path !== "/token") return undefined;
     const sent = [...form.values()].join(" ");
@@ -224,7 +227,7 @@ Deno.test("What a server says back of secrets shows nowhere (SX5)", async () => 
   delete server.options.script;
   const signed = await scene.tried(env);
   assert.equal(signed.code, 0, signed.stdout + signed.stderr);
-  // A refresh that fails with what it was sent.
+  // A refresh that fails and repeats its request.
   server.tokens.expire();
   server.options.script = ({ path, form }) =>
     path === "/token"
@@ -242,7 +245,7 @@ Deno.test("What a server says back of secrets shows nowhere (SX5)", async () => 
   }
 });
 
-/** Asserts that a page of PML says what it should and holds nothing of what came. */
+/** Asserts that a page of PML has the expected text and nothing of the response. */
 function assertPage(
   { status, headers, text }: {
     readonly status: number;
@@ -263,7 +266,7 @@ async function opened(url: URL) {
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** Sends bytes as no browser would, and returns the answer. */
+/** Sends bytes that no browser would send, and returns the response. */
 function raw(port: number, request: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let text = "";

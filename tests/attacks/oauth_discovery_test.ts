@@ -1,6 +1,6 @@
 /**
- * Servers that lie about where one signs in: nothing is sent to where they lead, and nobody is
- * signed in.
+ * Servers with false sign-in metadata: PML sends nothing to the addresses in it, and signs in no
+ * user.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { makeScenery } from "./stage.ts";
 
 const MB = 1 << 20;
 
-/** Metadata of resources that are refused, with what is said of them. */
+/** Metadata of resources that are refused, with the text of the refusal. */
 const RESOURCES: readonly (readonly [string, (usual: Fields) => Fields, RegExp])[] = [
   ["another origin", () => ({ resource: "http://127.0.0.1:9/mcp" }), /127\.0\.0\.1:9/],
   ["another path", ({ resource }) => ({ resource: `${resource}/other` }), /other/],
@@ -26,7 +26,7 @@ const RESOURCES: readonly (readonly [string, (usual: Fields) => Fields, RegExp])
 
 type Fields = Record<string, unknown>;
 
-Deno.test("Metadata of another resource, or at another origin, sign nobody in (SX1)", async () => {
+Deno.test("metadata of another resource, or at another origin, sign in no user (SX1)", async () => {
   await using sink = new HttpSink(() => Response.json({}));
   await using scene = await Signing.make();
   const { mcp, server } = scene;
@@ -44,7 +44,7 @@ Deno.test("Metadata of another resource, or at another origin, sign nobody in (S
   assert.deepEqual(server.asked, []);
 });
 
-Deno.test("An issuer that is another than it says signs nobody in", async () => {
+Deno.test("an issuer with another identifier than its address signs in no user", async () => {
   await using sink = new HttpSink(() => Response.json({}));
   await using scene = await Signing.make();
   const { server } = scene;
@@ -53,7 +53,7 @@ Deno.test("An issuer that is another than it says signs nobody in", async () => 
     server.options.amend = (usual) => ({ ...usual, issuer });
     await scene.assertRefused("UPSTREAM_PROTOCOL", /./);
   }
-  // No PKCE, or one that protects nothing.
+  // No PKCE, or a method without protection.
   for (const methods of [undefined, ["plain"]]) {
     server.options.amend = (usual) => ({ ...usual, code_challenge_methods_supported: methods });
     await scene.assertRefused("UPSTREAM_PROTOCOL", /PKCE/);
@@ -65,7 +65,7 @@ Deno.test("An issuer that is another than it says signs nobody in", async () => 
   sink.assertSilent();
 });
 
-Deno.test("An answer of the browser that names another issuer, or none though one is promised, brings no token", async () => {
+Deno.test("a browser response with another issuer, or without a promised one, brings no token", async () => {
   await using scene = await Signing.make();
   const { server } = scene;
   const issuers = ["http://127.0.0.1:9", `${server.issuer}/`, `${server.issuer}#`, "", undefined];
@@ -80,7 +80,7 @@ Deno.test("An answer of the browser that names another issuer, or none though on
     await scene.assertRefused("UPSTREAM_PROTOCOL", /iss/);
   }
   assert.deepEqual(server.to("/token"), [], "a code was sent");
-  // What is not promised may be there, and must be right then.
+  // An issuer that is not promised may be present, and must then be right.
   server.options.amend = (usual) => ({
     ...usual,
     authorization_response_iss_parameter_supported: undefined,
@@ -95,7 +95,7 @@ Deno.test("An answer of the browser that names another issuer, or none though on
   assert.deepEqual(server.to("/token"), [], "a code was sent");
 });
 
-Deno.test("A server that names the authorization server of another gets no token of that one (SX1)", async () => {
+Deno.test("a server that names the authorization server of another gets no token of that one (SX1)", async () => {
   await using server = new AuthorizationServer();
   await using good = new ProtectedHttp("modern", { server });
   await using evil = new ProtectedHttp("modern", { server });
@@ -105,18 +105,18 @@ Deno.test("A server that names the authorization server of another gets no token
   });
   await using ws = await makeScenery({ pml });
   assert.equal((await signIn(ws, "good")).code, 0);
-  // It wants a token for the other one.
+  // It requests a token for the other one.
   evil.options.amend = (usual) => ({ ...usual, resource: good.url });
   await assert.rejects(signIn(ws, "evil"), /UPSTREAM_PROTOCOL: .*its metadata are those of/);
   delete evil.options.amend;
-  // It may have one of its own: the authorization server knows which of them it is for.
+  // It may get its own: the authorization server distinguishes their resources.
   assert.equal((await signIn(ws, "evil")).code, 0);
   const [first, second] = server.tokens.families;
   assert.deepEqual([first?.resource, second?.resource], [good.url, evil.url]);
   server.assertClean();
 });
 
-Deno.test("No redirect of metadata, registration or token endpoint is followed", async () => {
+Deno.test("no redirect of metadata, registration or token endpoint is followed", async () => {
   await using sink = new HttpSink(() => Response.json({}));
   await using scene = await Signing.make();
   const { server, mcp } = scene;
@@ -133,7 +133,7 @@ Deno.test("No redirect of metadata, registration or token endpoint is followed",
   sink.assertSilent();
 });
 
-Deno.test("A page to sign in at that is no page of the web is shown to nobody (NI4)", async () => {
+Deno.test("an authorization endpoint that is not a valid web address is not opened (NI4)", async () => {
   await using scene = await Signing.make();
   const { server } = scene;
   const pages = [
@@ -162,7 +162,7 @@ Deno.test("A page to sign in at that is no page of the web is shown to nobody (N
   }
 });
 
-Deno.test("Endless and giant documents end a sign-in, and nobody else", async () => {
+Deno.test("endless and oversized documents end a sign-in, and affect no other", async () => {
   await using scene = await Signing.make();
   const { server, mcp } = scene;
   const giant = () => Response.json({ issuer: server.issuer, pad: "x".repeat(8 * MB) });
@@ -174,13 +174,13 @@ Deno.test("Endless and giant documents end a sign-in, and nobody else", async ()
     server.options.script = (asked) => asked.path === path ? answer() : undefined;
     await scene.assertRefused("UPSTREAM_PROTOCOL|RESULT_TOO_LARGE", /./);
   }
-  // A challenge as long as a header may be.
+  // A challenge of the maximum length of a header.
   delete server.options.script;
   mcp.options.challenge = (usual) => `${usual}, ${'a="b", '.repeat(1_000)}c="d"`;
   await scene.signIn();
 });
 
-/** Returns a JSON that never ends. */
+/** Returns an endless JSON text. */
 function endless(): Response {
   const piece = new TextEncoder().encode(" ".repeat(64 * 1024));
   const body = new ReadableStream<Uint8Array>({

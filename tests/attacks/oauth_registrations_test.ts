@@ -103,7 +103,7 @@ Deno.test("a failed sign-in ends no newer registration of its server (GX5)", asy
   const { ws } = scene;
   {
     await using first = await beginLogin(ws, "good");
-    // The port of the first is in use, so the second has a client of its own.
+    // The port of the first is in use, so the second has a separate client.
     assert.equal((await signIn(ws, "good")).code, 0);
     await browse(first.address, { answer: "deny" });
     assert.equal((await first.ended()).code, 1);
@@ -113,11 +113,11 @@ Deno.test("a failed sign-in ends no newer registration of its server (GX5)", asy
   assert.equal(scene.registrations, 2);
 });
 
-Deno.test("sign-ins from before each server had its own client go on (GX5)", async () => {
+Deno.test("sign-ins from before each server had its own client stay valid (GX5)", async () => {
   await using scene = await TwoServers.make({ methods: ["client_secret_post"] });
   const { server, ws } = scene;
   assert.equal((await signIn(ws, "good")).code, 0);
-  // As the earlier version kept it: one registration of the issuer.
+  // In the format of the earlier version: one registration of the issuer.
   const folder = join(ws.home, "sign_ins");
   const names = () => [...Deno.readDirSync(folder)].map(({ name }) => name);
   const [own = ""] = names().filter((name) => /^client-\w+\.json$/.test(name));
@@ -138,7 +138,7 @@ Deno.test("sign-ins from before each server had its own client go on (GX5)", asy
   server.assertClean();
 });
 
-Deno.test("a client that other servers share asks for consent, and both hosts are named (GX5)", async () => {
+Deno.test("a client that several servers share asks for consent, and both hosts are named (GX5)", async () => {
   await using page: HttpSink = new HttpSink(() => {
     const redirect_uris = ["http://127.0.0.1/callback"];
     return Response.json({ client_id: `${page.url}/pml.json`, client_name: "PML", redirect_uris });
@@ -161,7 +161,7 @@ Deno.test("a client that other servers share asks for consent, and both hosts ar
   server.assertClean();
 });
 
-Deno.test("a configured client asks for consent where a sign-in at another address has it (GX5)", async () => {
+Deno.test("a configured client asks for consent if a sign-in at another address uses it (GX5)", async () => {
   const client = { id: "of-the-user", redirects: ["http://127.0.0.1/callback"] };
   await using scene = await TwoServers.make({ clients: [client] }, { client_id: client.id });
   const { server, ws, hosts } = scene;

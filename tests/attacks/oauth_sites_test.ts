@@ -1,5 +1,5 @@
 /**
- * Authorization servers whose metadata lead to endpoints of another site: no code, token or
+ * Authorization servers whose metadata contain endpoints of another site: no code, token or
  * registration goes there, neither at a sign-in nor later.
  *
  * @module
@@ -20,7 +20,7 @@ import { Signing } from "./signing_in.ts";
 
 const KINDS = ["authorization", "token", "registration", "revocation"];
 
-/** Returns metadata with one endpoint elsewhere. */
+/** Returns metadata with one endpoint on another origin. */
 function amended(kind: string, origin: string) {
   const name = `${kind}_endpoint`;
   return (usual: Record<string, unknown>) => ({ ...usual, [name]: `${origin}/x` });
@@ -60,7 +60,7 @@ Deno.test("a sign-in whose issuer names an endpoint on another site is refused (
   }
 });
 
-Deno.test("an endpoint that is no text is refused, also where a URL could be read of it (GX4)", async () => {
+Deno.test("an endpoint that is not a string is refused, even if it can be converted to a URL (GX4)", async () => {
   for (const kind of KINDS) {
     await using sink = new HttpSink();
     await using scene = await Signing.make();
@@ -171,7 +171,7 @@ Deno.test("a host that the user allows for an issuer receives codes and tokens o
   server.assertClean();
 });
 
-Deno.test("no file of a workspace allows a host for an issuer (GX4)", async () => {
+Deno.test("a workspace file cannot allow a host for an issuer (GX4)", async () => {
   await using server = new AuthorizationServer();
   await using scene = await Signing.make();
   const hosts = { issuer_hosts: { [server.issuer]: ["127.0.0.1:1"] } };

@@ -1,6 +1,6 @@
 /**
- * Tokens in the hands of PML: none goes to another server, none shows where it should not, and a
- * server that wants ever more, or floods, gets no further.
+ * Tokens that PML stores: none goes to another server, none appears in output or files, and a
+ * server that requests ever more scopes, or floods, is refused.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import { endWell, textOf } from "./oracles.ts";
 import { pmlOf, Signing } from "./signing_in.ts";
 import { makeScenery } from "./stage.ts";
 
-Deno.test("Tokens of two servers never meet: calls in turn, refusals, new sessions, another start (SX1)", async () => {
+Deno.test("tokens of two servers never mix: alternating calls, refusals, new sessions, another start (SX1)", async () => {
   await using one = new AuthorizationServer();
   await using two = new AuthorizationServer();
   await using first = new ProtectedHttp("modern", { server: one });
@@ -45,7 +45,7 @@ Deno.test("Tokens of two servers never meet: calls in turn, refusals, new sessio
       if (round === 5) two.tokens.expire();
       if (round === 7) await second.full.forget();
       for (const said of await Promise.all(calls)) {
-        // A call that ran while its session ended may not be made again.
+        // A call that ran while its session ended may not be repeated.
         const code = toldCode(said);
         assert.ok(code === undefined || round === 7, `${code}: ${textOf(said)}`);
       }
@@ -62,7 +62,7 @@ Deno.test("Tokens of two servers never meet: calls in turn, refusals, new sessio
   for (const server of [one, two]) server.assertClean();
 });
 
-Deno.test("No token follows a redirect of its server (SX2)", async () => {
+Deno.test("no token follows a redirect of its server (SX2)", async () => {
   await using sink = new HttpSink();
   await using scene = await Signing.make();
   const { mcp, server, ws } = scene;
@@ -84,7 +84,7 @@ Deno.test("No token follows a redirect of its server (SX2)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A token that its server says back shows in results only (SX5)", async () => {
+Deno.test("a token that its server repeats appears in results only (SX5)", async () => {
   await using scene = await Signing.make();
   const { mcp, server, ws } = scene;
   await scene.signIn();
@@ -112,14 +112,14 @@ Deno.test("A token that its server says back shows in results only (SX5)", async
   await assertPrivate(ws, secrets);
 });
 
-Deno.test("A server that wants ever more scopes is refused after two, with plain words", async () => {
+Deno.test("a server that requests ever more scopes is refused after two, with a clear message", async () => {
   await using scene = await Signing.make({ mcp: { scope: "base" } });
   const { mcp, server, ws } = scene;
   await scene.signIn();
   await using pml = new RawStdio(ws);
   await pml.open();
   let wanted = 0;
-  // Lists are requested with each token, too: each of these wants another scope.
+  // Lists are requested with each token, too: each of these requires another scope.
   const tokens = new Set<string>();
   mcp.options.script = (request) => {
     const token = request.headers.get("authorization");
@@ -150,7 +150,7 @@ Deno.test("A server that wants ever more scopes is refused after two, with plain
 });
 
 for (const { door, era, on } of EACH_WAY) {
-  Deno.test(`A signed-in server that asks for a secret is shown with its name and a warning, on ${on} (SX13)`, async () => {
+  Deno.test(`a signed-in server that asks for a secret is shown with its name and a warning, on ${on} (SX13)`, async () => {
     const kind = era === "2025-11-25" ? "legacy" : "modern";
     await using scene = await Signing.make({ era: kind });
     await scene.signIn();
@@ -169,7 +169,7 @@ for (const { door, era, on } of EACH_WAY) {
   });
 }
 
-Deno.test("A flood of calls to a signed-in server is refused at once, and makes one refresh (RX5)", async () => {
+Deno.test("a flood of calls to a signed-in server is refused at once, and makes one refresh (RX5)", async () => {
   const limits = { concurrent_calls: 16, queued_calls: 16 };
   await using scene = await Signing.make({ scene: { limits } });
   const { mcp, server, ws } = scene;
@@ -199,7 +199,7 @@ Deno.test("A flood of calls to a signed-in server is refused at once, and makes 
   await endWell(ws, pml);
 });
 
-Deno.test("A token endpoint that fails for a while loses nothing, and one that refuses ends the sign-in", async () => {
+Deno.test("a token endpoint that fails temporarily loses nothing, and one that refuses ends the sign-in", async () => {
   await using scene = await Signing.make();
   const { server, ws } = scene;
   await scene.signIn();
@@ -212,7 +212,7 @@ Deno.test("A token endpoint that fails for a while loses nothing, and one that r
     assert.equal(toldCode(await call(pml, "far:meta")), "UPSTREAM_DOWN", `${status}`);
   }
   delete server.options.script;
-  // A server that was down is asked again after a moment.
+  // A server that was down is tried again after a moment.
   await until(async () => toldCode(await call(pml, "far:meta")) === undefined);
   server.tokens.revokeAll();
   const said = await call(pml, "far:meta");
@@ -227,7 +227,7 @@ Deno.test("A token endpoint that fails for a while loses nothing, and one that r
   await endWell(ws, pml);
 });
 
-Deno.test("A new token that is over before it is used ends one call, and no sign-in", async () => {
+Deno.test("a new token that expires before its use ends one call, and no sign-in", async () => {
   await using scene = await Signing.make();
   const { server, ws } = scene;
   await scene.signIn();
@@ -250,7 +250,7 @@ Deno.test("A new token that is over before it is used ends one call, and no sign
   await endWell(ws, pml);
 });
 
-Deno.test("An authorization server that is another than before gets nothing of the one before", async () => {
+Deno.test("a new authorization server gets nothing of the previous one", async () => {
   await using scene = await Signing.make();
   const { mcp, server, ws } = scene;
   await using other = new AuthorizationServer();
@@ -273,7 +273,7 @@ Deno.test("An authorization server that is another than before gets nothing of t
   other.assertClean();
 });
 
-/** Answers with the token in all places. */
+/** Answers with the token in all possible places. */
 function echo({ headers }: Request, status: number): Response | undefined {
   const sent = headers.get("authorization");
   if (sent === null) return undefined;
@@ -289,7 +289,7 @@ function echo({ headers }: Request, status: number): Response | undefined {
   });
 }
 
-/** Reads every file below the home but those of the sign-ins. */
+/** Reads every file below the home except those of the sign-ins. */
 async function textsOf({ home }: Workspace): Promise<Record<string, string>> {
   const texts: Record<string, string> = {};
   for (const name of await readdir(home, { recursive: true })) {
@@ -300,7 +300,7 @@ async function textsOf({ home }: Workspace): Promise<Record<string, string>> {
   return texts;
 }
 
-/** Asserts that the tokens lie in the folder of the sign-ins, for the person alone. */
+/** Asserts that the tokens are in the folder of the sign-ins, with access for the user alone. */
 async function assertPrivate({ home }: Workspace, secrets: readonly string[]): Promise<void> {
   const folder = join(home, "sign_ins");
   let text = "";

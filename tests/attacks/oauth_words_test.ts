@@ -1,5 +1,5 @@
 /**
- * Services that choose their tokens for what PML does with secrets: it takes them out of texts.
+ * Services that choose their tokens to exploit that PML removes secrets from texts.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { call, toldCode } from "./evil_servers.ts";
 import { assertPaired, journalOf, ofKind, textOf } from "./oracles.ts";
 import { Signing } from "./signing_in.ts";
 
-Deno.test("A token that is a word of the journal hides nothing there (SX5, AU1)", async () => {
+Deno.test("a token that is a word of the journal hides nothing there (SX5, AU1)", async () => {
   for (const word of ["filesystem:read_file", "outcome", "callId", "list_allowed_directories"]) {
     await using scene = await Signing.make();
     const { server, ws } = scene;
@@ -30,7 +30,7 @@ Deno.test("A token that is a word of the journal hides nothing there (SX5, AU1)"
   }
 });
 
-Deno.test("A token that is one sign over and over holds nobody up (RX8)", async () => {
+Deno.test("a token of one repeated character delays nothing (RX8)", async () => {
   await using scene = await Signing.make();
   const { mcp, server, ws } = scene;
   server.options.after = async ({ path }, answer) =>
@@ -43,7 +43,7 @@ Deno.test("A token that is one sign over and over holds nobody up (RX8)", async 
   assert.equal(toldCode(await call(pml, "far:meta")), undefined);
   await call(pml, "filesystem:read_file", { path: "good.txt" });
   const asked = Promise.withResolvers<void>();
-  // It nearly has the token, again and again.
+  // It nearly contains the token, many times.
   const message = `${".".repeat(900)}x`.repeat(500);
   mcp.options.script = async (request) => {
     const { id } = await request.clone().json().catch(() => ({}));

@@ -1,6 +1,6 @@
 /**
- * Values that JSON can write and few expect: halves of characters, numbers that read as infinite,
- * and names that every object has. They trouble nobody but who sends them.
+ * Values that JSON can contain and few programs expect: halves of characters, numbers that overflow
+ * to infinity, and names of object prototypes. They affect only their sender.
  *
  * @module
  */
@@ -32,7 +32,7 @@ const ODD = [
 ];
 
 for (const era of ERAS) {
-  Deno.test(`A client may declare what no JSON can hold, on ${era} (ST1)`, async () => {
+  Deno.test(`a client may declare capabilities that JSON cannot represent, on ${era} (ST1)`, async () => {
     for (const odd of ODD) {
       await using ws = await makeScenery();
       await using pml = new RawStdio(ws, { era });
@@ -71,7 +71,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A question about a request with half a character is answered like any other (PM16)", async () => {
+Deno.test("a question about a request with half a character is answered like any other (PM16)", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28", capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const code = untyped('const half = "\ud800"; return (await mcp.led.gated({ text: "x" })).line');
@@ -98,7 +98,7 @@ Deno.test("A question about a request with half a character is answered like any
   await endWell(ws, pml);
 });
 
-Deno.test("A tool whose server cut a text within a character is called, and asks when it changes", async () => {
+Deno.test("a tool whose server cut a text within a character is called, and asks when it changes", async () => {
   const tool = (description: string) => ({ result: { tools: [{ ...TOOL, description }] } });
   const done = { content: [{ type: "text", text: "done" }] };
   const table: Table = {
@@ -119,7 +119,7 @@ Deno.test("A tool whose server cut a text within a character is called, and asks
   assert.doesNotMatch(pml.stderr, OURS);
 });
 
-Deno.test("No answer goes to a server that the client did not give, whatever the question is called", async () => {
+Deno.test("a server gets only answers that the client sent, whatever the name of the question", async () => {
   for (const key of ["constructor", "toString", "__proto__"]) {
     const form = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
     const inputRequests = JSON.parse(`{"${key}":{"method":"elicitation/create"}}`);
@@ -142,7 +142,7 @@ Deno.test("No answer goes to a server that the client did not give, whatever the
   }
 });
 
-Deno.test("A notification by any name, and progress without end, leave a server as it is", async () => {
+Deno.test("notifications of any name, and endless progress, do not affect a server", async () => {
   const lines = ["constructor", "toString", "__proto__"].map((method) =>
     JSON.stringify({ jsonrpc: "2.0", method, params: {} })
   );
@@ -165,7 +165,7 @@ Deno.test("A notification by any name, and progress without end, leave a server 
   await endWell(ws, pml);
 });
 
-Deno.test("What code writes in the place of its end is told as its own (SE12)", async () => {
+Deno.test("a value in place of the end of code is returned as its result (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const ends: readonly (readonly [type: string, json: string])[] = [
@@ -198,7 +198,7 @@ Deno.test("What code writes in the place of its end is told as its own (SE12)", 
   await endWell(ws, pml);
 });
 
-Deno.test("A window passes a resource on whose address is no text", async () => {
+Deno.test("an attached client passes on a resource whose address is not a string", async () => {
   await using ws = await makeScenery();
   await using served = await servePml(ws);
   for (const era of ERAS) {
@@ -217,7 +217,7 @@ Deno.test("A window passes a resource on whose address is no text", async () => 
   assert.doesNotMatch(served.stderr, OURS);
 });
 
-Deno.test("A client's file of a clone with odd values keeps no command from its work (GW7)", async () => {
+Deno.test("a client's file of a clone with odd values stops no command (GW7)", async () => {
   const odd = { toString: 1 };
   const servers = {
     kind: { type: odd, command: "x" },
@@ -239,7 +239,7 @@ Deno.test("A client's file of a clone with odd values keeps no command from its 
   assert.match(stdout, /kind[^]*PML serves no servers of this kind/);
 });
 
-/** Serves tables over stdio, to a client that can ask. */
+/** Serves tables over stdio, to a client that can ask the user. */
 async function sceneOf(tables: Readonly<Record<string, Table>>, era = ERAS[0]): Promise<Scene> {
   return await makeScene({
     era,
@@ -253,7 +253,7 @@ async function sceneOf(tables: Readonly<Record<string, Table>>, era = ERAS[0]): 
   });
 }
 
-/** A scene with the server that does what the arguments of its calls say. */
+/** Creates a scene with the server that runs the script in the arguments of its calls. */
 async function scripted(): Promise<Scene> {
   const script = repoFile("tests/kit/script_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script];

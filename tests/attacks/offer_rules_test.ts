@@ -1,6 +1,6 @@
 /**
- * Resources, prompts and completion of a server under the rules: what is asked about them, once for
- * a server and each time for an address that it did not list, and what reaches the server.
+ * Resources, prompts and completion of a server under the rules: the questions about them (once for
+ * a server, and each time for an unlisted address), and the requests that reach the server.
  *
  * @module
  */
@@ -65,14 +65,14 @@ async function sceneOf(era: Era, rules: Rules, trusted = true): Promise<Scene> {
 
 const reading = (pml: RawStdio, uri: string) => outcomeOfRequest(pml, "resources/read", { uri });
 
-/** Reads an address that is asked about, and returns the question. */
+/** Reads an address that PML asks about, and returns the question. */
 async function asked(pml: RawStdio, uri: string) {
   const outcome = await reading(pml, uri);
   assert.equal(outcome.kind, "asked", JSON.stringify(outcome));
   return (outcome as Extract<typeof outcome, { kind: "asked" }>).asked;
 }
 
-/** Reads an address that is not asked about; returns its text, or the error. */
+/** Reads an address without a question; returns its text, or the error. */
 async function readNow(pml: RawStdio, uri: string): Promise<string> {
   const outcome = await reading(pml, uri);
   assert.equal(outcome.kind, "answered", JSON.stringify(outcome));
@@ -118,7 +118,7 @@ Deno.test("ask * asks before a resource or a prompt is read (GX16)", async () =>
   await read();
   assert.equal(textIn(await item.answer(picked("Always"))), "2");
   assert.equal(await readNow(pml, "pml://s/s://item/8"), "3");
-  // "Always" does not cover what the server did not list.
+  // "Always" does not cover unlisted addresses.
   const madeUp = await asked(pml, MADE_UP);
   assert.match(madeUp.text, /"uri": "s:\/\/made-up\?token=1"/);
   assert.deepEqual(madeUp.replies, ["Yes", "No"]);
@@ -147,7 +147,7 @@ for (const era of ERAS) {
       const others = ["pml://s/s://b", "pml://s/s://item/1"].map((uri) =>
         pml.request("resources/read", { uri })
       );
-      // Another address is none of this question.
+      // This question does not cover another address.
       const madeUp = await asked(pml, MADE_UP);
       await read();
       const said = await Promise.all([first.answer(picked(reply)), ...others]);
@@ -157,7 +157,7 @@ for (const era of ERAS) {
       assert.match(textIn(await madeUp.answer(picked("No"))), /the person said no/);
       const events = (await journalOf(ws)).filter(({ event }) => event === "approved");
       assert.equal(events.length, reply === "Yes" ? 3 : 0);
-      // The next request asks anew.
+      // The next request asks again.
       await asked(pml, "pml://s/s://a");
     }
   });
@@ -239,7 +239,7 @@ Deno.test("the page of a pinned tool follows that tool (GX16)", async () => {
   assert.equal(await readNow(asking.pml, "pml://s/s://a"), "1");
 });
 
-Deno.test("a tool's address that is no page follows no tool (GX16)", async () => {
+Deno.test("a tool's address other than a page follows no tool (GX16)", async () => {
   const rules = { allow: ["filesystem:*", "s:link"], ask: ["*"] };
   await using scene = await sceneOf("2025-11-25", rules);
   const { pml } = scene;

@@ -1,6 +1,6 @@
 /**
- * What must hold after every attack, whatever it was: one answer an id, one pair of records a
- * call, nothing left behind, nothing leaked, and the gateway still serves.
+ * The invariants after every attack: one answer for each id, one pair of records for each call, no
+ * process or file left, no secret leaked, and the gateway still serves.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { assertNoLeak } from "../kit/sinks.ts";
 import { END_MS } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 
-/** The file that `assertServes()` reads; every workspace of an attack holds it. */
+/** The file that `assertServes()` reads; every workspace of an attack contains it. */
 export const GOOD = { "good.txt": "good\n" } as const;
 
 /** A line of the journal. */
@@ -33,11 +33,11 @@ export interface JournalLine {
   readonly about?: Json;
 }
 
-/** What is known of how a case went. */
+/** The expected result of a case. */
 export interface Expected {
-  /** How many calls reached the gates; not counted without it. */
+  /** How many calls reached the checks; not counted if undefined. */
   readonly calls?: number;
-  /** Further texts that may stand nowhere. */
+  /** Further texts that must not appear anywhere. */
   readonly secrets?: readonly string[];
 }
 
@@ -48,7 +48,7 @@ export async function assertServes(pml: RawStdio): Promise<void> {
   assert.equal(textOf({ result }), GOOD["good.txt"]);
 }
 
-/** Asserts that the gateway still serves, hangs up, and asserts all that must hold after it. */
+/** Asserts that the gateway still serves, closes stdin, and checks all invariants. */
 export async function endWell(
   ws: Workspace,
   pml: RawStdio,
@@ -62,7 +62,7 @@ export async function endWell(
   await assertAftermath(ws, pml, expected);
 }
 
-/** Asserts what must hold once a gateway has ended, however it did. */
+/** Checks all invariants of a gateway that has ended in any way. */
 export async function assertAftermath(
   ws: Workspace,
   pml: RawStdio,
@@ -81,7 +81,7 @@ export async function assertAftermath(
   }
 }
 
-/** Gives every line of every journal of a workspace's PML home, file by file. */
+/** Returns every line of every journal of a workspace's PML home, file by file. */
 export async function journalOf(ws: Workspace): Promise<readonly JournalLine[]> {
   const folder = join(ws.home, "journal");
   const names = await readdir(folder).catch(() => []);
@@ -89,7 +89,7 @@ export async function journalOf(ws: Workspace): Promise<readonly JournalLine[]> 
     names.filter((name) => name.endsWith(".jsonl")).sort()
       .map((name) => readFile(join(folder, name), "utf8")),
   );
-  // What stands behind the last line end is being written.
+  // The text after the last line end is still being written.
   return texts.flatMap((text) =>
     text.split("\n").slice(0, -1).map((line) => JSON.parse(line) as JournalLine)
   );
@@ -104,7 +104,7 @@ export function assertPaired(lines: readonly JournalLine[]): void {
   for (const [callId, kinds] of seen) assert.deepEqual(kinds, ["start", "end"], `call ${callId}`);
 }
 
-/** Gives the lines of one kind. */
+/** Returns the lines of one kind. */
 export function ofKind(
   lines: readonly JournalLine[],
   kind: JournalLine["kind"],
@@ -112,7 +112,7 @@ export function ofKind(
   return lines.filter((line) => line.kind === kind);
 }
 
-/** Gives the events of the journal, in order. */
+/** Returns the events of the journal, in order. */
 export async function eventsOf(ws: Workspace): Promise<readonly string[]> {
   const events = ofKind(await journalOf(ws), "event").map(({ event }) => String(event));
   return events.filter((event) => !event.startsWith("journal "));
@@ -128,13 +128,16 @@ export async function assertNoTempFiles(ws: Workspace): Promise<void> {
   assert.deepEqual(left, [], "temporary files are left");
 }
 
-/** Gives the text of a tool's answer: all its text blocks, joined. */
+/** Returns the text of a tool's answer: all its text blocks, joined. */
 export function textOf({ result }: Pick<Message, "result">): string {
   const blocks = (result?.content ?? []) as unknown as readonly { readonly text?: string }[];
   return Array.from(blocks, ({ text = "" }) => text).join("\n");
 }
 
-/** Gives the code of a refusal, whether it went to the model or to the client, or nothing. */
+/**
+ * Returns the code of a refusal, as a tool result or as an error of the protocol; undefined if
+ * there is none.
+ */
 export function codeOf({ result, error }: Message): string | undefined {
   if (error !== undefined) {
     const { code } = (error.data ?? {}) as { readonly code?: string };
@@ -149,7 +152,7 @@ async function under(folder: string): Promise<readonly string[]> {
   return names.map((name) => join(folder, name));
 }
 
-/** Reads every regular file under a folder but one; links are not followed. */
+/** Reads every regular file under a folder except one; links are not followed. */
 async function textsUnder(folder: string, but: string): Promise<Record<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const texts: Record<string, string> = {};
@@ -157,7 +160,7 @@ async function textsUnder(folder: string, but: string): Promise<Record<string, s
     const path = join(entry.parentPath, entry.name);
     if (!entry.isFile() || path === but) continue;
     const { size } = await Deno.lstat(path);
-    // What is larger was made large by the test itself, as a hole.
+    // Larger files are sparse files of the test itself.
     if (size <= 64 * 1024 * 1024) texts[path] = await readFile(path, "latin1");
   }
   return texts;

@@ -1,5 +1,5 @@
 /**
- * Another process of the same user reads what PML's own process contains.
+ * Another process of the same user reads the memory and environment of PML's process.
  *
  * @module
  */

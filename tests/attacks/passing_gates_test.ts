@@ -1,5 +1,5 @@
 /**
- * What changes while a call is between two gates: rules, grants and limits of that moment count.
+ * Changes between two checks of a call: the rules, grants and limits of that moment apply.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, SLOW } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
-/** The protocol in which a question is the answer to a request, which is then sent again. */
+/** The revision in which a question is the result of a request, which the client then repeats. */
 const ERA = "2026-07-28";
 const LIST = { name: "filesystem__list_directory", arguments: { path: "." } };
 
@@ -37,7 +37,7 @@ function moduleOf(name: string, permissions: object): string {
   }`;
 }
 
-/** Puts another configuration in place and waits until it holds: it denies lists of folders. */
+/** Writes a configuration that denies lists of folders, and waits until it applies. */
 async function configure(
   { ws, pml }: { readonly ws: Workspace; readonly pml: RawStdio },
   { permissions, ...rest }: { readonly permissions: Record<string, readonly string[]> },
@@ -52,7 +52,7 @@ function isQuestion({ result }: Message): boolean {
   return String(result?.resultType) === "input_required";
 }
 
-Deno.test("A deny that comes while a registry is asked refuses the call", async () => {
+Deno.test("a deny that is added while a registry is asked refuses the call", async () => {
   const entries = [await moduleEntry("clock", moduleOf("clock", {}))];
   const versions = versionsOf(entries);
   const held = Promise.withResolvers<void>();
@@ -75,7 +75,7 @@ Deno.test("A deny that comes while a registry is asked refuses the call", async 
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A yes under other rules is none", async () => {
+Deno.test("an approval under other rules is not valid", async () => {
   const allow = ["filesystem:list_directory"];
   await using scene = await makeScene({
     era: ERA,
@@ -94,7 +94,7 @@ Deno.test("A yes under other rules is none", async () => {
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A yes covers the grants that were shown, and no others", async () => {
+Deno.test("a yes covers the grants that were shown, and no others", async () => {
   const mine = { private_mcps: { mine: { type: "deno", path: "mine.js" } } };
   const permissions = { ask: ["mine:*"], allow: ["filesystem:*"] };
   await using scene = await makeScene({
@@ -107,7 +107,7 @@ Deno.test("A yes covers the grants that were shown, and no others", async () => 
   const { ws, pml } = scene;
   const before = await questionOf(pml, called("mine:go"));
   assert.match(before.text, /asks for env GATES_KEY: not granted/);
-  // The rules are those of before: only what is granted is another.
+  // The rules are the same as before: only the grant differs.
   await writeFile(
     ws.file(".pml.json"),
     JSON.stringify({ version: 1, permissions, ...mine, grants: { mine: { env: ["GATES_KEY"] } } }),
@@ -120,7 +120,7 @@ Deno.test("A yes covers the grants that were shown, and no others", async () => 
   await endWell(ws, pml);
 });
 
-Deno.test("The first question about a registry's server shows the grants of now", async () => {
+Deno.test("the first question about a registry's server shows the present grants", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("reader", moduleOf("reader", { read: ["/etc"] })),
   ]);
@@ -140,7 +140,7 @@ Deno.test("The first question about a registry's server shows the grants of now"
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("An own module gets nothing that a server of a registry was granted by its name", async () => {
+Deno.test("an own module gets no grants of a registry server with the same name", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("clock", moduleOf("clock", { env: ["GATES_KEY"] })),
   ]);
@@ -161,7 +161,7 @@ Deno.test("An own module gets nothing that a server of a registry was granted by
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A key that a module tells in its progress reaches no client", async () => {
+Deno.test("a key in the progress of a module reaches no client", async () => {
   await using scene = await makeScene({
     files: { "mine.js": moduleOf("mine", { env: ["GATES_KEY"] }) },
     pml: {
@@ -183,7 +183,7 @@ Deno.test("A key that a module tells in its progress reaches no client", async (
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A call beyond the limits is refused at once, and runs when there is room", async () => {
+Deno.test("a call beyond the limits is refused at once, and runs when a slot is free", async () => {
   await using scene = await makeScene({
     ...SLOW,
     limits: { concurrent_calls: 1, queued_calls: 0 },
@@ -191,7 +191,7 @@ Deno.test("A call beyond the limits is refused at once, and runs when there is r
   const { ws, pml } = scene;
   const wait = () => pml.begin("tools/call", called("slow:wait", { path: "made" })).answer;
   const both = [wait(), wait()];
-  // The other one does not end before there is that file.
+  // The other one does not end before that file exists.
   assert.equal(codeOf(await Promise.race(both)), "OVERLOADED");
   await writeFile(ws.file("made"), "made");
   const texts = (await Promise.all(both)).map(textOf).filter((text) => text === "made");
@@ -199,7 +199,7 @@ Deno.test("A call beyond the limits is refused at once, and runs when there is r
   await endWell(ws, pml);
 });
 
-Deno.test("Every call is in the journal with the rule that decided about it", async () => {
+Deno.test("every call is in the journal with the rule that decided about it", async () => {
   await using scene = await makeScene({});
   const { ws, pml } = scene;
   assert.equal(textOf(await pml.callTool("filesystem__read_file", { path: "good.txt" })), "good\n");

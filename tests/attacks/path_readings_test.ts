@@ -1,5 +1,5 @@
 /**
- * Paths that a server expands: a condition of a rule sees what the server may read.
+ * Paths that a server expands: a condition of a rule applies to all paths that the server may read.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const SERVER = {
   env: { SECRETS: "secrets" },
 };
 
-/** Paths that a server may read as another place than the text says. */
+/** Paths that a server may resolve differently from their text. */
 const OUTSIDE = [
   "$HOME/.ssh/id_rsa",
   "${HOME}/.ssh/id_rsa",
@@ -119,7 +119,7 @@ async function scene(permissions: object) {
   return at;
 }
 
-Deno.test("an allow with a path covers no path that its server may read as another place (GX10)", async () => {
+Deno.test("an allow with a path covers no path that its server may resolve to another place (GX10)", async () => {
   await using at = await scene({ allow: ["s:read(path=**)", "filesystem:*"] });
   const { ws, pml } = at;
   for (const path of [...INSIDE, ...ALSO_INSIDE]) {
@@ -135,7 +135,7 @@ Deno.test("an allow with a path covers no path that its server may read as anoth
   await endWell(ws, pml);
 });
 
-Deno.test("a deny with a path covers each path that its server may read as that place (GX10)", async () => {
+Deno.test("a deny with a path covers each path that its server may resolve to that place (GX10)", async () => {
   await using at = await scene({
     allow: ["s:read", "filesystem:*"],
     deny: ["s:read(path=secrets/**)"],
@@ -150,7 +150,7 @@ Deno.test("a deny with a path covers each path that its server may read as that 
     const answer = await answerOf(pml, { name: "s__read", arguments: { path } });
     assert.equal(codeOf(answer), "PERMISSION_DENIED", path);
   }
-  // What cannot be decided asks.
+  // A path that cannot be decided asks.
   for (const path of UNDECIDED) {
     const { answer } = await questionOf(pml, { name: "s__read", arguments: { path } });
     await answer(picked("No"));

@@ -28,7 +28,7 @@ const THROUGH = [
   "deep/../to-folder/new/made.txt",
 ];
 
-Deno.test("A link that leads outside is followed by no tool, and listed as a link (PE3, PE4)", async () => {
+Deno.test("no tool follows a link that leads outside, and lists show it as a link (PE3, PE4)", async () => {
   const prepare = async (ws: Workspace) => {
     await plantSibling(ws);
     await plantLinks(ws);
@@ -57,7 +57,7 @@ Deno.test("A link that leads outside is followed by no tool, and listed as a lin
   await endWell(ws, pml);
 });
 
-Deno.test("Removing and moving a link touches the link alone (PE3)", async () => {
+Deno.test("removing and moving a link changes the link alone (PE3)", async () => {
   await using scene = await makeScene({ prepare: plantLinks });
   const { ws, pml } = scene;
   for (const path of ["to-file", "to-folder", "dangling", "chain-2"]) {
@@ -68,7 +68,7 @@ Deno.test("Removing and moving a link touches the link alone (PE3)", async () =>
   await endWell(ws, pml);
 });
 
-Deno.test("A path is checked when it is used, not when the gateway starts (PE10)", async () => {
+Deno.test("a path is checked when it is used, not when the gateway starts (PE10)", async () => {
   await using scene = await makeScene({ files: { "plain.txt": "plain", "folder/in.txt": "in" } });
   const { ws, pml } = scene;
   assert.equal(textOf(await use(pml, "read_file", { path: "plain.txt" })), "plain");
@@ -86,7 +86,7 @@ Deno.test("A path is checked when it is used, not when the gateway starts (PE10)
   await endWell(ws, pml);
 });
 
-Deno.test("What is no regular file is refused and never waited for (PE8)", async () => {
+Deno.test("an entry other than a regular file is refused, without waiting (PE8)", async () => {
   await using scene = await makeScene({ prepare: plantSpecials });
   const { ws, pml } = scene;
   const server = createServer();
@@ -112,7 +112,7 @@ Deno.test("What is no regular file is refused and never waited for (PE8)", async
   await endWell(ws, pml);
 });
 
-/** A module that looks at nothing before it reads or writes. */
+/** A module that checks nothing before it reads or writes. */
 const BLUNT = {
   files: {
     "blunt.js": `
@@ -131,7 +131,7 @@ const BLUNT = {
   },
 } as const;
 
-Deno.test("A module that looks at nothing itself is kept out all the same (PE3, PE4, PE8)", async () => {
+Deno.test("a module without own checks is confined all the same (PE3, PE4, PE8)", async () => {
   const prepare = async (ws: Workspace) => {
     await plantSibling(ws);
     await plantLinks(ws);
@@ -150,7 +150,7 @@ Deno.test("A module that looks at nothing itself is kept out all the same (PE3, 
   await endWell(ws, pml);
 });
 
-Deno.test("A hardlink that others made is read, as the documentation says (PE9)", async () => {
+Deno.test("a hardlink of another program is read, as documented (PE9)", async () => {
   const prepare = (ws: Workspace) => link(`${ws.root}/other.txt`, ws.file("hard.txt"));
   await using scene = await makeScene({
     prepare: async (ws) => {
@@ -167,14 +167,14 @@ async function plantSpecials(ws: Workspace): Promise<void> {
   try {
     execFileSync("mknod", [ws.file("zero"), "c", "1", "5"], { stdio: "ignore" });
   } catch {
-    await symlink("/dev/zero", ws.file("zero")); // only root makes a device
+    await symlink("/dev/zero", ws.file("zero")); // only root can create a device
   }
   await mkdir(ws.file("folder"));
   await writeFile(ws.file("sparse"), "");
   await truncate(ws.file("sparse"), 10 * 1024 ** 3);
 }
 
-/** Folders may be listed, and made where they are; what opens nothing may have anything. */
+/** Folders may be listed, and created where they are; tools that open no file accept any path. */
 function isFine(path: string, tool: string): boolean {
   return actsOnLinkItself(tool) || path === "folder" && /list|tree|search|create/.test(tool);
 }

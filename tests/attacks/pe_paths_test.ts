@@ -15,7 +15,10 @@ import {
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
-/** Paths that lead outside, and the code; without one the name is taken as it is, and is not there. */
+/**
+ * Paths that lead outside, with the code; without one the path is taken literally, and does not
+ * exist.
+ */
 function outsidePaths(ws: Workspace): Readonly<Record<string, string | undefined>> {
   const out = "PATH_OUTSIDE_WORKSPACE";
   return {
@@ -50,7 +53,7 @@ function outsidePaths(ws: Workspace): Readonly<Record<string, string | undefined
   };
 }
 
-Deno.test("No tool reads outside the workspace (PE1, PE2)", async () => {
+Deno.test("no tool reads outside the workspace (PE1, PE2)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", prepare: plantSibling });
   const { ws, pml } = scene;
   for (const [path, code] of Object.entries(outsidePaths(ws))) {
@@ -63,14 +66,14 @@ Deno.test("No tool reads outside the workspace (PE1, PE2)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("No tool writes outside the workspace (PE1, PE2)", async () => {
+Deno.test("no tool writes outside the workspace (PE1, PE2)", async () => {
   await using scene = await makeScene({ prepare: plantSibling });
   const { ws, pml } = scene;
   for (const [path, code] of Object.entries(outsidePaths(ws))) {
     if (code === undefined) continue;
     for (const tool of Object.keys(WRITING)) {
       const answer = await use(pml, tool, { path });
-      // A folder above the workspace holds its protected files, which is said first.
+      // A folder above the workspace contains its protected files, whose error comes first.
       const wanted = codeOf(answer) === "PATH_PROTECTED" ? "PATH_PROTECTED" : code;
       assertRefused(answer, { code: wanted, what: `${tool} ${path}` });
     }
@@ -80,7 +83,7 @@ Deno.test("No tool writes outside the workspace (PE1, PE2)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("Odd names get a typed answer, and no more (PE7)", async () => {
+Deno.test("odd names only get a typed answer (PE7)", async () => {
   await using scene = await makeScene({ files: { "caf\u00e9.txt": "composed" } });
   const { ws, pml } = scene;
   const names = [
@@ -116,7 +119,7 @@ Deno.test("Odd names get a typed answer, and no more (PE7)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("Any text as a path is answered once, and leads nowhere (PE1, PE7)", async () => {
+Deno.test("any text as a path is answered once, and leads nowhere (PE1, PE7)", async () => {
   await using scene = await makeScene({ prepare: plantLinks });
   const { ws, pml } = scene;
   const parts = fc.constantFrom(

@@ -18,7 +18,7 @@ const SERVERS = {
   module: { command: "node", args: ["--require=./tools/mcp.mjs", "./tools/new.cjs"] },
 };
 
-Deno.test("No module writes the files that a server of the workspace runs (PE11)", async () => {
+Deno.test("no module writes the files that a server of the workspace runs (PE11)", async () => {
   await using scene = await makeScene({
     era: "2025-11-25",
     files: FILES,
@@ -56,7 +56,7 @@ Deno.test("No module writes the files that a server of the workspace runs (PE11)
   await endWell(ws, pml);
 });
 
-Deno.test("A confined server writes nothing that another one runs", () => {
+Deno.test("a confined server writes no file that another one runs", () => {
   const args = confinedArgs({
     ...{ name: "s", folder: "/home/p/servers/s", workspace: "/", home: "/home/p", grants: {} },
     ...{ isHeld: true, certificates: [] },

@@ -8,7 +8,7 @@ import { assertRefused, FILE_TOOLS, READING, SECRET, use, WRITING } from "./file
 import { assertAftermath, endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
-/** A file in or at every protected place, in the root of the workspace and deeper. */
+/** A file in or at every protected path, in the root of the workspace and deeper. */
 const FILES: Readonly<Record<string, string>> = Object.fromEntries(
   [...protectedPaths.writeProtected, ...protectedPaths.readProtected].flatMap((pattern) => {
     const name = pattern.replace("*", "x");
@@ -21,7 +21,7 @@ const READ_PROTECTED = Object.keys(FILES).filter((path) =>
   protectedPaths.readProtected.some((pattern) => path.includes(pattern.replace("*", "")))
 );
 
-Deno.test("No tool writes, makes, moves or removes what is protected (PE11)", async () => {
+Deno.test("no tool writes, creates, moves or removes a protected file (PE11)", async () => {
   await using scene = await makeScene({ files: FILES });
   const { ws, pml } = scene;
   const before = await fingerprint(ws);
@@ -37,12 +37,12 @@ Deno.test("No tool writes, makes, moves or removes what is protected (PE11)", as
   for (const path of paths) {
     for (const tool of Object.keys(WRITING)) {
       const answer = await use(pml, tool, { path });
-      // The others look first, and may find another reason.
+      // The other tools check the path first, and may have another reason.
       const code = tool === "write_file" && path in FILES ? "PATH_PROTECTED" : undefined;
       assertRefused(answer, { code, what: `${tool} ${path}` });
     }
   }
-  // A folder that holds something protected is not moved or removed from over it.
+  // A folder that contains a protected file can neither be moved nor removed.
   for (const path of ["deep", "deep/er", "."]) {
     for (const tool of ["move_file from", "remove_directory"]) {
       assertRefused(await use(pml, tool, { path }), { what: `${tool} ${path}` });
@@ -52,7 +52,7 @@ Deno.test("No tool writes, makes, moves or removes what is protected (PE11)", as
   await endWell(ws, pml);
 });
 
-/** Other ways to write a protected name, where a file system folds names. */
+/** Other spellings of a protected name, on file systems that fold names. */
 const FOLDED = [
   ".GIT/config",
   ".Git/hooks/pre-commit",
@@ -77,7 +77,7 @@ const FOLDED = [
   ".git/../.git/config",
 ];
 
-Deno.test("A protected name is known however it is written (PE11, PE7)", async () => {
+Deno.test("a protected name is recognized in any spelling (PE11, PE7)", async () => {
   await using scene = await makeScene({ files: FILES });
   const { ws, pml } = scene;
   const before = await fingerprint(ws);
@@ -90,7 +90,7 @@ Deno.test("A protected name is known however it is written (PE11, PE7)", async (
   await endWell(ws, pml);
 });
 
-Deno.test("What is kept from readers is read by no tool (PE11)", async () => {
+Deno.test("no tool reads files that are closed for reading (PE11)", async () => {
   await using scene = await makeScene({ files: FILES });
   const { ws, pml } = scene;
   assert.ok(READ_PROTECTED.length > 20, "the table is not empty");
@@ -110,7 +110,7 @@ Deno.test("What is kept from readers is read by no tool (PE11)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A link or a second name for something protected opens it no more (PE11)", async () => {
+Deno.test("a link or a second name for a protected file does not open it (PE11)", async () => {
   const prepare = async (ws: Workspace) => {
     await symlink(".git/config", ws.file("link.txt"));
     await symlink(".git", ws.file("folder"));
@@ -126,7 +126,7 @@ Deno.test("A link or a second name for something protected opens it no more (PE1
       assertRefused(await use(pml, tool, { path }), { what: `${tool} ${path}` });
     }
   }
-  // This replaces the second name, and leaves the file behind the first one alone.
+  // This replaces the second name, and does not change the file behind the first one.
   await use(pml, "write_file", { path: "hard.json" });
   for (const path of ["link.txt", "folder/config", "plain.txt", "hard.txt"]) {
     const answer = await use(pml, "read_file", { path });
@@ -137,7 +137,7 @@ Deno.test("A link or a second name for something protected opens it no more (PE1
   await endWell(ws, pml);
 });
 
-Deno.test("The home of PML is not for tools, wherever it lies (PE11)", async () => {
+Deno.test("no tool uses the home of PML, wherever it is (PE11)", async () => {
   await using scene = await makeScene({
     pml: {
       version: 1,
