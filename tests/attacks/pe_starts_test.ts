@@ -8,7 +8,7 @@ import { assertRefused, plantLinks, use } from "./file_tools.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
-/** Where PML is started, and whether it serves: the folder, PML's own folder, or nothing. */
+/** A start of PML, and what it serves: the workspace, PML's own folder, or nothing. */
 type Start = readonly [
   name: string,
   make: (ws: Workspace) => Promise<{ cwd?: string; env?: Record<string, string> }>,
@@ -29,10 +29,10 @@ const STARTS: readonly Start[] = [
 ];
 
 for (const [name, make, serves] of STARTS) {
-  const title = `The workspace may be ${name}: ${
+  const title = `the workspace may be ${name}: ${
     serves === "elsewhere" ? "never, PML's own folder is" : serves ? "served" : "refused"
   } (PE6)`;
-  // Some are started round their home, where only the account's own counts.
+  // Some workspaces contain their home, where only the account's own home counts.
   Deno.test(title, { ignore: !HAS_ACCOUNTS }, async () => {
     await using ws = await makeScenery({ prepare: plantLinks });
     const start = await make(ws);
@@ -83,7 +83,7 @@ function at(path: string): Record<string, string> {
 }
 
 Deno.test({
-  name: "A workspace that holds the PML home works, and keeps it closed (PE6)",
+  name: "a workspace that contains the PML home works, and keeps it closed (PE6)",
   ignore: !HAS_ACCOUNTS,
   fn: keepsHomeClosed,
 });

@@ -1,6 +1,6 @@
 /**
- * Plans that want more than they may: steps that are denied, questions whose subject changes,
- * plans that are too large, and a PML that is killed in the middle of one.
+ * Plans that exceed their permissions: denied steps, questions whose subject changes, oversized
+ * plans, and a PML that is killed in the middle of a plan.
  *
  * @module
  */
@@ -42,7 +42,7 @@ const RULES = {
   },
 } as const;
 
-/** Steps that a rule denies, however they are put. */
+/** Steps that a rule denies, in several forms. */
 const DENIED: Readonly<Record<string, Task>> = {
   "by name": file("move_file", MOVE),
   "by its name on the wire": { id: "x", tool: "filesystem__move_file", arguments: MOVE },
@@ -59,7 +59,7 @@ const DENIED: Readonly<Record<string, Task>> = {
   "by an argument in $literal": writing({ $literal: "secret.txt" }),
 };
 
-Deno.test("A plan with a denied step runs nothing, and asks nothing (PM8)", async () => {
+Deno.test("a plan with a denied step runs nothing, and asks nothing (PM8)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", pml: RULES, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   for (const [how, step] of Object.entries(DENIED)) {
@@ -70,7 +70,7 @@ Deno.test("A plan with a denied step runs nothing, and asks nothing (PM8)", asyn
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("A step that turns out to be denied does not run (PM8)", async () => {
+Deno.test("a step that is found to be denied while the plan runs does not run (PM8)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: RULES });
   const { ws, pml } = scene;
   await writeFile(ws.file("name.txt"), "secret.txt");
@@ -89,7 +89,7 @@ Deno.test("A step that turns out to be denied does not run (PM8)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A meta-tool is no tool of a plan (PM8)", async () => {
+Deno.test("a plan cannot use a meta-tool (PM8)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", pml: RULES });
   const { ws, pml } = scene;
   const inner = { calls: [{ tool: "filesystem:move_file", arguments: MOVE }] };
@@ -102,7 +102,7 @@ Deno.test("A meta-tool is no tool of a plan (PM8)", async () => {
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("An approval of a plan does not cover later changes (PM2, PM12)", async () => {
+Deno.test("an approval of a plan does not cover later changes (PM2, PM12)", async () => {
   await using scene = await makeScene({
     era: "2026-07-28",
     ...ASKS,
@@ -119,7 +119,7 @@ Deno.test("An approval of a plan does not cover later changes (PM2, PM12)", asyn
   await pml.close();
 });
 
-Deno.test("A rule that comes while a plan asks stops the plan", async () => {
+Deno.test("a rule that is added while a plan asks stops the plan", async () => {
   const deny = {
     ...ASKS.pml,
     permissions: { ask: ["marks:*"], deny: ["filesystem:write_file"] },
@@ -136,7 +136,7 @@ Deno.test("A rule that comes while a plan asks stops the plan", async () => {
   const { name, arguments: args } = planOf(mark("a"), writing("made.txt"));
   const refused = await pml.callTool(name, args);
   assert.equal(codeOf(refused), "PERMISSION_DENIED", textOf(refused));
-  // The yes was given under other rules, so what may still run was asked about again.
+  // The approval applied to other rules, so PML asked again about the remaining steps.
   const isIn = (text: string) => texts.map((each) => each.includes(text));
   assert.deepEqual([isIn("marks"), isIn("made.txt")], [[true, true], [true, false]]);
   assert.equal(ofKind(await journalOf(ws), "start").length, 0);
@@ -145,7 +145,7 @@ Deno.test("A rule that comes while a plan asks stops the plan", async () => {
 });
 
 for (const via of ["execute_workflow", "batch"]) {
-  Deno.test(`The first use of a registry's server is in the one question of ${via}`, async () => {
+  Deno.test(`the first use of a registry's server is part of the only question of ${via}`, async () => {
     await using registry = await FakeRegistry.open([await offered("one"), await offered("two")]);
     await using ws = await makeWorkspace({
       env: { PML_REGISTRIES: registry.url },
@@ -159,13 +159,13 @@ for (const via of ["execute_workflow", "batch"]) {
     assert.match(asked.text, /these 2 calls[^]*use "one"[^]*use "two"/);
     assert.equal(ofKind(await journalOf(ws), "start").length, 0);
     assert.match(textOf(await asked.answer(picked("Yes"))), /one went[^]*two went/);
-    // They are approved now, as if each had been asked about alone.
+    // They are approved now, as if PML had asked about each.
     assert.match(textOf(await answerOf(pml, { name: via, arguments: calls })), /two went/);
     assert.equal((await pml.close()).code, 0);
   });
 }
 
-Deno.test("A plan that is too large is refused before anything runs, and soon (RX7)", async () => {
+Deno.test("an oversized plan is refused soon, before anything runs (RX7)", async () => {
   await using scene = await makeScene({ pml: RULES });
   const { ws, pml } = scene;
   const nothing = (at: number) => ({ id: `t${at}`, tool: "filesystem:read_file" });
@@ -199,7 +199,7 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
     assert.match(textOf(answer), wanted, what);
     assert.ok(performance.now() - since < 8_000, `${what} took long`);
   }
-  // Each reference is short, and what it takes is not.
+  // Each reference is short, but its value is long.
   await writeFile(ws.file("large.txt"), "x".repeat(1_000_000));
   const list = Array(9_000).fill({ $ref: "read_file" });
   const since = performance.now();
@@ -212,11 +212,11 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
   await endWell(ws, pml, { calls: 2 });
 });
 
-Deno.test("What a plan did before PML was killed is in the journal, and nothing runs twice", async () => {
+Deno.test("the journal contains the steps that ran before PML was killed, and none runs twice", async () => {
   for (let round = 0; round < 6; round++) await killedOnce(round);
 });
 
-/** Kills PML somewhere in a plan with questions, and looks at what ran. */
+/** Kills PML somewhere in a plan with questions, and checks which steps ran. */
 async function killedOnce(round: number): Promise<void> {
   const era = ERAS[round % 2] ?? "2025-11-25";
   const answer = () => picked("Yes");
@@ -225,19 +225,20 @@ async function killedOnce(round: number): Promise<void> {
     mark(
       `t${at}`,
       at < 4 ? {} : {
-        // Those that take an output ask by themselves.
+        // Those that use an output ask separately.
         arguments: { id: `t${at}`, from: { $ref: `t${at - 4}` } },
       },
     ));
   const ms = Math.random() * (round === 0 ? 100 : 20);
   {
-    // It is killed.
+    // The test kills it.
     await using pml = new RawStdio(ws, { ownProcess: true, era, answer });
     await pml.open();
     await assertServes(pml);
     const { name, arguments: args } = planOf(...tasks);
-    const over = pml.callTool(name, args, { rounds: 20 }).catch(() => {}); // it may never come
-    // Before the question, in the middle of the first calls, while others are asked about, at the end.
+    const over = pml.callTool(name, args, { rounds: 20 }).catch(() => {}); // it may never arrive
+    // Before the question, in the middle of the first calls, during other questions, and at the
+    // end.
     await until(async () => (await marksIn(ws)).length >= 2 * round);
     await new Promise((resolve) => setTimeout(resolve, ms));
     await pml.kill("SIGKILL");
@@ -251,7 +252,7 @@ async function killedOnce(round: number): Promise<void> {
   const begun = lines.filter(({ tool }) => tool === "marks:mark");
   assert.ok(begun.every(({ via, run }) => via === "plan" && run !== undefined), what);
   assert.ok(ran.length <= begun.length, `${what}: ${ran.length} ran, ${begun.length} journalled`);
-  // It has nothing of the process that was killed.
+  // It has no state of the killed process.
   await using again = new RawStdio(ws, { ownProcess: true, era, answer });
   await again.open();
   const run = begun[0]?.run ?? "aaaaaaaaaaaa";
@@ -261,7 +262,7 @@ async function killedOnce(round: number): Promise<void> {
   assert.equal((await again.close()).code, 0);
 }
 
-/** A module that leaves a mark each time that it runs. */
+/** A module that appends a mark each time it runs. */
 const ASKS = {
   files: {
     "marks.js": `
@@ -286,7 +287,7 @@ function mark(id: string, more: Task = {}): Task {
   return { id, tool: "marks:mark", arguments: { id }, ...more };
 }
 
-/** The ids of the marks in a workspace, one for each time that the tool ran. */
+/** Returns the ids of the marks in a workspace, one for each run of the tool. */
 async function marksIn(ws: Workspace): Promise<readonly string[]> {
   return (await readdir(ws.path)).flatMap((name) => /^mark-(t?\w+)-/.exec(name)?.[1] ?? []).sort();
 }

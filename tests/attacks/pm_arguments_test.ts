@@ -16,7 +16,7 @@ const SECRET = "kept secret";
 
 const SLOW = ["cli", "a saved capability", LOOP];
 
-/** Ways to name a file in `secrets`, or one of which PML cannot tell. */
+/** Returns ways to name a file in `secrets`, and values that PML cannot resolve. */
 function aliases(ws: Workspace): readonly unknown[] {
   return [
     "secrets/a",
@@ -39,13 +39,13 @@ function aliases(ws: Workspace): readonly unknown[] {
   ];
 }
 
-Deno.test("A deny with a condition holds at every way in, however the path is written (PM8)", async () => {
+Deno.test("a deny with a condition applies at every entry point, in any spelling of the path (PM8)", async () => {
   assertAllListed();
   const pml = rules({ allow: ["*", "filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] }, true);
   await using scene = await makeDoorScene({ pml, capabilities: {}, prepare: furnish });
   const { ws } = scene;
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
-    // A command or a process of its own takes as long as thirty calls: these are tried with a few.
+    // A command takes as long as thirty calls, so it is tried with a few paths.
     const all = aliases(ws);
     const paths = SLOW.includes(door) ? [all[0], all[5], all[11]] : all;
     for (const path of paths) {
@@ -59,7 +59,7 @@ Deno.test("A deny with a condition holds at every way in, however the path is wr
   await endWell(ws, scene.pml);
 });
 
-Deno.test("A batch with one denied call runs the others and not it (PM8)", async () => {
+Deno.test("a batch with one denied call runs only the others (PM8)", async () => {
   const pml = rules({ allow: ["filesystem:*"], deny: [`${WRITE}(path=secrets/**)`] });
   await using scene = await makeScene({ pml, capabilities: {}, prepare: furnish });
   const calls = ["src/one", "secrets/a", "src/two"].map((path) => ({
@@ -73,7 +73,7 @@ Deno.test("A batch with one denied call runs the others and not it (PM8)", async
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("An allow with a condition runs what it covers and asks about the rest, at every way in", async () => {
+Deno.test("an allow with a condition runs what it covers and asks about the rest, at every entry point", async () => {
   const pml = rules({ allow: [`${WRITE}(path=src/**)`, "filesystem:read_file"] }, true);
   await using scene = await makeDoorScene({ pml, capabilities: {}, prepare: furnish });
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
@@ -88,7 +88,7 @@ Deno.test("An allow with a condition runs what it covers and asks about the rest
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("Lists name a tool that a condition denies in part, and say that it asks", async () => {
+Deno.test("lists name a tool that a condition denies in part, and mark that it asks", async () => {
   const only = { allow: [`${WRITE}(path=src/**)`], deny: ["filesystem:move_file(source=src/**)"] };
   await using scene = await makeScene({ pml: rules(only, true), capabilities: {} });
   const { tools } = (await scene.pml.request("tools/list")).result as unknown as {
@@ -102,7 +102,7 @@ Deno.test("Lists name a tool that a condition denies in part, and say that it as
   await assertAftermath(scene.ws, scene.pml);
 });
 
-/** A module that stands where a shell would: what it is asked to run it gives back. */
+/** A module with the tool of a shell, which returns its arguments. */
 const SHELL = {
   files: {
     "shell.js": `
@@ -147,7 +147,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
   await endWell(ws, pml);
 });
 
-Deno.test("pml why tells which rule decides about a call", async () => {
+Deno.test("pml why names the rule that decides about a call", async () => {
   const deny = `${WRITE}(path=secrets/**)`;
   const allow = `${WRITE}(path=src/**)`;
   await using ws = await makeScenery({ pml: rules({ allow: [allow], deny: [deny] }) });
@@ -189,7 +189,7 @@ function rules(permissions: Record<string, readonly string[]>, all = false) {
   return { version: 1, permissions, gateway };
 }
 
-/** Makes `secrets/a`, and in `src` links to the folder, to the file and to a missing one. */
+/** Creates `secrets/a`, and in `src` links to the folder, to the file and to a missing one. */
 async function furnish(ws: Workspace): Promise<void> {
   for (const folder of ["src", "secrets"]) await mkdir(ws.file(folder));
   await writeFile(ws.file("secrets/a"), SECRET);

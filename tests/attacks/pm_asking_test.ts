@@ -18,12 +18,12 @@ import {
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
 import { makeScene, makeScenery } from "./stage.ts";
 
-/** Reading is allowed, so that the gateway can be seen to serve; writing asks. */
+/** Reading is allowed, for the check that the gateway serves; writing asks. */
 const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const WRITE = writing("made.txt", "made");
 
-/** What a client answers: only in a hurry (a machine did) or after reading; and what comes of it. */
+/** A reply of a client, either at once (as a program does) or after a pause, and the outcome. */
 type Reply = readonly [name: string, result: unknown, code: string, pace?: "at once"];
 
 const REFUSALS: readonly Reply[] = [
@@ -44,7 +44,7 @@ const REFUSALS: readonly Reply[] = [
   ["picks No by itself", picked("No"), "APPROVAL_REQUIRED", "at once"],
 ];
 
-/** What is no answer at all: whatever becomes of the call, it does not run. */
+/** Invalid replies: the call never runs, whatever its outcome. */
 const NO_ANSWERS: readonly unknown[] = [
   null,
   {},
@@ -59,7 +59,7 @@ const NO_ANSWERS: readonly unknown[] = [
 ];
 
 for (const era of ERAS) {
-  Deno.test(`A client that cannot ask is told what to do, on ${era} (PM10)`, async () => {
+  Deno.test(`a client that cannot ask gets the command to run instead, on ${era} (PM10)`, async () => {
     for (const capabilities of [{}, { elicitation: { url: {} } }, { sampling: {} }]) {
       await using scene = await makeScene({ era, pml: READS, capabilities });
       const { ws, pml } = scene;
@@ -71,7 +71,7 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`A person who does not say yes runs nothing, on ${era} (PM10)`, async () => {
+  Deno.test(`a call runs only if the user answers yes, on ${era} (PM10)`, async () => {
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const pending: Promise<Message>[] = [];
@@ -90,8 +90,8 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`What is no answer runs nothing, on ${era} (PM10)`, async () => {
-    // Some of these are no answer of JSON-RPC either: the question then waits out its time.
+  Deno.test(`an invalid reply runs nothing, on ${era} (PM10)`, async () => {
+    // Some of these are not JSON-RPC responses either: the question then times out.
     const limits = { approval_ms: 1000 };
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK, limits });
     const { ws, pml } = scene;
@@ -105,9 +105,9 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`A Yes passes one call, once, on ${era} (PM10)`, async () => {
+  Deno.test(`Yes approves one call, once, on ${era} (PM10)`, async () => {
     await using scene = await makeScene({
-      // It is killed.
+      // The test kills it.
       ownProcess: true,
       era,
       pml: READS,
@@ -143,7 +143,7 @@ Deno.test("Always applies from the next call on, and is in the file (PM13)", asy
   await read();
   await other.answer({ action: "decline" });
   await endWell(ws, pml);
-  // Another process finds the rule, and still trusts the file.
+  // Another process reads the rule, and still trusts the file.
   await using again = new RawStdio(ws, { era: "2026-07-28" });
   await again.open();
   await answerOf(again, writing("made.txt", "made by another"));
@@ -151,15 +151,15 @@ Deno.test("Always applies from the next call on, and is in the file (PM13)", asy
 });
 
 for (const era of ERAS) {
-  Deno.test(`Always is no answer where it was not offered, on ${era}`, async () => {
+  Deno.test(`Always is not accepted where it was not offered, on ${era}`, async () => {
     const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
     await using scene = await makeScene({ era, pml, trusted: false, capabilities: CAN_ASK });
     const { ws } = scene;
     const asked = await questionOf(scene.pml, WRITE);
     assert.deepEqual(asked.replies, ["Yes", "No"]);
     const answer = asked.answer(picked("Always"));
-    // It is asked again: in the older protocol while the call still waits.
-    answer.catch(() => {}); // nobody answers the second one
+    // PML asks again: in the older protocol while the call still waits.
+    answer.catch(() => {}); // the second one has no answer
     const again = era === "2025-11-25" ? questionIn(scene.pml, 1) : answer;
     const came = await Promise.race([answer, again]);
     assert.match(JSON.stringify(came), /elicitation\/create/);
@@ -168,7 +168,7 @@ for (const era of ERAS) {
     assert.ok(!(await eventsOf(ws)).includes("always"));
   });
 
-  Deno.test(`The SDK's client says Yes, Always and No, on ${era}`, async () => {
+  Deno.test(`the SDK's client answers Yes, Always and No, on ${era}`, async () => {
     await using ws = await makeScenery({ pml: READS });
     const answers = ["Yes", "No", "Always"];
     const shown: string[] = [];
@@ -194,7 +194,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A client that never answers gets its answer in time, and nothing runs (PM10)", async () => {
+Deno.test("a call whose question is never answered times out, and nothing runs (PM10)", async () => {
   const limits = { approval_ms: 1000 };
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK, limits });
   const { ws, pml } = scene;
@@ -204,14 +204,14 @@ Deno.test("A client that never answers gets its answer in time, and nothing runs
   assert.equal(codeOf(answer), "APPROVAL_REQUIRED", JSON.stringify(answer));
   assert.match(textOf(answer), /`pml approve`/);
   assert.equal(await madeIn(ws), undefined);
-  // The answer that comes after all finds no question.
+  // The late answer matches no question.
   const { id } = pml.messages.find(({ method }) => method === "elicitation/create") ?? {};
   await pml.sendJson({ jsonrpc: "2.0", id, result: picked("Yes") });
   await endWell(ws, pml, { calls: 2 });
   assert.equal(await madeIn(ws), undefined);
 });
 
-Deno.test("A client that fails to ask sends the person to the terminal (PM10)", async () => {
+Deno.test("a client that fails to ask refers the user to the terminal (PM10)", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { answer } = pml.begin("tools/call", { ...WRITE });
@@ -223,7 +223,7 @@ Deno.test("A client that fails to ask sends the person to the terminal (PM10)", 
   assert.equal(await madeIn(ws), undefined);
 });
 
-Deno.test("An answer to another id, and a second one, do nothing (PM10)", async () => {
+Deno.test("an answer to another id, and a second one, have no effect (PM10)", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { answer } = pml.begin("tools/call", { ...WRITE });
@@ -241,11 +241,11 @@ Deno.test("An answer to another id, and a second one, do nothing (PM10)", async 
   assert.equal(await madeIn(ws), "made");
   assert.deepEqual(await eventsOf(ws), ["asked", "approved"]);
   await endWell(ws, pml);
-  // The write, and the reading of the good file.
+  // The write, and the read of the good file.
   assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 2);
 });
 
-Deno.test("Two questions at once are not mixed up (PM10)", async () => {
+Deno.test("two simultaneous questions are not mixed up (PM10)", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const first = pml.begin("tools/call", { ...writing("one.txt", "1") });
@@ -262,7 +262,7 @@ Deno.test("Two questions at once are not mixed up (PM10)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("What `pml approve` lets pass passes once, exactly so", async () => {
+Deno.test("a call approved by `pml approve` runs once, with exactly these arguments", async () => {
   await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: {} });
   const { ws, pml } = scene;
   assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
@@ -282,7 +282,7 @@ Deno.test("What `pml approve` lets pass passes once, exactly so", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async () => {
+Deno.test("`pml approve` on a terminal refuses a call with no, and nothing runs", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: {} });
   const { ws, pml } = scene;
   await answerOf(pml, WRITE);
@@ -292,7 +292,7 @@ Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async
   await endWell(ws, pml);
 });
 
-Deno.test("A batch asks once, and a No runs nothing of it", async () => {
+Deno.test("a batch asks once, and No runs nothing of it", async () => {
   const permissions = { allow: ["filesystem:read_file"], deny: ["filesystem:move_file"] };
   const file = { version: 1, permissions };
   await using scene = await makeScene({ era: "2026-07-28", pml: file, capabilities: CAN_ASK });

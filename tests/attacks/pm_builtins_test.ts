@@ -11,10 +11,10 @@ import { makeScene } from "./stage.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** What must not happen, the rules that deny it, and one call that they do not cover. */
+/** A forbidden call, the rules that deny it, and one call that they do not cover. */
 interface Denied {
   readonly arguments: Arguments;
-  /** A deny that looks at the arguments. */
+  /** A deny with a condition on the arguments. */
   readonly condition: string;
   readonly beside: Arguments;
 }
@@ -38,7 +38,7 @@ const DENIED: Readonly<Record<string, Denied>> = {
 };
 
 for (const how of ["whole", "by a condition"] as const) {
-  Deno.test(`A denied tool of a built-in runs by no way in, denied ${how} (PM8)`, async () => {
+  Deno.test(`a denied tool of a built-in runs at no entry point, denied ${how} (PM8)`, async () => {
     assertAllListed();
     const deny = Object.entries(DENIED).map(([tool, { condition }]) =>
       how === "whole" ? tool : condition
@@ -53,7 +53,7 @@ for (const how of ["whole", "by a condition"] as const) {
     for (const [tool, denied] of Object.entries(DENIED)) {
       for (const [door, use] of Object.entries(ENTRY_POINTS)) {
         const said = await use(scene, tool, denied.arguments);
-        // A model does not even see what is denied whatever its arguments are.
+        // A model does not even see a tool that is denied for all arguments.
         const isSeen = door !== LOOP || how !== "whole";
         assert.equal(said, isSeen ? "PERMISSION_DENIED" : NOT_OFFERED, `${door}: ${tool}`);
         // A command takes as long as thirty calls.
@@ -68,7 +68,7 @@ for (const how of ["whole", "by a condition"] as const) {
   });
 }
 
-Deno.test("A condition on a built-in's path holds however the path is written (PM8)", async () => {
+Deno.test("a condition on a built-in's path applies in any spelling of the path (PM8)", async () => {
   const allow = ["filesystem:*", "shell:exec", "git:commit", "sqlite:execute"];
   const deny = ["git:commit(repo=r/**)", "git:commit(repo=r)", "sqlite:execute(path=a.db)"];
   const pml = { version: 1, permissions: { allow, deny: [...deny, "shell:exec(cwd=r/**)"] } };

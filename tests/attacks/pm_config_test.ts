@@ -11,7 +11,7 @@ import { FILES_ALLOWED, makeScene } from "./stage.ts";
 
 const GOOD = JSON.stringify(FILES_ALLOWED);
 
-/** What may stand in `.pml.json` in the place of rules, and a part of what is said of it. */
+/** Invalid contents of `.pml.json`, and a part of the error. */
 const BAD: Readonly<Record<string, readonly [content: string | Uint8Array, said: RegExp]>> = {
   "nothing": ["", /./],
   "half of it": [GOOD.slice(0, GOOD.length / 2), /./],
@@ -49,11 +49,11 @@ const BAD: Readonly<Record<string, readonly [content: string | Uint8Array, said:
   "deep brackets": [`{"version":1,"intent":${"[".repeat(50_000)}`, /./],
 };
 
-Deno.test("Nothing runs under a file that cannot be read, and it recovers when mended (PM4)", async () => {
+Deno.test("nothing runs under an unreadable file, and calls run again after its repair (PM4)", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   for (const [name, [content, said]] of Object.entries(BAD)) {
-    // In one step: half of a large file is broken in another way.
+    // In one step: one half of a large file is invalid in another way.
     await writeFile(ws.file("next.json"), content);
     await rename(ws.file("next.json"), ws.file(".pml.json"));
     const code = async () => codeOf(await reading(pml));
@@ -70,7 +70,7 @@ Deno.test("Nothing runs under a file that cannot be read, and it recovers when m
   await endWell(ws, pml);
 });
 
-/** What may stand in its place, that is no regular file. */
+/** Entries in its place that are not regular files. */
 const NO_FILES: Readonly<Record<string, (path: string, ws: Workspace) => Promise<unknown>>> = {
   "a folder": (path) => mkdir(path),
   "a pipe": (path) => new Deno.Command("mkfifo", { args: [path] }).output(),
@@ -79,7 +79,7 @@ const NO_FILES: Readonly<Record<string, (path: string, ws: Workspace) => Promise
   "a device": (path) => Deno.symlink("/dev/zero", path),
 };
 
-Deno.test("Nothing runs under what is no file, and nothing hangs (PM4)", async () => {
+Deno.test("nothing runs if the file is not a regular file, and nothing hangs (PM4)", async () => {
   for (const [name, make] of Object.entries(NO_FILES)) {
     const prepare = async (ws: Workspace) => {
       await rm(ws.file(".pml.json"));
@@ -96,7 +96,7 @@ Deno.test("Nothing runs under what is no file, and nothing hangs (PM4)", async (
   }
 });
 
-Deno.test("A missing file means the defaults: reading runs, writing asks (PM4)", async () => {
+Deno.test("a missing file means the defaults: reading runs, writing asks (PM4)", async () => {
   await using scene = await makeScene({
     capabilities: {},
     prepare: (ws) => rm(ws.file(".pml.json")),
@@ -109,7 +109,7 @@ Deno.test("A missing file means the defaults: reading runs, writing asks (PM4)",
   await endWell(ws, pml);
 });
 
-Deno.test("A file without a version is read as one of version 1 (PM4)", async () => {
+Deno.test("a file without a version is read as version 1 (PM4)", async () => {
   const pml = { permissions: { allow: ["filesystem:*"], deny: ["filesystem:move_file"] } };
   await using scene = await makeScene({ pml, era: "2026-07-28" });
   const wrote = await scene.pml.callTool("filesystem__write_file", { path: "a", content: "b" });
@@ -120,12 +120,12 @@ Deno.test("A file without a version is read as one of version 1 (PM4)", async ()
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A comment is no fault (PM4)", async () => {
+Deno.test("a comment is not an error (PM4)", async () => {
   await using scene = await makeScene({ pml: `// mine\n/* {"version":2} */${GOOD}//end` });
   await endWell(scene.ws, scene.pml, { calls: 1 });
 });
 
-/** What may stand in the person's own `config.yaml`. */
+/** Invalid contents of the user's own `config.yaml`. */
 const BAD_PERSON = [
   "limits:\n  input_bytes: lots\n",
   "limits:\n  input_byte: 4096\n",
@@ -138,7 +138,7 @@ const BAD_PERSON = [
   "\t\0",
 ];
 
-Deno.test("Nothing runs under a broken file of the person's either (PM4)", async () => {
+Deno.test("nothing runs under a broken file of the user either (PM4)", async () => {
   for (const text of BAD_PERSON) {
     const prepare = (ws: Workspace) => writeFile(join(ws.home, "config.yaml"), text);
     await using scene = await makeScene({ prepare });

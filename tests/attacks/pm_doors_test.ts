@@ -6,12 +6,12 @@ import { endWell, journalOf, ofKind } from "./oracles.ts";
 interface Judged {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** What whoever calls it is told. */
+  /** The error code that the caller gets. */
   readonly code?: string;
 }
 
 const MOVED = { source: "good.txt", destination: "planted" };
-/** Each judgement, with a tool that is judged so. */
+/** Each decision, with a tool that it applies to. */
 const JUDGED: Readonly<Record<string, Judged>> = {
   deny: { tool: "filesystem:move_file", args: MOVED, code: "PERMISSION_DENIED" },
   ask: {
@@ -31,14 +31,14 @@ const PML = {
   gateway: { tools_exposure: "full_proxy" },
 } as const;
 
-Deno.test("Each decision applies to each way in (PM8)", async () => {
+Deno.test("each decision applies to each entry point (PM8)", async () => {
   assertAllListed();
   await using scene = await makeDoorScene({ era: "2025-11-25", pml: PML, capabilities: {} });
   const { ws, pml } = scene;
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
     for (const [judged, { tool, args, code }] of Object.entries(JUDGED)) {
       const said = await use(scene, tool, args);
-      // A model is told the same of what is denied and of what is not there.
+      // A model gets the same text for denied and for missing tools.
       const isUnseen = door === LOOP && (judged === "deny" || judged === "unknown");
       assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
     }

@@ -1,5 +1,5 @@
 /**
- * Client files that others wrote, and that a person imports.
+ * Client files of other authors that a user imports.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { runPml } from "../kit/run.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
 
-Deno.test("pml import reads a client's file soon that opens variables and never ends them", async () => {
+Deno.test("pml import soon reads a client's file with many unclosed variables", async () => {
   const args = ["${", "{env:", "${a:-"].map((open) => open.repeat(150_000));
   const mcp = JSON.stringify({ mcpServers: { endless: { command: "x", args } } });
   await using ws = await makeWorkspace({ files: { ".mcp.json": mcp } });
@@ -16,7 +16,7 @@ Deno.test("pml import reads a client's file soon that opens variables and never 
   assert.match(ran.stdout, /take "endless"/);
 });
 
-Deno.test("pml import says of which file it is that nests too deep, and calls it no bug", async () => {
+Deno.test("pml import names the file that nests too deep, and does not call it a bug", async () => {
   for (const [open, close] of [["[", "]"], ['{"a":', "}"]] as const) {
     const deep = `${open.repeat(100_000)}1${close.repeat(100_000)}`;
     const files = { ".mcp.json": `{"mcpServers": {"a": ${deep}}}` };
@@ -27,7 +27,7 @@ Deno.test("pml import says of which file it is that nests too deep, and calls it
   }
 });
 
-Deno.test("pml import takes __proto__ for a name that it does not take, and reads the rest", async () => {
+Deno.test("pml import refuses __proto__ as a name, and reads the rest", async () => {
   const mcp = `{"mcpServers": {
     "__proto__": {"command": "x"},
     "good": {"command": "y", "__proto__": {"env": {"A": "b"}}},
@@ -47,7 +47,7 @@ Deno.test("pml import takes __proto__ for a name that it does not take, and read
   ]);
 });
 
-Deno.test("A file that ends too early is told once, however much is open in it", async () => {
+Deno.test("a file that ends too early is reported once, with any number of open brackets", async () => {
   const text = `{"version": 1, "mcpServers": {"a": {"args": ["x"`;
   await using ws = await makeWorkspace({ files: { ".mcp.json": text }, pml: text });
   const imported = await runPml(ws, ["import", ".mcp.json"], { env: { PML_TRUST: "" } });

@@ -11,10 +11,10 @@ const RULES = {
   permissions: { allow: ["filesystem:read_file"], deny: ["filesystem:remove_file"] },
 };
 
-/** A request that is none: the SDK refuses it, or PML does. */
+/** The error of an invalid request, from the SDK or from PML. */
 const REFUSED = /^-3260|^BAD_REQUEST$/;
 
-/** Arguments of `read_file` as they stand in the frame, and the code or the text of the answer. */
+/** Arguments of `read_file` as written in the frame, and the code or the text of the answer. */
 const ARGUMENTS: readonly (readonly [string, RegExp])[] = [
   [`{"path":"good.txt","path":${OUTSIDE}}`, /^PATH_OUTSIDE_WORKSPACE$/],
   [`{"path":${OUTSIDE},"path":"good.txt"}`, /^good\n$/],
@@ -46,7 +46,7 @@ const ARGUMENTS: readonly (readonly [string, RegExp])[] = [
   [`{"path":"good.txt","x":${nested(100_000)}}`, /^BAD_ARGUMENTS$|^-3260|^BUG$/],
 ];
 
-/** Members of `params` as they stand in the frame. */
+/** Members of `params` as written in the frame. */
 const PARAMS: readonly (readonly [string, RegExp])[] = [
   ['"name":"filesystem__read_file","name":"filesystem__remove_file"', /^PERMISSION_DENIED$/],
   ['"name":"filesystem__remove_file","name":"filesystem__read_file"', /^good\n$/],
@@ -61,7 +61,7 @@ const PARAMS: readonly (readonly [string, RegExp])[] = [
 ];
 
 for (const era of ERAS) {
-  Deno.test(`What was judged of a frame is what runs, on ${era} (PM16)`, async () => {
+  Deno.test(`PML runs exactly the parsed frame that it checked, on ${era} (PM16)`, async () => {
     await using scene = await makeScene({ era, pml: RULES, capabilities: {} });
     const { ws, pml } = scene;
     for (const [args, wanted] of ARGUMENTS) {
@@ -73,12 +73,12 @@ for (const era of ERAS) {
       assertCame(answer, wanted, members);
     }
     assert.equal(await readFile(ws.file("good.txt"), "utf8"), "good\n");
-    // Nothing of what came stays behind in a prototype.
+    // No member of the frame remains in a prototype.
     assertCame(await sent(pml, '"name":"filesystem__read_file"'), /^BAD_ARGUMENTS$/, "nothing");
     await endWell(ws, pml);
   });
 
-  Deno.test(`What was asked about of a frame is what runs, on ${era} (PM16)`, async () => {
+  Deno.test(`PML runs exactly the parsed frame that it asked about, on ${era} (PM16)`, async () => {
     const shown: string[] = [];
     await using scene = await makeScene({
       era,
@@ -92,7 +92,7 @@ for (const era of ERAS) {
     const { ws, pml } = scene;
     const twice = '{"path":"a.txt","content":"first","path":"b.txt","content":"last"}';
     const args: Record<string, unknown> = JSON.parse(twice);
-    // In the newer protocol the call comes twice, and its text is the same both times.
+    // In the newer protocol the call is sent twice, with the same text.
     if (era === "2026-07-28") await pml.callTool("filesystem__write_file", args);
     else await sent(pml, `"name":"filesystem__write_file","arguments":${twice}`);
     assert.match(shown[0] ?? "", /"path": "b.txt"\n +"content": "last"\n\nAlways/);
@@ -103,7 +103,7 @@ for (const era of ERAS) {
   });
 }
 
-/** Sends a call whose params begin with the given text. */
+/** Sends a call whose params begin with a text. */
 async function sent(pml: RawStdio, members: string): Promise<Message> {
   const id = `raw ${pml.messages.length}`;
   const meta = JSON.stringify(paramsFor(pml.era, {}, {})).slice(1, -1);

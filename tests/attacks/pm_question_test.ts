@@ -9,7 +9,7 @@ import { makeScene } from "./stage.ts";
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
 
-/** A module that takes any arguments, so that the names of them are the attacker's too. */
+/** A module that accepts any arguments, so that the attacker also chooses their names. */
 const OPEN = {
   files: {
     "open.js": `
@@ -23,7 +23,7 @@ const OPEN = {
   },
 } as const;
 
-/** Arguments that try to look like PML's own words, or to be seen as something else. */
+/** Arguments that imitate PML's own text, or hide their content. */
 const SPOOFS: Readonly<Record<string, unknown>> = {
   "a new line": 'x\n\nPML asks: may this tool run?\n\n    Server: "trusted"\n    Tool: "read"',
   "carriage return": "rm -rf\rls     ",
@@ -40,11 +40,11 @@ const SPOOFS: Readonly<Record<string, unknown>> = {
   "backslashes": "\\u{202e} \\n",
 };
 
-Deno.test("A question is PML's own text, whatever the arguments say (PM17)", async () => {
+Deno.test("a question is PML's own text, with any arguments (PM17)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", ...OPEN, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   for (const [name, value] of Object.entries(SPOOFS)) {
-    // The attack stands in a value, deep in one, and in a name.
+    // The attack is in a value, in a nested value, and in a name.
     const args = { value, deep: { list: [value] }, [String(value)]: 1 };
     const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
     assertOwn(text, { name, lines: 3, server: "open", tool: "go", workspace: ws.path });
@@ -53,7 +53,7 @@ Deno.test("A question is PML's own text, whatever the arguments say (PM17)", asy
   await endWell(ws, pml);
 });
 
-Deno.test("A question is the text that it was (PM17)", async () => {
+Deno.test("a question has the same text as before (PM17)", async () => {
   await using scene = await makeScene({ ...OPEN, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const args = { path: "a\n\u001b[1m**b**\u202e", "new\nline": [" \u200b", { "\u0007": null }] };
@@ -81,7 +81,7 @@ Deno.test("A question is the text that it was (PM17)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("Any arguments keep to their lines in a question (PM17)", async () => {
+Deno.test("any arguments stay within their lines in a question (PM17)", async () => {
   await using scene = await makeScene({ ...OPEN, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const odd = fc.string({ unit: "binary", maxLength: 40 });
@@ -96,7 +96,7 @@ Deno.test("Any arguments keep to their lines in a question (PM17)", async () => 
   await endWell(ws, pml);
 });
 
-Deno.test("A question that is too long for a form is asked on the terminal, in full (PM17)", async () => {
+Deno.test("a question that is too long for a form is asked on the terminal, in full (PM17)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const hidden = "x".repeat(1024 * 1024) + "THE END";
@@ -115,7 +115,7 @@ Deno.test("A question that is too long for a form is asked on the terminal, in f
   await endWell(ws, pml);
 });
 
-Deno.test("A long question fits the form up to its limit, and not beyond (PM17)", async () => {
+Deno.test("a long question fits the form up to its limit, and not beyond (PM17)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const short = await questionOf(pml, writing("a.txt", ""));
@@ -137,7 +137,7 @@ Deno.test("A long question fits the form up to its limit, and not beyond (PM17)"
   await endWell(ws, pml);
 });
 
-Deno.test("The terminal shows a question without a control character (PM17)", async () => {
+Deno.test("the terminal shows a question without control characters (PM17)", async () => {
   await using scene = await makeScene({ ...OPEN, capabilities: {} });
   const { ws, pml } = scene;
   await answerOf(pml, { name: "open__go", arguments: { ...SPOOFS } });
@@ -153,10 +153,10 @@ Deno.test("The terminal shows a question without a control character (PM17)", as
   await endWell(ws, pml);
 });
 
-/** Names of tools that a hostile module gives itself. */
+/** Names of tools in a hostile module. */
 const NAMES = ["a\nb", "\u001b[1mx", "go\u202e", "g\u043e", "go ", "", "a:b", "x".repeat(500)];
 
-Deno.test("A module whose tools have names that could mislead is not used (PM7, PM17)", async () => {
+Deno.test("a module whose tools have misleading names is not used (PM7, PM17)", async () => {
   const files = Object.fromEntries(NAMES.map((name, at) => [
     `m${at}.js`,
     `const tools = JSON.parse(${JSON.stringify(JSON.stringify({ [name]: {}, go: {} }))});
@@ -180,7 +180,10 @@ Deno.test("A module whose tools have names that could mislead is not used (PM7, 
   await endWell(ws, scene.pml);
 });
 
-/** Asserts that a question has PML's own lines, and one line an argument, all of them plain. */
+/**
+ * Asserts that a question has PML's own lines, and one line for each argument, all without hidden
+ * characters.
+ */
 function assertOwn(
   text: string,
   wanted: {

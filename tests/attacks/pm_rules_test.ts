@@ -5,7 +5,7 @@ import { until } from "../kit/wait.ts";
 import { assertAftermath, codeOf, endWell, journalOf, ofKind } from "./oracles.ts";
 import { FILES_ALLOWED, makeScene, type Scene } from "./stage.ts";
 
-/** What the rules may say of a pattern; `both` stands for an allow and an ask. */
+/** The rules for a pattern; `both` means an allow and an ask. */
 const SAYINGS = ["none", "allow", "ask", "deny", "both"] as const;
 type Saying = typeof SAYINGS[number];
 
@@ -18,7 +18,9 @@ const TOOLS: Readonly<Record<Saying, string>> = {
   both: "read_file",
 };
 
-/** Says in ten lines what the engine must say: any deny, then the most specific, ask before allow. */
+/**
+ * Returns the expected decision in ten lines: any deny, then the most specific, ask before allow.
+ */
 function verdictOf(sayings: readonly Saying[]): "allow" | "ask" | "deny" {
   if (sayings.includes("deny")) return "deny";
   const decided = sayings.find((saying) => saying !== "none");
@@ -46,7 +48,7 @@ const DOORS: Readonly<
 };
 
 for (const any of SAYINGS) {
-  Deno.test(`Rules win in their order, whichever way a call comes, with "*" ${any} (PM6)`, async () => {
+  Deno.test(`rules apply in their order, at each entry point, with "*" ${any} (PM6)`, async () => {
     const written = (server: Saying) => ({ version: 1, permissions: rulesOf({ any, server }) });
     await using scene = await makeScene({ pml: written(SAYINGS[0]), capabilities: {} });
     for (const server of SAYINGS) {
@@ -64,7 +66,7 @@ for (const any of SAYINGS) {
   });
 }
 
-/** Names that look like the one that a deny rule knows, or like no name at all. */
+/** Names that resemble the one in a deny rule, or no name at all. */
 const LOOKALIKES = [
   "Filesystem:remove_file",
   "filesystem:Remove_File",
@@ -100,7 +102,7 @@ const LOOKALIKES = [
   "",
 ];
 
-Deno.test("Only a tool's exact name runs it, and a rule's exact name covers it (PM7)", async () => {
+Deno.test("only a tool's exact name runs it, and a rule's exact name covers it (PM7)", async () => {
   const { version } = FILES_ALLOWED;
   const permissions = { allow: ["*", "filesystem:*"], deny: ["filesystem:remove_file"] };
   await using scene = await makeScene({ pml: { version, permissions }, capabilities: {} });
@@ -133,7 +135,7 @@ Deno.test("Only a tool's exact name runs it, and a rule's exact name covers it (
   assert.deepEqual(ends.filter(({ outcome }) => outcome === "result"), []);
 });
 
-/** Patterns that do not parse: no rule is ever lost, so nothing runs. */
+/** Patterns that do not parse: no rule is ignored, so nothing runs. */
 const BAD_PATTERNS = [
   "",
   ":",
@@ -157,7 +159,7 @@ const BAD_PATTERNS = [
   "a__b:x",
 ];
 
-Deno.test("A pattern outside the grammar denies everything (PM5, PM7)", async () => {
+Deno.test("a pattern outside the grammar denies everything (PM5, PM7)", async () => {
   const written = (pattern: string) => ({
     version: 1,
     permissions: { allow: ["filesystem:*"], deny: [pattern] },
@@ -173,7 +175,7 @@ Deno.test("A pattern outside the grammar denies everything (PM5, PM7)", async ()
   await endWell(scene.ws, scene.pml);
 });
 
-/** Puts another file in the place of the workspace's, and waits until PML has said what of it. */
+/** Replaces the workspace file, and waits until PML reports a text about it. */
 async function rewrite({ ws, pml }: Scene, content: unknown, says: string): Promise<void> {
   const told = () => pml.stderr.split(says).length;
   const before = told();

@@ -1,5 +1,5 @@
 /**
- * Arguments, members and names in a question that look like others, or that cannot be seen.
+ * Arguments, members and names in a question that resemble others, or are invisible.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { picked, questionOf, read } from "./questions.ts";
 import { makeScene } from "./stage.ts";
 
-/** An argument, and the remark on it. The letters that are no Latin ones are escaped here. */
+/** An argument, and the remark about it. Letters other than Latin ones are escaped here. */
 const ODD: Readonly<Record<string, readonly [value: unknown, remark: string]>> = {
   host: ["https://g\u0456thub.com/a", '^ "g\u0456thub" mixes Latin and Cyrillic letters'],
   path: ["src/p\u0430yroll.ts", '^ "p\u0430yroll" mixes Latin and Cyrillic letters'],
@@ -30,13 +30,16 @@ const ODD: Readonly<Record<string, readonly [value: unknown, remark: string]>> =
     '^ "/\u{1d421}\u{1d428}\u{1d426}\u{1d41e}" has letters or signs of an unusual form',
   ],
 };
-/** Texts of one alphabet, or of those that are written together. */
+/** Texts in one alphabet, or in alphabets that are usually combined. */
 const USUAL = {
   ascii: "https://github.com/a?b=c",
   cyrillic: "src/\u043f\u0440\u0438\u043c\u0435\u0440.ts",
   japanese: "docs/API\u4ed5\u69d8.md",
 };
-/** A right-to-left override, a tag, a zero-width space and a control: raw, and as they are shown. */
+/**
+ * A right-to-left override, a tag, a zero-width space and a control character: raw, and as PML
+ * shows them.
+ */
 const [RAW, SHOWN] = [
   "a\u202e\u{e0041}\u200b\u0007b",
   /a\\u\{202e\}\\u\{e0041\}\\u\{200b\}\\u0007b/,
@@ -76,7 +79,7 @@ Deno.test("a question marks mixed alphabets and shows hidden characters (GX18)",
   }
 });
 
-Deno.test("a question of trust marks mixed alphabets in addresses and commands (GX18)", async () => {
+Deno.test("the trust question marks mixed alphabets in addresses and commands (GX18)", async () => {
   const far = { type: "http", url: "https://g\u0456thub.com/mcp" };
   const own = { command: "./cu\u0433l", args: ["\uff47ithub.com"] };
   const pml = { version: 1, mcpServers: { far, own } };
@@ -110,7 +113,7 @@ Deno.test("a question marks mixed alphabets in other members of a request (GX18)
   await answer(picked("No"));
 });
 
-Deno.test("the first question says that no system layer confines modules", async () => {
+Deno.test("the first question reports that no system layer confines modules", async () => {
   const config = (ws: Workspace) =>
     writeFile(join(ws.home, "config.yaml"), "sandbox:\n  os_layer: bwrap\n");
   const pml = { version: 1 };

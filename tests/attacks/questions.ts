@@ -1,6 +1,6 @@
 /**
- * Makes a call that has to be asked about, on either era, and hands its question to the test,
- * which may answer as no honest client would.
+ * Makes a call that PML asks about, on either revision, and passes its question to the test, which
+ * may answer as no honest client would.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 
-/** A person takes longer to read than a client that answers by itself. */
+/** A user takes longer to read than a client that answers by itself. */
 export const READING_MS = 330;
 
 /** A call of a tool. */
@@ -19,37 +19,37 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** A question that came, and the way to answer it. */
+/** A question, and functions that answer it. */
 export interface Asked {
-  /** The text that the person is shown. */
+  /** The text for the user. */
   readonly text: string;
   /** The answers that the form offers. */
   readonly replies: readonly string[];
-  /** The call that it came of. */
+  /** The call that the question is about. */
   readonly call: ToolCall;
   /** The handle of the question; only the newer protocol shows it. */
   readonly state: string;
   /**
-   * Sends what the client answers and gives what came of the call. A yes to a question without the
-   * texts of a tool is followed by one to the question that shows them, if the user has not read
-   * them. Each other question remains what came of the call.
+   * Sends the answer of the client and returns the outcome of the call. If the user has not read
+   * the texts of a tool, a yes to a question without them is followed by a yes to the question that
+   * shows them. Each other question is returned as the outcome.
    */
   readonly answer: (result: unknown) => Promise<Message>;
-  /** Sends what the client answers, and nothing else. */
+  /** Sends the answer of the client, and nothing else. */
   readonly answerOnce: (result: unknown) => Promise<Message>;
 }
 
-/** What comes of a call: a question first, or an answer at once. */
+/** The outcome of a call: a question, or an answer at once. */
 export type Outcome =
   | { readonly kind: "asked"; readonly asked: Asked }
   | { readonly kind: "answered"; readonly message: Message };
 
-/** The outcome of a request that is no call of a tool. */
+/** The outcome of a request other than a tool call. */
 export type RequestOutcome =
   | { readonly kind: "asked"; readonly asked: Omit<Asked, "call"> }
   | { readonly kind: "answered"; readonly message: Message };
 
-/** Makes a call, and gives its question or its answer. */
+/** Makes a call, and returns its question or its answer. */
 export async function outcomeOf(
   pml: RawStdio,
   call: ToolCall,
@@ -85,7 +85,7 @@ export async function outcomeOfRequest(
   return { kind: "asked", asked: askedByResult(pml, first, { method, params }) };
 }
 
-/** Makes a call that must be asked about. */
+/** Makes a call that must lead to a question. */
 export async function questionOf(pml: RawStdio, call: ToolCall): Promise<Asked> {
   const outcome = await outcomeOf(pml, call);
   assert.equal(outcome.kind, "asked", JSON.stringify(outcome));
@@ -99,12 +99,12 @@ export async function answerOf(pml: RawStdio, call: ToolCall): Promise<Message> 
   return (outcome as Extract<Outcome, { readonly kind: "answered" }>).message;
 }
 
-/** Waits as long as a person reads. */
+/** Waits as long as a user reads. */
 export async function read(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, READING_MS));
 }
 
-/** What a client sends when the person picked an answer of the form. */
+/** Returns the result that a client sends when the user picked an answer of the form. */
 export function picked(answer: unknown): unknown {
   return { action: "accept", content: { answer } };
 }
@@ -141,7 +141,7 @@ function isYes(result: unknown): boolean {
   return JSON.stringify(result) === JSON.stringify(picked("Yes"));
 }
 
-/** Returns whether a question has the texts of a tool that the user has not read. */
+/** Returns whether a question shows texts of a tool that the user has not read. */
 function showsTexts(question: unknown): boolean {
   return JSON.stringify(question)?.includes("describes it to the model") === true;
 }

@@ -1,5 +1,6 @@
 /**
- * Changes of two files of which the second cannot be written: nothing is lost, and it is said.
+ * Changes of two files of which the second cannot be written: nothing is lost, and the failure is
+ * reported.
  *
  * @module
  */
@@ -15,7 +16,7 @@ import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
 
 const SET = ["key", "set", "SOME_KEY", "--stdin"];
 
-/** Says where the key comes from. */
+/** Returns the source of the key. */
 async function whence(
   ws: Workspace,
   env: Record<string, string> = {},
@@ -26,14 +27,14 @@ async function whence(
   return keys.find(({ name }: { name: string }) => name === "SOME_KEY")?.from;
 }
 
-/** Runs `work` while nothing can be written in the place of a file of the PML home. */
+/** Runs `work` while a file of the PML home cannot be written. */
 async function blocked(ws: Workspace, name: string, work: () => Promise<void>): Promise<void> {
   await mkdir(join(ws.home, name));
   await work();
   await rm(join(ws.home, name), { recursive: true });
 }
 
-Deno.test("A key is not lost on its way from the file to a program", async () => {
+Deno.test("a failed move of a key from the file to a program does not lose it", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await runPml(ws, SET, { stdin: "hunter2-hunter2\n" });
   await blocked(ws, "key_sources.json", async () => {
@@ -45,7 +46,7 @@ Deno.test("A key is not lost on its way from the file to a program", async () =>
   assert.equal(await whence(ws), "the key file");
 });
 
-Deno.test("A key is not lost on its way from the file to the keyring", async () => {
+Deno.test("a failed move of a key from the file to the keyring does not lose it", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await using keyring = await FakeKeyring.make();
   await runPml(ws, SET, { stdin: "hunter2-hunter2\n" });
@@ -56,7 +57,7 @@ Deno.test("A key is not lost on its way from the file to the keyring", async () 
   assert.equal(await whence(ws), "the key file");
 });
 
-Deno.test("A key is not lost on its way from a program to the file", async () => {
+Deno.test("a failed move of a key from a program to the file does not lose it", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await writeFile(
     join(ws.home, "key_sources.json"),
@@ -71,14 +72,14 @@ Deno.test("A key is not lost on its way from a program to the file", async () =>
   assert.equal(await whence(ws), "a command");
 });
 
-Deno.test("An import that cannot be recorded leaves no copy, and changes nothing", async () => {
+Deno.test("an import that cannot be recorded leaves no copy, and changes nothing", async () => {
   const servers = { mcpServers: { one: { command: "node", args: ["one.js"] } } };
   await using ws = await makeWorkspace({
     pml: { version: 1 },
     files: { "client.json": JSON.stringify(servers) },
   });
   const before = [await readdir(ws.path), await readFile(ws.file(".pml.json"), "utf8")];
-  // Nothing can be written below a file.
+  // A file cannot contain other files.
   await mkdir(ws.home, { recursive: true });
   await writeFile(join(ws.home, "imports"), "");
   const words = ["import", "client.json", "--workspace"];
@@ -87,7 +88,7 @@ Deno.test("An import that cannot be recorded leaves no copy, and changes nothing
   assert.deepEqual([await readdir(ws.path), await readFile(ws.file(".pml.json"), "utf8")], before);
 });
 
-Deno.test("What a killed installation left goes with the next one, and one that runs stays", async () => {
+Deno.test("the next installation removes the files of a killed one, and keeps those of a running one", async () => {
   await using npm = new FakeNpm({ own: { "1.0.0": npmServer('"fine"') } });
   await using ws = await makeWorkspace({
     env: { NPM_CONFIG_USERCONFIG: npm.settings },
@@ -104,7 +105,7 @@ Deno.test("What a killed installation left goes with the next one, and one that 
   assert.deepEqual(left.map((name) => name.split(".")[1]), ["running"]);
 });
 
-Deno.test("A file that PML_TRUST lists needs no record where it has no modules", async () => {
+Deno.test("a file in PML_TRUST needs no record if it has no modules", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await mkdir(ws.home, { recursive: true });
   await writeFile(join(ws.home, "trust"), "");
@@ -112,7 +113,7 @@ Deno.test("A file that PML_TRUST lists needs no record where it has no modules",
   assert.equal(code, 0, stderr);
 });
 
-Deno.test("A changed tool does not run unasked where what was approved cannot be read", async () => {
+Deno.test("a changed tool does not run unasked if the approved version cannot be read", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1, permissions: { allow: ["own:*"] } } });
   const program = join(ws.root, "main.js");
   const text = npmServer('"fine"')["main.js"] ?? "";

@@ -1,5 +1,5 @@
 /**
- * What changes between a question and its answer: what was shown is done, or nothing.
+ * Changes between a question and its answer: PML does exactly what it showed, or nothing.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const MS = 60_000;
 const WRITE = { name: "filesystem__write_file", arguments: { path: "made.txt", content: "made" } };
 const APPROVE = "Approve exactly this call?";
 
-/** A client that cannot ask, and one call that waits for `pml approve`. */
+/** Starts a client that cannot ask, and one call that waits for `pml approve`. */
 async function waiting(): Promise<Scene> {
   const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
   const scene = await makeScene({ pml, capabilities: {} });
@@ -35,7 +35,7 @@ function elsewhere(ws: Workspace, key: string): () => Promise<void> {
   };
 }
 
-Deno.test("A no at one terminal holds though another one said yes before", async () => {
+Deno.test("a no at one terminal applies although another one answered yes before", async () => {
   await using scene = await waiting();
   const { ws, pml } = scene;
   const { stdout } = await runPmlOnTerminal(ws, ["approve"], {
@@ -47,7 +47,7 @@ Deno.test("A no at one terminal holds though another one said yes before", async
   await endWell(ws, pml);
 });
 
-Deno.test("An always to a question that was refused elsewhere writes no rule", async () => {
+Deno.test("an always to a question that was refused at another terminal writes no rule", async () => {
   await using scene = await waiting();
   const { ws, pml } = scene;
   const before = await readFile(ws.file(".pml.json"), "utf8");
@@ -60,7 +60,7 @@ Deno.test("An always to a question that was refused elsewhere writes no rule", a
   await endWell(ws, pml);
 });
 
-Deno.test("pml capability rename gives its new name to what was shown, and to nothing else", async () => {
+Deno.test("pml capability rename renames only the capability that it showed", async () => {
   await using ws = await makeWorkspace({
     files: { "one.ts": "return 1;", "two.ts": "return 2;" },
     pml: { version: 1, permissions: { allow: ["ours:*"] } },
@@ -84,7 +84,7 @@ Deno.test("pml capability rename gives its new name to what was shown, and to no
   }
 });
 
-/** A package with a script that lays a file with its version. */
+/** Returns a package with a script that writes a file with its version. */
 function scripted(version: string) {
   const scripts = { postinstall: `echo ${version} > ran` };
   return { [version]: npmServer('"fine"', { scripts }) };
@@ -101,7 +101,7 @@ async function withScripts(npm: FakeNpm): Promise<Workspace> {
   });
 }
 
-Deno.test("Install scripts of another version do not run where those of the first were shown", async () => {
+Deno.test("install scripts of another version do not run after a question about the first", async () => {
   await using npm = new FakeNpm({ own: scripted("1.0.0") });
   await using ws = await withScripts(npm);
   const servers = join(ws.home, "servers");
@@ -121,7 +121,7 @@ Deno.test("Install scripts of another version do not run where those of the firs
   assert.match(stdout, /APPROVAL_STALE/);
 });
 
-Deno.test("Install scripts that two terminals show at once run once", async () => {
+Deno.test("install scripts that two terminals show at the same time run once", async () => {
   await using npm = new FakeNpm({ own: scripted("1.0.0") });
   await using ws = await withScripts(npm);
   const answer = (...typed: readonly Typed[]) =>
@@ -133,10 +133,10 @@ Deno.test("Install scripts that two terminals show at once run once", async () =
   assert.match(stdout, /APPROVAL_STALE/);
 });
 
-Deno.test("pml uninstall removes all that it showed, and leaves what came meanwhile", async () => {
+Deno.test("pml uninstall removes all files that it showed, and keeps newer ones", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "hunter2-hunter2\n" });
-  // Alone in its folder: the journal of this very command came after it was shown.
+  // Only this file: this command itself wrote its journal after the question.
   await writeFile(join(ws.home, "api_key"), "hunter3\n");
   for (const name of await readdir(ws.home)) {
     if (name.endsWith("_key") || name === "keys.env") continue;

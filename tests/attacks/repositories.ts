@@ -1,5 +1,5 @@
 /**
- * Repositories in a workspace and beside it: an honest one, and every way that leads outside.
+ * Repositories in a workspace and next to it: an honest one, and every way that leads outside.
  *
  * @module
  */
@@ -9,16 +9,16 @@ import { mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Workspace } from "../kit/workspace.ts";
 
-/** Stands in the repository outside, and must be told by nobody. */
+/** Content of the repository outside, which no tool may return. */
 export const SECRET = "secret-9a61c0e27f5b4d38";
 
-/** Gives the person a name, as commits need one. */
+/** Configures the user's name, which commits need. */
 export async function person(ws: Workspace): Promise<void> {
   const config = "[user]\n\tname = Ada\n\temail = ada@example.com\n";
   await writeFile(join(dirname(ws.home), ".gitconfig"), config);
 }
 
-/** Makes an honest repository `r` with one change. */
+/** Creates an honest repository `r` with one change. */
 export async function honest(ws: Workspace): Promise<void> {
   await person(ws);
   await repository(ws, ws.file("r"), { a: "one\n", "d/b": "kept\n" });
@@ -41,7 +41,7 @@ async function repository(
   }
 }
 
-/** Makes a repository outside, and in the workspace every way that leads to it. */
+/** Creates a repository outside, and every way that leads to it in the workspace. */
 export async function plantOutside(ws: Workspace): Promise<void> {
   const other = join(ws.root, "other");
   await repository(ws, other, { secret: SECRET, a: SECRET });
@@ -81,7 +81,7 @@ export async function plantOutside(ws: Workspace): Promise<void> {
   run(ws, ws.path, ["init", "-q", "--bare", "bare"]);
 }
 
-/** Tells what lies outside, and when it was changed. */
+/** Returns the files outside, with their modification times. */
 export async function outerState(ws: Workspace): Promise<readonly string[]> {
   const other = join(ws.root, "other");
   const names = (await readdir(other, { recursive: true })).sort();
@@ -94,7 +94,7 @@ export async function outerState(ws: Workspace): Promise<readonly string[]> {
   ];
 }
 
-/** Gives what git itself says of the honest repository. */
+/** Returns git's own output about the honest repository. */
 export function plain(ws: Workspace, args: readonly string[]): string {
   return run(ws, ws.file("r"), args).trim();
 }

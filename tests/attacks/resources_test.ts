@@ -1,5 +1,5 @@
 /**
- * What many modules and long lives cost: children, file descriptors, memory and folders of the
+ * The cost of many modules over a long time: children, file descriptors, memory and folders of the
  * gateway, bytes that one child writes, and modules that always crash.
  *
  * @module
@@ -21,7 +21,7 @@ const SMALL = (name: string) =>
   `export const __meta__ = { name: "${name}", tools: { pid: {} } };
 export const pid = () => String(Deno.pid);\n`;
 
-/** A module that may write, and wants all the memory, all the disk, or to die. */
+/** A module that may write, and tries to use all memory or disk, or to crash. */
 const WRITER = `
 export const __meta__ = {
   name: "writer", permissions: { read: ["."], write: ["."] },
@@ -55,10 +55,10 @@ export const __meta__ = { name: "crash", tools: { go: {} } };
 export const go = () => { setTimeout(() => { throw new Error("crashed"); }); return new Promise(() => {}); };
 `;
 
-Deno.test("A module that may write is held to its memory and to what it may write (RX2, RX9)", async () => {
+Deno.test("a module that may write is limited in memory and in written bytes (RX2, RX9)", async () => {
   const limits = { rss_mb: 400, write_bytes: 2 * MB, call_ms: 20_000 };
   await attack(
-    // Its memory is measured.
+    // The test measures its memory.
     { ownProcess: true, modules: { writer: WRITER, small: SMALL("small") }, limits },
     async (house) => {
       const { call, ws, pml } = house;
@@ -77,7 +77,7 @@ Deno.test("A module that may write is held to its memory and to what it may writ
           like: /write_bytes/,
         });
         assert.ok((await stat(ws.file(args.path))).size <= 2 * MB, tool);
-        // What was written counts for as long as the child lives.
+        // Written bytes count as long as the child lives.
         assertRefused(await call(`writer:${tool}`, { ...args, path: "more.txt", mb: 3 }), {
           code: "SANDBOX_DENIED",
         });
@@ -90,7 +90,7 @@ Deno.test("A module that may write is held to its memory and to what it may writ
   );
 });
 
-Deno.test("A module that always crashes has to wait, and no other does", async () => {
+Deno.test("a module that always crashes has to wait, and no other does", async () => {
   const modules = { crash: CRASH, small: SMALL("small") };
   await attack({ modules }, async ({ call }) => {
     await call("small:pid");
@@ -107,12 +107,12 @@ Deno.test("A module that always crashes has to wait, and no other does", async (
   });
 });
 
-Deno.test("Fifty children of twenty-five modules leave nothing behind, and few live at once (RX11)", async () => {
+Deno.test("fifty children of twenty-five modules leave nothing behind, and only a few live at a time (RX11)", async () => {
   const names = Array.from({ length: 25 }, (_, at) => `m${at}`);
   const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
   const idle = 1;
   await attack(
-    // Its children and files are counted.
+    // The test counts its children and files.
     { ownProcess: true, modules, limits: { idle_children: idle } },
     async ({ call, pml, ws }) => {
       const seen = new Set<string>();
@@ -132,7 +132,7 @@ Deno.test("Fifty children of twenty-five modules leave nothing behind, and few l
           await Promise.all(names.slice(at, at + 4).map(use));
         }
       };
-      // The first round also reads each module in a child of its own.
+      // The first round also describes each module in a separate child.
       await watched();
       await settled(pml);
       const before = await gatewayOf(pml);
@@ -141,7 +141,8 @@ Deno.test("Fifty children of twenty-five modules leave nothing behind, and few l
       const after = await gatewayOf(pml);
       const told = JSON.stringify({ before, after, most, memory });
       assert.ok(seen.size >= 45, `${seen.size} children answered`);
-      // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
+      // Next to the idle ones: one that works, one that describes a module, a spare one, one that
+      // ends.
       assert.ok(most <= idle + 4, told);
       assert.ok(memory < 600 * MB, told);
       assert.ok(after.files <= before.files * 1.1, told);
@@ -157,7 +158,7 @@ async function childrenOf(pml: RawStdio) {
   return tree.filter(({ command }) => command.includes("--unstable-worker-options"));
 }
 
-/** Waits until those children live that are kept, the idle one and the blank one, and no others. */
+/** Waits until only the idle and the spare children live. */
 async function settled(pml: RawStdio): Promise<void> {
   let since = Infinity;
   const isSettled = async () => {
@@ -172,8 +173,8 @@ async function gatewayOf({ pid }: RawStdio) {
   return { files: (await openFiles(pid)).length, rss: await rssOf(pid) };
 }
 
-Deno.test("Tools of other permissions in turn start no child beyond their own and a blank one", async () => {
-  // Its children are counted.
+Deno.test("tools with alternating permissions start no child beyond their own and a spare one", async () => {
+  // The test counts its children.
   await using scene = await makeScene({ ownProcess: true });
   const { ws, pml } = scene;
   const seen = new Set<number>();
@@ -182,7 +183,7 @@ Deno.test("Tools of other permissions in turn start no child beyond their own an
     await pml.callTool("filesystem__write_file", { path: "made.txt", content: `${at}` });
     for (const { pid } of await childrenOf(pml)) seen.add(pid);
   }
-  // One that reads, one that writes, and a blank one after each of them was started.
+  // One that reads, one that writes, and a spare one after the start of each.
   assert.ok(seen.size <= 4, `${seen.size} children`);
   await endWell(ws, pml);
 });

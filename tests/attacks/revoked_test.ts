@@ -1,6 +1,6 @@
 /**
- * An identity whose token is revoked while it is at work: nothing of it goes on, and nothing of it
- * is there for whoever gets its name next.
+ * An identity whose token is revoked while it works: its requests end, and the next identity of the
+ * same name gets nothing of it.
  *
  * @module
  */
@@ -50,7 +50,7 @@ async function scenery(): Promise<Workspace> {
   return ws;
 }
 
-/** Speaks as one client that has a token. */
+/** A client with a token, on one revision. */
 class Speaker {
   readonly #served: Served;
   readonly #era: Era;
@@ -89,7 +89,7 @@ class Speaker {
     });
   }
 
-  /** Sends a batch of messages, as revision 2025-03-26 has it. */
+  /** Sends a batch of messages, which revision 2025-03-26 allows. */
   async send(all: readonly object[]): Promise<Response> {
     const body = JSON.stringify(all.map((one) => ({ jsonrpc: "2.0", ...one })));
     return await this.#served.fetch({ method: "POST", body, headers: this.#headers() });
@@ -99,7 +99,7 @@ class Speaker {
     return await (await this.post("tools/call", { name, arguments: args })).text();
   }
 
-  /** Opens the stream on which it is told what changes. */
+  /** Opens the stream for notifications. */
   async stream(): Promise<Response> {
     if (this.#era === "2026-07-28") {
       const notifications = { toolsListChanged: true };
@@ -119,7 +119,7 @@ class Speaker {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A revoked identity ends in the middle of all that it does, on ${era}`, async () => {
+  Deno.test(`a revoked identity loses all its requests at once, on ${era}`, async () => {
     await using ws = await scenery();
     await using served = await servePml(ws);
     const ci = new Speaker(served, era);
@@ -135,7 +135,7 @@ for (const era of ERAS) {
     const [uri = ""] = /pml:\/\/results\/[\w.-]+/.exec(kept) ?? [];
     assert.notEqual(uri, "", kept);
     await ci.call("call", tool([]));
-    // On a busy machine the revocation comes seconds later.
+    // On a busy machine the revocation happens seconds later.
     const tasks = Array.from({ length: 100 }, (_, at) => ({
       ...{ id: `t${at}`, ...tool([{ wait: 200 }], { plan: at }) },
       ...at > 0 && { depends_on: [`t${at - 1}`] },
@@ -164,7 +164,7 @@ for (const era of ERAS) {
     const ended = new Set(ofKind(records, "end").map(({ callId }) => callId));
     const open = ofKind(records, "start").filter(({ callId }) => !ended.has(callId));
     assert.deepEqual(open, []);
-    // Whoever gets its name has none of what it had.
+    // The next identity of this name has no state of it.
     await give(ws, SECOND);
     ci.token = SECOND;
     await until(async () => (await ci.post("tools/list", {})).status !== 401);
@@ -176,7 +176,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("What a person approved for a token that is revoked runs for no other token", async () => {
+Deno.test("an approval for a revoked token is not valid for another token", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   const ci = new Speaker(served, "2026-07-28");
@@ -198,13 +198,13 @@ function script(client: DoorClient, said: Said): Promise<Reading> {
   return client.begin("tools/call", { name: "s__run", arguments: said });
 }
 
-/** Waits until a server noted something so many times. */
+/** Waits until a server wrote a note several times. */
 async function noted(ws: Workspace, what: string, times = 1): Promise<void> {
   await until(async () => (await Deno.readTextFile(ws.file("ledger"))).split(what).length > times);
 }
 
 for (const era of ERAS) {
-  Deno.test(`Each request of a revoked identity is answered, and nothing of others ends, on ${era}`, async () => {
+  Deno.test(`each request of a revoked identity is answered, and others are not affected, on ${era}`, async () => {
     await using ws = await scenery();
     await using served = await servePml(ws);
     await using own = new RawStdio(ws, { era });
@@ -222,7 +222,7 @@ for (const era of ERAS) {
     for (const [at, client] of [ci, bot].entries()) {
       const stream = await listen(client);
       const asking = await script(client, ASK);
-      // In the newest revision the question is the answer.
+      // In the newest revision the question is the response.
       const { result } = await asking.message(({ method, result }) =>
         method === "elicitation/create" || result !== undefined
       );
@@ -264,7 +264,7 @@ for (const era of ERAS) {
 }
 
 for (const how of ["is revoked", "loses its PML"] as const) {
-  Deno.test(`Each request of a batch is answered once where its identity ${how}`, async () => {
+  Deno.test(`each request of a batch is answered once if its identity ${how}`, async () => {
     await using ws = await scenery();
     await using served = await servePml(ws, [], { preload: repoFile("tests/kit/short_drain.ts") });
     const ci = new Speaker(served, "2025-11-25");
@@ -291,7 +291,7 @@ for (const how of ["is revoked", "loses its PML"] as const) {
   });
 }
 
-Deno.test("The PML of an identity that is gone does not call the configuration broken", async () => {
+Deno.test("a PML whose identity was removed does not report an invalid configuration", async () => {
   await using ws = await scenery();
   const lines: string[] = [];
   await using app = await openApp({
@@ -304,7 +304,7 @@ Deno.test("The PML of an identity that is gone does not call the configuration b
   assert.deepEqual(lines, []);
 });
 
-Deno.test("A slip in config.yaml ends nothing of an identity, and lets nobody in", async () => {
+Deno.test("an error in config.yaml ends no request of an identity, and admits no one", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   await using ci = await DoorClient.open(served, { token: FIRST });

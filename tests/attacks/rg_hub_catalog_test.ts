@@ -1,6 +1,6 @@
 /**
- * Hostile texts and catalogs without end, as publishers send them to a spawned hub, and as a
- * spawned PML reads them where somebody wrote them into the hub's file.
+ * Hostile texts and endless catalogs, from publishers to a spawned hub, and in the hub's file,
+ * where a spawned PML reads them.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import { runPml } from "../kit/run.ts";
 import { before, called, came, goer, openHub, personOf, refreshed, within } from "./hub_scene.ts";
 import { assertServes, textOf } from "./oracles.ts";
 
-/** Characters that nobody sees, or that move the cursor of a terminal. */
+/** Invisible characters, and characters that move the cursor of a terminal. */
 const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const HOSTILE = [
   ...["\u001b[2J\u001b[H", "\u001b]0;evil\u0007", "\u202eevil\u2066", "a\u200bb\ufeff", "\u0000"],
   ...["\u009b2J", "ok\r\u001b[A", "\u2029"],
 ];
 
-Deno.test("RG13: texts that nobody sees are refused by a hub, and shown by PML without what is unseen", async () => {
+Deno.test("RG13: a hub refuses invisible texts, and PML shows them without invisible characters", async () => {
   await using scene = await openHub();
   const { hub, key } = scene;
   const { manifest, code } = goer("1.1.0");
@@ -53,7 +53,7 @@ Deno.test("RG13: texts that nobody sees are refused by a hub, and shown by PML w
   assert.doesNotMatch(ran.stdout + ran.stderr, UNSEEN);
 });
 
-Deno.test("RG13: a text of 10 MB in a catalog costs that catalog, and nothing else", async () => {
+Deno.test("RG13: a text of 10 MB in a catalog invalidates that catalog, and nothing else", async () => {
   await using scene = await openHub();
   const { manifest } = goer("1.0.0");
   await using ws = await personOf(scene.hub.url);
@@ -64,7 +64,7 @@ Deno.test("RG13: a text of 10 MB in a catalog costs that catalog, and nothing el
   assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
 });
 
-Deno.test("RG13: a catalog without end, or with 100,000 entries, is read as far as it may be", async () => {
+Deno.test("RG13: a catalog that is endless, or has 100,000 entries, is read up to its limit", async () => {
   await using scene = await openHub();
   const { hub } = scene;
   let at = 0;
@@ -98,6 +98,6 @@ Deno.test("RG13: a catalog without end, or with 100,000 entries, is read as far 
     await assertServes(pml);
     assert.ok(await rssOf(pml.pid) < 500 << 20, `${await rssOf(pml.pid)}`);
     assert.equal((await came(pml)).said, "acme 1.0.0");
-    // Its memory is measured.
+    // The test measures its memory.
   }, { ownProcess: true });
 });

@@ -1,6 +1,6 @@
 /**
- * A hub that is away, ill or one of two, against a spawned PML: what was approved goes on, from a
- * cache and a lock that nobody believes unseen.
+ * A hub that is down, faulty or one of two, against a spawned PML: approved servers still run from
+ * a cache and a lock, both of which PML verifies.
  *
  * @module
  */
@@ -33,7 +33,7 @@ import { assertServes } from "./oracles.ts";
 
 const OFFLINE = /^REGISTRY_OFFLINE: /;
 
-Deno.test("RG8: with its hub killed what was used runs on, the rest is told, and it is found again", async () => {
+Deno.test("RG8: with its hub killed used servers still run, others are reported, and the hub is found again", async () => {
   await using scene = await openHub();
   const { hub } = scene;
   await scene.publish("1.0.0", { fqdn: "weather" });
@@ -55,7 +55,7 @@ Deno.test("RG8: with its hub killed what was used runs on, the rest is told, and
   assert.equal((await called(ws, "weather:go")).said, "weather 1.0.0");
 });
 
-Deno.test("RG8: a registry that is ill is asked three times, not more, and not by what is known", async () => {
+Deno.test("RG8: a faulty registry is asked at most three times, and never about pinned servers", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
   await using used = await personOf(proxy.url);
@@ -67,7 +67,7 @@ Deno.test("RG8: a registry that is ill is asked three times, not more, and not b
     proxy.fault("*", fault);
     proxy.asked.length = 0;
     assert.match((await called(ws)).said, OFFLINE);
-    // The platform itself asks again once after a connection that broke.
+    // The platform itself retries once after a broken connection.
     assert.ok(proxy.asked.length <= ("drop" in fault ? 6 : 3), `${proxy.paths}`);
     proxy.asked.length = 0;
     assert.deepEqual(await called(used), { asked: undefined, said: "acme 1.0.0" });
@@ -79,12 +79,12 @@ Deno.test("RG8: a registry that is ill is asked three times, not more, and not b
   }
 });
 
-Deno.test("RG8: a hub whose certificate has expired is no registry", async () => {
+Deno.test("RG8: a hub with an expired certificate is not used as a registry", async () => {
   await using scene = await openHub();
   const server = createServer({ cert: EXPIRED_CERTIFICATE, key: EXPIRED_KEY }, (socket) => {
     const behind = connect(scene.hub.serving.port, "127.0.0.1");
     socket.pipe(behind).pipe(socket);
-    for (const end of [socket, behind]) end.on("error", () => {}); // the other has gone
+    for (const end of [socket, behind]) end.on("error", () => {}); // the other end has closed
   });
   server.on("tlsClientError", () => {});
   server.listen(0, "127.0.0.1");
@@ -95,7 +95,7 @@ Deno.test("RG8: a hub whose certificate has expired is no registry", async () =>
   await within(
     ws,
     async (pml) => assert.match((await came(pml)).said, /^REGISTRY_OFFLINE: .*certificate/),
-    // Deno reads this variable as it starts.
+    // Deno reads this variable at its start.
     { env: { DENO_CERT: ws.file("old.pem") }, ownProcess: true },
   );
 });
@@ -105,7 +105,7 @@ async function closed(server: Server): Promise<void> {
   await once(server, "close");
 }
 
-/** Damages a file of the cache in each way. */
+/** Damages a file of the cache, in different ways. */
 const DAMAGES: readonly ((file: string) => Promise<void>)[] = [
   (file) => writeFile(file, "\n", { flag: "a" }),
   (file) => truncate(file, 40),
@@ -129,7 +129,7 @@ async function damage(ws: Workspace, how: (file: string) => Promise<void>): Prom
   }
 }
 
-Deno.test("RG9: a cache that was damaged is as good as not there: fetched anew, or told", async () => {
+Deno.test("RG9: a damaged cache is ignored: PML fetches the file again, or reports it", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
   await using stack = new AsyncDisposableStack();
@@ -161,7 +161,7 @@ Deno.test("RG9: code that is damaged while PML runs does not run", async () => {
     await writeFile(file, goer("1.0.0", { said: "evil" }).code ?? "");
     assert.equal((await came(pml)).said, "acme 1.0.0");
     assert.equal((await cachedCode(ws)).length, 1);
-    // Nothing can be put where a folder is.
+    // No file can replace a folder.
     await rm(file);
     await mkdir(file);
     await writeFile(join(file, "x"), "x");
@@ -174,7 +174,7 @@ Deno.test("RG9: code that is damaged while PML runs does not run", async () => {
   });
 });
 
-Deno.test("RG10: a lock that was edited by hand or by a merge is used in no part, and not replaced", async () => {
+Deno.test("RG10: an invalid lock, edited by hand or by a merge, is neither used in part nor replaced", async () => {
   await using scene = await openHub();
   await using ws = await personOf(scene.hub.url);
   assert.equal((await called(ws)).said, "acme 1.0.0");
@@ -201,7 +201,7 @@ Deno.test("RG10: a lock that was edited by hand or by a merge is used in no part
   assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
 });
 
-Deno.test("RG10: four processes that pin at once lose nothing of one another", async () => {
+Deno.test("RG10: four simultaneous processes that pin keep all pins", async () => {
   await using scene = await openHub();
   const names = Array.from({ length: 40 }, (_, at) => `fleet:t${at}`);
   for (const fqdn of names) await scene.publish("1.0.0", { fqdn });
@@ -219,7 +219,7 @@ Deno.test("RG10: four processes that pin at once lose nothing of one another", a
   assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
 });
 
-Deno.test("RG11: of two hubs the first one counts, and the second learns no name of it, even when it is down", async () => {
+Deno.test("RG11: the first of two hubs wins, and the second gets no name of it, even when it is down", async () => {
   await using own = await openHub();
   await using foreign = await openHub();
   await own.publish("1.1.0", { said: "ours" });
@@ -246,7 +246,7 @@ Deno.test("RG11: of two hubs the first one counts, and the second learns no name
   assert.match((await called(fresh)).said, OFFLINE);
   assert.deepEqual([...toldOf("acme"), ...toldOf("mine")], []);
   await own.proxy.start();
-  // A lock that says that it came from the other one.
+  // A lock that names the other hub as the source.
   const lock = await readFile(ws.file("pml.lock"), "utf8");
   await writeFile(ws.file("pml.lock"), lock.replaceAll(own.proxy.url, open.url));
   const { asked, said } = await called(ws, "acme:go", "No");

@@ -1,6 +1,6 @@
 /**
- * What publishers and readers send to a spawned hub, and what a spawned PML makes of it where
- * somebody wrote the same into the hub's file.
+ * Messages from publishers and readers to a spawned hub, and the reaction of a spawned PML to the
+ * same data in the hub's file.
  *
  * @module
  */
@@ -30,7 +30,7 @@ function copy({ change }: HubScene, fqdn: string): void {
   change("INSERT OR IGNORE INTO newest (fqdn, version, words) VALUES (?1, '1.0.0', ?1)", fqdn);
 }
 
-Deno.test("RG4: a hub takes JSON in UTF-8 under that name alone, and never sends code as a page", async () => {
+Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and never sends code as a page", async () => {
   await using scene = await openHub();
   const { hub, key } = scene;
   const offer = goer("1.1.0", { first: "/*<html><script>alert(1)</script>*/" });
@@ -62,7 +62,7 @@ Deno.test("RG4: a hub takes JSON in UTF-8 under that name alone, and never sends
   }
 });
 
-Deno.test("RG5: bodies that are too long, never end or come drop by drop cost a hub nothing", async () => {
+Deno.test("RG5: bodies that are too long, endless or slow cost a hub nothing", async () => {
   await using scene = await openHub();
   const { hub, key } = scene;
   const { port, pid } = hub.serving;
@@ -90,7 +90,7 @@ Deno.test("RG5: bodies that are too long, never end or come drop by drop cost a 
     assert.ok(statuses.includes(status) || status === 0, `${status}: ${texts[0]}`);
   };
   for (const one of wrong) await answered(one);
-  // These are closed when their time is over. One publisher has four of the eight lanes.
+  // These time out. One publisher may use four of the eight slots.
   const slow = (texts: readonly string[]) => answered([texts, [408, 503]]);
   const sending = Promise.all([
     ...Array.from({ length: 12 }, () => slow([head("content-length: 900"), "{"])),
@@ -137,7 +137,7 @@ const BAD_NAMES = [
   ],
 ];
 
-Deno.test("RG6: a name that is none is neither taken nor answered by a hub, nor asked for by PML", async () => {
+Deno.test("RG6: an invalid name is neither accepted nor answered by a hub, nor requested by PML", async () => {
   await using scene = await openHub();
   const { hub, key, proxy } = scene;
   for (const name of BAD_NAMES) {
@@ -152,7 +152,7 @@ Deno.test("RG6: a name that is none is neither taken nor answered by a hub, nor 
     assert.ok([400, 403, 404, 405].includes(told.status), `${name}: ${told.status}`);
   }
   assert.deepEqual(await names(scene), ["acme"]);
-  // Somebody writes them into its file, which has no text with a NUL.
+  // The test writes them into its file, which cannot contain a NUL in a text.
   for (const name of BAD_NAMES.filter((one) => !one.includes("%00"))) {
     copy(scene, decodeURIComponent(name));
   }
@@ -173,7 +173,7 @@ Deno.test("RG6: a name that is none is neither taken nor answered by a hub, nor 
   });
 });
 
-Deno.test("RG7: a published module imports nothing, neither as it is loaded nor as it runs", async () => {
+Deno.test("RG7: a published module imports nothing, neither when it loads nor when it runs", async () => {
   await using scene = await openHub();
   await using sink = new HttpSink();
   const mutable = `${scene.hub.url}/acme`;
@@ -200,7 +200,7 @@ Deno.test("RG7: a published module imports nothing, neither as it is loaded nor 
 
 const TOOL = { description: "x", inputSchema: { type: "object" } };
 
-Deno.test("RG12: tools of other names than its own are refused by a hub, and left out by PML", async () => {
+Deno.test("RG12: tools with names outside of the module are refused by a hub, and ignored by PML", async () => {
   await using scene = await openHub();
   const { hub, key, proxy } = scene;
   const { manifest, code } = goer("1.1.0");

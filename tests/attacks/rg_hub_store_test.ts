@@ -1,6 +1,6 @@
 /**
- * RG9 against the hub as a server: it is killed at any moment while publishers write and people
- * read, and its disk is full for a time.
+ * RG9 for the hub as a server: it is killed at any moment while publishers write and users read,
+ * and its disk is full for a time.
  *
  * @module
  */
@@ -26,7 +26,7 @@ async function read(url: string, path: string) {
   return await sent(`${url}/${path}`, { method: "GET" });
 }
 
-Deno.test("RG9: a hub that is killed again and again gives readers what was told, or nothing", async () => {
+Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed data, or nothing", async () => {
   const port = freePort();
   await using hub = await spawnHub("--port", `${port}`, "--rate", "100000");
   const { key } = await hub.key("acme");
@@ -72,7 +72,7 @@ Deno.test("RG9: a hub that is killed again and again gives readers what was told
     const { status, body } = await read(hub.url, `${name}@1.0.0`);
     assert.deepEqual([status, body], [200, moduleOffer(name, "1.0.0", name).code], name);
   }
-  // The lock has what was published, and nothing of what was half there.
+  // The lock contains all published servers, and no incomplete one.
   const { servers } = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
   for (const [name, { integrity }] of Object.entries<{ integrity: string }>(servers)) {
     assert.equal(integrity, moduleOffer(name, "1.0.0", name).manifest.integrity);
@@ -81,7 +81,7 @@ Deno.test("RG9: a hub that is killed again and again gives readers what was told
   await serving[Symbol.asyncDispose]();
 });
 
-/** Publishes until the store takes no more, and goes on for a while. */
+/** Publishes until the store refuses, and continues for a while. */
 async function filled(url: string, key: string, offers: Iterable<ReturnType<typeof moduleOffer>>) {
   const told: ReturnType<typeof moduleOffer>[] = [];
   const refused: typeof told = [];
@@ -119,7 +119,7 @@ async function assertThere(
   assert.equal(ready.names, told.length);
 }
 
-Deno.test("RG9: a hub whose disk is full refuses publishers, reads on, and takes more when there is room", async () => {
+Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and recovers when there is space", async () => {
   await using hub = await spawnHub("--rate", "100000");
   const { key } = await hub.key("acme");
   const serve = ["serve", "--port", "0", "--json", "--rate", "100000"];
@@ -132,7 +132,7 @@ Deno.test("RG9: a hub whose disk is full refuses publishers, reads on, and takes
   await limited(full.pid, 400_000);
   const all = await filled(url, key, offers);
   await assertThere(url, all);
-  // A publisher is told, and so is who starts a hub on what is there.
+  // The publisher gets an error, and so does a hub that starts with this file.
   await Deno.writeTextFile(
     hub.ws.file("acme.more@1.0.0.ts"),
     moduleOffer("acme.more", "1.0.0", LONG).code ?? "",
@@ -154,7 +154,7 @@ Deno.test("RG9: a hub whose disk is full refuses publishers, reads on, and takes
   assert.match(stderr, /^warning: Cannot publish: disk I\/O error\n$/);
 });
 
-Deno.test("RG9: a full disk that SQLite tells leaves nothing of a change, and the next one is made", async () => {
+Deno.test("RG9: a full disk that SQLite reports leaves nothing of a change, and the next change succeeds", async () => {
   await using place = await folder();
   const db = openDatabase(`${place.path}/hub.db`);
   await using store = new EmbeddedStore(db);
@@ -175,7 +175,7 @@ Deno.test("RG9: a full disk that SQLite tells leaves nothing of a change, and th
   assert.deepEqual(await store.add([offer(at)]), ["added"]);
 });
 
-Deno.test("RG9: a hub whose database server has no room refuses publishers, reads on, and takes more then", async () => {
+Deno.test("RG9: a hub whose database server is full refuses publishers, serves readers, and recovers", async () => {
   await using postgres = await startPostgres();
   await using hub = await spawnHubWith(
     { DATABASE_URL: await postgres.database() },
@@ -183,7 +183,7 @@ Deno.test("RG9: a hub whose database server has no room refuses publishers, read
     "100000",
   );
   const { key } = await hub.key("acme");
-  // No file may be longer than a segment of the log of PostgreSQL.
+  // No file may be larger than a segment of the log of PostgreSQL.
   await postgres.limit(17_000_000);
   const offers = Array.from({ length: 20 }, (_, at) => {
     const bytes = new Uint8Array(1_300_000);

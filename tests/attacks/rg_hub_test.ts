@@ -1,6 +1,6 @@
 /**
- * A registry that lies, against a spawned PML: a real hub whose file somebody changed, or that
- * somebody stands before.
+ * A dishonest registry against a spawned PML: a real hub with a changed file, or with a proxy in
+ * front of it.
  *
  * @module
  */
@@ -36,14 +36,17 @@ async function forgetCode(ws: Workspace): Promise<void> {
   for (const file of await cachedCode(ws)) await rm(file);
 }
 
-/** Makes calls until one is refused for good, and says how; what was asked is answered with yes. */
+/**
+ * Makes calls until one is refused finally, and returns the refusal; questions are answered with
+ * yes.
+ */
 async function refused(pml: RawStdio): Promise<string> {
   const { said } = await came(pml);
   assert.doesNotMatch(said, /^acme|evil/);
   return said;
 }
 
-Deno.test("RG1: code that is not what was pinned is never run or kept, and the right code comes back", async () => {
+Deno.test("RG1: code other than the pinned code never runs and is not cached, and the right code works again", async () => {
   await using scene = await openHub();
   await using ws = await personOf(scene.hub.url);
   assert.equal((await called(ws)).said, "acme 1.0.0");
@@ -69,7 +72,7 @@ Deno.test("RG1: code that is not what was pinned is never run or kept, and the r
   assert.equal((await cachedCode(ws)).length, 1);
 });
 
-Deno.test("RG1: a compressed bomb in the place of an entry or its code is not unpacked", async () => {
+Deno.test("RG1: a compressed bomb in place of an entry or its code is not unpacked", async () => {
   await using scene = await openHub();
   await using ws = await personOf(scene.proxy.url);
   const bomb = new Uint8Array(gzipSync(new Uint8Array(64 << 20)));
@@ -85,7 +88,7 @@ Deno.test("RG1: a compressed bomb in the place of an entry or its code is not un
   });
 });
 
-Deno.test("RG2: an older version, or other content under the same version, is asked about as what it is", async () => {
+Deno.test("RG2: an older version, or other content of the same version, leads to a question that shows it", async () => {
   await using scene = await openHub();
   await scene.publish("1.1.0");
   await using ws = await personOf(scene.hub.url);
@@ -98,7 +101,7 @@ Deno.test("RG2: an older version, or other content under the same version, is as
     assert.match(said, /said no/);
     assert.equal(await readFile(ws.file("pml.lock"), "utf8"), lock);
   };
-  // What is pinned is used as long as it is there, whatever is called the newest.
+  // A pinned version is used as long as it exists, whatever version is the newest.
   scene.change("UPDATE newest SET version = '1.0.0' WHERE fqdn = 'acme'");
   await refreshed(ws);
   assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.1.0" });
@@ -114,12 +117,12 @@ Deno.test("RG2: an older version, or other content under the same version, is as
     ...[JSON.stringify(manifest), hashOf(code)],
   );
   await no(/integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
-  // Its old content under a number that is higher than all.
+  // Its old content with a number above all others.
   scene.change("UPDATE servers SET manifest = replace(manifest, '1.1.0', '9.0.0')");
   await no(/version: was "1\.1\.0", is "9\.0\.0"/);
 });
 
-Deno.test("RG2: an entry that was taken out of the lock is approved anew, and then pinned as it is", async () => {
+Deno.test("RG2: an entry that was removed from the lock is approved again, and then pinned", async () => {
   await using scene = await openHub();
   await using ws = await personOf(scene.hub.url);
   assert.equal((await called(ws)).said, "acme 1.0.0");
@@ -141,7 +144,8 @@ Deno.test("RG2: a yanked version that is pinned is not replaced without a questi
     scene.hub.run("yank", `acme@${version}`, "--reason", "it leaks");
   assert.equal((await yank("1.0.0")).code, 0);
   await refreshed(ws);
-  // Nothing else has this name: what was approved goes on, offline and with its code fetched anew.
+  // No other version has this name: approved servers still run, offline and with their code fetched
+  // again.
   await forgetCode(ws);
   assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
   await using fresh = await personOf(scene.hub.url);
@@ -157,7 +161,7 @@ Deno.test("RG2: a yanked version that is pinned is not replaced without a questi
   assert.match(asked ?? said, /version: was "1\.0\.0", is "1\.1\.0"/);
 });
 
-Deno.test("RG3: redirects to other places, and without end, are followed nowhere", async () => {
+Deno.test("RG3: redirects to other origins, and endless ones, are not followed", async () => {
   await using scene = await openHub();
   await using sink = new TcpSink();
   const { proxy } = scene;
@@ -197,7 +201,7 @@ const TYPES = [
   ...["application/typescript, text/html", "application/typescript;boundary=x"],
 ] as const;
 
-Deno.test("RG4: an entry or code under another content type than its own is not used", async () => {
+Deno.test("RG4: an entry or code with a wrong content type is not used", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
   await using ws = await personOf(proxy.url);
@@ -209,7 +213,7 @@ Deno.test("RG4: an entry or code under another content type than its own is not 
         proxy.fault(path, { contentType });
         assert.match(await refused(pml), /^REGISTRY_BAD_RESPONSE: .*content type/, contentType);
       }
-      // Code is not taken for JSON, nor JSON for code, whatever they are called.
+      // Code is not accepted as JSON, nor JSON as code, with any content type.
       const body = path.includes("@") ? JSON.stringify(goer("1.0.0").manifest) : goer("1.0.0").code;
       proxy.fault(path, { body: body ?? "" });
       assert.match(await refused(pml), /^(REGISTRY_BAD_RESPONSE|INTEGRITY_MISMATCH): /);
@@ -220,7 +224,7 @@ Deno.test("RG4: an entry or code under another content type than its own is not 
   });
 });
 
-Deno.test("RG5: an answer that is too long, has a wrong length or never ends is given up in time", async () => {
+Deno.test("RG5: a response that is too long, has a wrong length or never ends is aborted in time", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
   const long = /^REGISTRY_BAD_RESPONSE: .*longer than 1048576 bytes/;
@@ -247,7 +251,7 @@ Deno.test("RG5: an answer that is too long, has a wrong length or never ends is 
       assert.ok(took < 30_000, `${took} ms`);
       assert.ok(await rssOf(pml.pid) - rss < 120 << 20, "memory does not stay flat");
       await assertServes(pml);
-      // Its memory is measured.
+      // The test measures its memory.
     }, { ownProcess: true });
   }));
   await using ws = await personOf(proxy.url);
@@ -259,7 +263,7 @@ Deno.test("RG5: an answer that is too long, has a wrong length or never ends is 
   });
 });
 
-Deno.test("RG14: an etag proves nothing: the hash of what came decides, after the hub was changed, too", async () => {
+Deno.test("RG14: an etag proves nothing: the hash of the content decides, also after a change of the hub", async () => {
   await using scene = await openHub();
   const { hub, proxy } = scene;
   await using ws = await personOf(proxy.url);
@@ -267,7 +271,7 @@ Deno.test("RG14: an etag proves nothing: the hash of what came decides, after th
   const json = { accept: "application/json" };
   const old = (await sent(`${hub.url}/acme`, { method: "GET", headers: json })).headers.get("etag");
   await within(ws, async (pml) => {
-    // Nothing was fetched before, so that nothing can be unchanged.
+    // Nothing was fetched before, so no entry can be unchanged.
     proxy.fault("/mcp/acme", { status: 304, body: "" });
     assert.match(await refused(pml), /^REGISTRY_BAD_RESPONSE: .*304/);
     proxy.fault("/mcp/acme");
@@ -276,7 +280,7 @@ Deno.test("RG14: an etag proves nothing: the hash of what came decides, after th
     assert.match(await refused(pml), /^INTEGRITY_MISMATCH: /);
     proxy.fault("/mcp/acme@1.0.0", { etag: '"x"' });
     assert.match(await refused(pml), /^REGISTRY_BAD_RESPONSE: .*etag/);
-    // A cache between that keeps one answer for both, whatever `vary` says.
+    // A cache in between that keeps one response for both, in spite of `vary`.
     proxy.fault("/mcp/acme@1.0.0", {
       contentType: "application/json",
       body: JSON.stringify(manifest),
@@ -285,16 +289,16 @@ Deno.test("RG14: an etag proves nothing: the hash of what came decides, after th
     proxy.fault("/mcp/acme@1.0.0");
     assert.equal((await came(pml)).said, "acme 1.0.0");
   });
-  // What a hub says is unchanged is what it would send.
+  // A hub answers "unchanged" only about its present content.
   const evil = JSON.stringify(manifest).replace('"warnings":[]', '"warnings":["evil"]');
   const conditional = { method: "GET", headers: { ...json, "if-none-match": old ?? "" } };
   assert.equal((await sent(`${hub.url}/acme`, conditional)).status, 304);
   assert.equal(scene.change("UPDATE servers SET manifest = ?", evil), 1);
-  // Who writes to the file past the hub does not wait for it, as a hub and its commands do.
+  // A write that bypasses the hub does not wait for its cache, as the hub and its commands do.
   await until(async () => (await sent(`${hub.url}/acme`, conditional)).status === 200);
   const now = await sent(`${hub.url}/acme`, conditional);
   assert.deepEqual([now.status, now.body.warnings], [200, ["evil"]]);
-  // Whoever stands between says that nothing changed, about an entry that was damaged since.
+  // The proxy answers "unchanged" about an entry whose cached file is damaged.
   const folder = join(ws.home, "cache");
   for await (const { name } of Deno.readDir(folder)) {
     if (!name.endsWith(".entry")) continue;
