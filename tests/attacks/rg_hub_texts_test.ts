@@ -1,5 +1,5 @@
 /**
- * Texts and names that a hub refuses: characters that nobody sees, words that look like others, and
+ * Texts and names that a hub refuses: invisible characters, words that resemble others, and
  * searches that no store can answer.
  *
  * @module
@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { packageOffer, put, spawnHub } from "../kit/hub.ts";
 import { HUB_TEXTS } from "./hub_texts.ts";
 
-Deno.test("a hub refuses hidden characters, and takes texts that need joiners or emoji (GX12)", async () => {
+Deno.test("a hub refuses hidden characters, and accepts texts that need joiners or emoji (GX12)", async () => {
   await using hub = await spawnHub("--rate", "999999");
   const { key } = await hub.key("acme");
   const tried = async (description: string, version: string) => {

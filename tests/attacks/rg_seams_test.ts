@@ -24,7 +24,7 @@ function called(tool: string, args = {}) {
   return { name: "call", arguments: { tool, arguments: args } };
 }
 
-/** Runs something in a PML that ends well. */
+/** Runs a function with a PML that ends well. */
 async function within(
   ws: Workspace,
   use: (pml: RawStdio) => Promise<void>,
@@ -42,7 +42,7 @@ async function yes(pml: RawStdio, tool: string): Promise<{ text: string; said: s
   return { text, said: textOf(await answer(picked("Yes"))) };
 }
 
-Deno.test("What was pinned to run here never goes to the cloud, and a registry that is not asked is named (NI3)", async () => {
+Deno.test("a server that is pinned to run locally never goes to the cloud, and a registry that is not asked is reported (NI3)", async () => {
   await using hub = new FakeCloud();
   await using registry = await FakeRegistry.open([await moduleEntry("github", moduleOf("github"))]);
   await using ws = await makeWorkspace({
@@ -62,7 +62,7 @@ Deno.test("What was pinned to run here never goes to the cloud, and a registry t
   assert.equal(hub.received.length, 0, hub.text);
 });
 
-Deno.test("A broken lock stops servers of registries and nothing else, until it is mended (RG10)", async () => {
+Deno.test("a broken lock stops registry servers and nothing else, until it is repaired (RG10)", async () => {
   await using registry = await FakeRegistry.open([await moduleEntry("clock", moduleOf("clock"))]);
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
@@ -73,13 +73,13 @@ Deno.test("A broken lock stops servers of registries and nothing else, until it 
     const found = textOf(await pml.callTool("search", { query: "read a file" }));
     assert.match(found, /filesystem:read_file/);
     await writeFile(ws.file("pml.lock"), '{"version": 1, "servers": {}}');
-    // The files of pins are looked at again after a fifth of a second.
+    // PML checks the files of pins again after 200 ms.
     await read();
     assert.equal((await yes(pml, "clock:go")).said, "clock went");
   });
 });
 
-Deno.test("An entry leads to no host of another registry, and its question follows the grants (NI4)", async () => {
+Deno.test("an entry leads to no host of another registry, and its question shows the current grants (NI4)", async () => {
   await using other = new TcpSink();
   await using registry = await FakeRegistry.open([
     manifestEntry("lured", { type: "http", url: `https://127.0.0.1:${other.port}/admin` }),
@@ -112,7 +112,7 @@ Deno.test("An entry leads to no host of another registry, and its question follo
   other.assertSilent();
 });
 
-Deno.test("The key of the account goes where the hub proxies, and a cloud server has the tools that were shown (SX3)", async () => {
+Deno.test("the key of the account goes to the hub's own proxy, and a cloud server has the shown tools (SX3)", async () => {
   await using hub = new FakeCloud();
   const tools = [{ name: "look", description: "Looks", inputSchema: { type: "object" } }];
   const sky = { type: "cloud", tools, proxy_to: `${hub.url}/mcp/billing/upgrade` };
@@ -124,7 +124,7 @@ Deno.test("The key of the account goes where the hub proxies, and a cloud server
   await within(ws, async (pml) => {
     await yes(pml, "sky:look");
     assert.ok(hub.received.length > 0, "it was called");
-    // The list of cloud servers is the hub's own answer.
+    // The hub itself answers the list of cloud servers.
     const others = hub.received.filter(({ path }) => path !== "/mcp/routing");
     assert.doesNotMatch(JSON.stringify(others), /account-key-canary/);
     assert.match(textOf(await answerOf(pml, called("sky:delete_all"))), /delete_all.*it has look/);

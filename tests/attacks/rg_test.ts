@@ -22,7 +22,7 @@ function called(tool: string) {
   return { name: "call", arguments: { tool, arguments: {} } };
 }
 
-/** A registry with three modules, one of which says less of itself than its code does. */
+/** Starts a registry with three modules, one of which declares less than its code does. */
 async function openRegistry(): Promise<FakeRegistry> {
   const wide = await moduleEntry("wide", moduleOf("wide", { net: ["api.example.com"] }));
   const code = moduleOf("keyed", { env: ["KEYED_KEY"] })
@@ -52,7 +52,7 @@ async function workspaceOf(registry: FakeRegistry): Promise<Workspace> {
   });
 }
 
-Deno.test("A rule that names a server answers its first use where the file is listed; a bare * does not", async () => {
+Deno.test("a rule that names a listed server answers its first use; a bare * does not", async () => {
   await using registry = await openRegistry();
   await using ws = await workspaceOf(registry);
   await using pml = new RawStdio(ws, ASKS);
@@ -67,7 +67,7 @@ Deno.test("A rule that names a server answers its first use where the file is li
   await endWell(ws, pml);
 });
 
-Deno.test("A module whose code asks for more than its registry said does not run (SE11)", async () => {
+Deno.test("a module whose code requests more than its registry entry declares does not run (SE11)", async () => {
   await using registry = await openRegistry();
   await using ws = await workspaceOf(registry);
   await using pml = new RawStdio(ws, ASKS);
@@ -77,7 +77,7 @@ Deno.test("A module whose code asks for more than its registry said does not run
   await endWell(ws, pml);
 });
 
-Deno.test("A rule that names a server is no yes where nobody saw what the server is", async () => {
+Deno.test("a rule that names a server is not an approval before the user has seen the server", async () => {
   await using registry = await openRegistry();
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
@@ -120,7 +120,7 @@ Deno.test("pml trust shows the servers that rules name, and a yes answers their 
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A batch asks about the first use of a server before anything of it runs", async () => {
+Deno.test("a batch asks about the first use of a server before any of its calls runs", async () => {
   await using registry = await openRegistry();
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },
@@ -146,7 +146,7 @@ Deno.test("A batch asks about the first use of a server before anything of it ru
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("An address in a private network that a registry names is not connected to (NI4)", async () => {
+Deno.test("PML does not connect to a private address that a registry names (NI4)", async () => {
   await using sink = new TcpSink();
   const url = `https://127.0.0.1:${sink.port}/mcp`;
   await using registry = await FakeRegistry.open([
@@ -171,7 +171,7 @@ Deno.test("An address in a private network that a registry names is not connecte
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A module is given the variables that its question shows, and is not asked about without them", async () => {
+Deno.test("a module gets the variables that its question shows, and PML does not ask about it without them", async () => {
   await using registry = await openRegistry();
   await using ws = await workspaceOf(registry);
   {
@@ -190,7 +190,7 @@ Deno.test("A module is given the variables that its question shows, and is not a
   await endWell(ws, pml);
 });
 
-Deno.test("A lock that came with a clone approves nothing, and is not passed over (RG2, RG11)", async () => {
+Deno.test("a lock from a clone approves nothing, and is not ignored (RG2, RG11)", async () => {
   await using registry = await openRegistry();
   await using ws = await workspaceOf(registry);
   {

@@ -1,6 +1,6 @@
 /**
- * Servers that change what their tools say once they were used: nothing runs by another definition
- * than the pinned one before the person has seen the difference.
+ * Servers that change their tools after the first use: a tool runs only by the pinned definition
+ * until the user has seen the difference.
  *
  * @module
  */
@@ -30,7 +30,7 @@ const EVIL = echo({
   annotations: { readOnlyHint: true },
 });
 
-/** A server that lists what a file says. */
+/** A server that lists the tools in a file. */
 const RUG: SceneOptions = {
   files: { "tools.json": JSON.stringify([echo(), RELIST]) },
   pml: {
@@ -40,7 +40,7 @@ const RUG: SceneOptions = {
   },
 };
 
-/** Has the server list the tool in another form, and waits until PML knows. */
+/** Makes the server list the tool in another form, and waits until PML has read it. */
 async function serve(
   tool: Record<string, unknown>,
   { ws, pml, mark }: { readonly ws: Workspace; readonly pml: RawStdio; readonly mark: string },
@@ -48,7 +48,7 @@ async function serve(
   const marked = { name: mark, inputSchema: { type: "object" } };
   await writeFile(ws.file("tools.json"), JSON.stringify([RELIST, tool, marked]));
   await call(pml, "lists:relist");
-  // Clients are shown a change soon after it was told, and calls are held to what they are shown.
+  // Clients see a change soon after its notification, and calls use the list that clients see.
   const shown = () => pml.callTool("schema", { tools: [`lists:${mark}`] });
   await until(async () => !JSON.stringify(await shown()).includes("UNKNOWN_TOOL"));
 }
@@ -57,14 +57,14 @@ async function lockOf(ws: Workspace): Promise<string> {
   return await readFile(ws.file("pml.lock"), "utf8").catch(() => "");
 }
 
-Deno.test("A changed tool runs once the person has seen how it changed (RP1, RP2, RP5)", async () => {
+Deno.test("a changed tool runs once the user has seen the difference (RP1, RP2, RP5)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", capabilities: CAN_ASK, ...RUG });
   const { ws, pml } = scene;
   await answerOf(pml, ECHO);
   await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
   const first = await lockOf(ws);
   assert.ok(first.includes('"KEY"') && !first.includes("s3cret"), "a name, and no value");
-  // The same in another order is the same.
+  // Another order of the same members is not a change.
   const { name, description, inputSchema } = echo();
   await serve({ inputSchema, description, name }, { ...scene, mark: "turned" });
   assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
@@ -92,7 +92,7 @@ Deno.test("A changed tool runs once the person has seen how it changed (RP1, RP2
   await endWell(ws, pml);
 });
 
-Deno.test("A batch and a plan show how a tool changed in their one question (RP1)", async () => {
+Deno.test("a batch and a plan show the changes of a tool in their only question (RP1)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", capabilities: CAN_ASK, ...RUG });
   const { ws, pml } = scene;
   await answerOf(pml, ECHO);
@@ -118,7 +118,7 @@ Deno.test("A batch and a plan show how a tool changed in their one question (RP1
   await endWell(ws, pml);
 });
 
-Deno.test("Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)", async () => {
+Deno.test("another process, `pml lock` and a client that cannot ask use the pins (RP1, RG10)", async () => {
   await using scene = await makeScene({ capabilities: {}, ...RUG });
   const { ws, pml } = scene;
   const run = async (...args: readonly string[]) => {
@@ -148,7 +148,7 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   });
   assert.deepEqual([ran.code, /Pinned/.test(ran.stdout)], [0, true], ran.stdout);
   await until(async () => textOf(await call(pml, "lists:echo", { a: 2 })) === '{"a":2}');
-  // What somebody edits into the lock is no word of the person's.
+  // An edit of the lock is not an approval of the user.
   const edited = (await lockOf(ws)).replace(/"echo": ".*"/, `"echo": "sha256-${"0".repeat(64)}"`);
   await writeFile(ws.file("pml.lock"), edited);
   await until(async () => toldCode(await call(pml, "lists:echo")) === "APPROVAL_STALE");
@@ -157,7 +157,7 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
     1,
     true,
   ]);
-  // A broken lock stops what it would pin, and nothing else.
+  // A broken lock stops only the servers that it would pin.
   await writeFile(ws.file("pml.lock"), "<<<<<<< HEAD\n");
   await until(async () => toldCode(await call(pml, "lists:echo")) === "CONFIG_INVALID");
   const good = await pml.callTool("filesystem__read_file", { path: "good.txt" });
@@ -168,7 +168,7 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("A yes covers the definition that was shown, also where another one was pinned meanwhile", async () => {
+Deno.test("a yes covers the definition that was shown, also if another one was pinned meanwhile", async () => {
   const permissions = { allow: ["filesystem:*", "lists:relist"], ask: ["lists:echo"] };
   const pml = { ...Object(RUG.pml), permissions };
   await using scene = await makeScene({ era: "2026-07-28", capabilities: CAN_ASK, ...RUG, pml });
@@ -181,7 +181,7 @@ Deno.test("A yes covers the definition that was shown, also where another one wa
     typed: [[/Type "pin"/, "pin"]],
   });
   assert.match(ran.stdout, /Pinned/);
-  // The gateway knows of that pin: nothing is asked but for the call itself.
+  // The gateway has read that pin: it asks only about the call itself.
   const rule = async () => (await questionOf(scene.pml, ECHO)).replies.includes("Always");
   await until(rule);
   const { result } = await asked.answerOnce(picked("Yes"));
@@ -190,13 +190,13 @@ Deno.test("A yes covers the definition that was shown, also where another one wa
   await endWell(ws, scene.pml);
 });
 
-Deno.test("A tool that changed between commands is asked about, each of which starts its server (RP1)", async () => {
+Deno.test("PML asks about a tool that changed between commands, each of which starts its server (RP1)", async () => {
   await using scene = await makeScene({ capabilities: {}, ...RUG });
   const { ws } = scene;
   const once = () => runPml(ws, ["call", "lists:echo", "a=1"]);
   for (let turn = 0; turn < 3; turn++) assert.equal((await once()).code, 0);
   await writeFile(ws.file("tools.json"), JSON.stringify([EVIL]));
-  // The first one may find out only while it runs by the pinned definition.
+  // The first one may read the change only while it runs by the pinned definition.
   await once();
   const ran = await countOf(ws, "lists", "call echo");
   for (let turn = 0; turn < 2; turn++) {

@@ -77,7 +77,7 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
   }
 }
 
-Deno.test("a rule that comes while a run waits applies to its next call", async () => {
+Deno.test("a rule that is added while a run waits applies to its next call", async () => {
   await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();
@@ -85,7 +85,7 @@ Deno.test("a rule that comes while a run waits applies to its next call", async 
   await pml.close();
 });
 
-Deno.test("a rule that comes while a run waits applies to its next call, over HTTP", async () => {
+Deno.test("a rule that is added while a run waits applies to its next call, over HTTP", async () => {
   await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
   await using served = await servePml(ws);
   await using client = await DoorClient.open(served, { era: "2026-07-28" });

@@ -1,5 +1,6 @@
 /**
- * Code that wants all the time, memory and attention: its run ends, and others go on meanwhile.
+ * Code that would use all time, memory and attention: its run ends, and other calls continue
+ * meanwhile.
  *
  * @module
  */
@@ -18,20 +19,20 @@ async function bombs(): Promise<string> {
   return (await moduleText("bombs.ts")).replaceAll(/^export /gm, "");
 }
 
-/** Runs code, and reads a file again and again meanwhile. */
+/** Runs code, and reads a file repeatedly meanwhile. */
 async function beside(pml: RawStdio, code: string, more = {}): Promise<Message> {
   let isOver = false;
   const running = runCode(pml, code, more).finally(() => isOver = true);
   running.catch(() => {}); // awaited below
   while (!isOver) {
     await assertServes(pml);
-    // Fifty readings a second tell as much as all that two cores can do.
+    // Fifty reads a second show a delay as well as a full load of two cores.
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return await running;
 }
 
-Deno.test("Code that never ends is ended in time, and others do not wait (RX7)", async (t) => {
+Deno.test("code that never ends is ended in time, and other calls do not wait (RX7)", async (t) => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const text = await bombs();
@@ -49,9 +50,9 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
   await endWell(ws, pml);
 });
 
-Deno.test("Code that eats the memory loses its child, and PML stays as it is (RX7)", async (t) => {
+Deno.test("code that uses too much memory loses its child, and PML is not affected (RX7)", async (t) => {
   await using scene = await ledgerScene({
-    // Its memory is measured.
+    // The test measures its memory.
     ownProcess: true,
     limits: { rss_mb: 400, heap_mb: 128 },
   });
@@ -70,7 +71,7 @@ Deno.test("Code that eats the memory loses its child, and PML stays as it is (RX
   await endWell(ws, pml);
 });
 
-Deno.test("Code makes only so many calls, however it makes them (RX7)", async () => {
+Deno.test("code may make a limited number of calls, in any way (RX7)", async () => {
   const limits = { code_calls: 20, frames: 2_000, frame_bytes: 8 * MB };
   await using scene = await ledgerScene({ limits });
   const { ws, pml } = scene;
@@ -97,7 +98,7 @@ Deno.test("Code makes only so many calls, however it makes them (RX7)", async ()
   assert.ok(starts.length <= 5 * 20, `${starts.length} calls`);
 });
 
-Deno.test("What code returns, gives and writes is limited (RX7)", async () => {
+Deno.test("the results, messages and output of code are limited (RX7)", async () => {
   const limits = { result_bytes: 1 * MB, frame_bytes: 4 * MB, frames: 2_000 };
   await using scene = await ledgerScene({ limits });
   const { ws, pml } = scene;
@@ -115,7 +116,8 @@ Deno.test("What code returns, gives and writes is limited (RX7)", async () => {
     ["throw new Error('x'.repeat(3_000_000))", /^(Error: x+ |RESULT_TOO_LARGE)/],
   ];
   for (const [code, told] of cases) {
-    // Lines of the console are cut and not counted, so only time ends code that writes them.
+    // Lines of the console are cut and not counted, so only the time limit ends code that writes
+    // them.
     const timeout_ms = code.includes("console") ? 1_000 : 20_000;
     const text = await valueOf(pml, untyped(code), { timeout_ms });
     assert.match(text.slice(0, 20_000), told, `${code}: ${text.slice(0, 200)}`);
@@ -124,7 +126,7 @@ Deno.test("What code returns, gives and writes is limited (RX7)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("Code waits for no place that the tools which it calls need (RX7)", async () => {
+Deno.test("code does not occupy a slot that its own tool calls need (RX7)", async () => {
   await using scene = await ledgerScene({ limits: { children: 1, idle_children: 1 } });
   const { ws, pml } = scene;
   const code = `

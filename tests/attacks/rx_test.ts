@@ -1,6 +1,6 @@
 /**
- * Modules that want all the time, memory and attention: they lose their child, and another
- * module's calls go on as if nothing were.
+ * Modules that would use all time, memory and attention: they lose their child, and calls of
+ * another module are not affected.
  *
  * @module
  */
@@ -13,11 +13,11 @@ import { assertRefused, attack, type House, type Said } from "./evilmod/house.ts
 const MODULES = { evil: "bombs.ts", good: "good.ts" };
 const MB = 1024 * 1024;
 
-/** What was seen of the gateway while an attack ran. */
+/** Measurements of the gateway during an attack. */
 interface Watched {
   readonly told: Said;
   readonly ms: number;
-  /** How long 95 of 100 calls of the other module took at the most. */
+  /** The 95th percentile of the times of the other module's calls. */
   readonly p95: number;
   readonly grownBy: number;
 }
@@ -25,7 +25,7 @@ interface Watched {
 Deno.test("a call that never ends is ended by its deadline, and others do not wait", async (t) => {
   const limit = 1_000;
   await attack(
-    // Its memory and its time are measured.
+    // The test measures its memory and its time.
     { ownProcess: true, modules: MODULES, limits: { call_ms: limit } },
     async (house) => {
       await house.call("good:ping");
@@ -45,7 +45,7 @@ Deno.test("a call that never ends is ended by its deadline, and others do not wa
 
 Deno.test("a memory bomb ends its child, and the gateway's memory stays flat", async (t) => {
   await attack({
-    // Its memory and its time are measured.
+    // The test measures its memory and its time.
     ownProcess: true,
     modules: MODULES,
     limits: { call_ms: 20_000, rss_mb: 400, heap_mb: 128 },
@@ -67,11 +67,11 @@ async function eatAll(house: House, t: Deno.TestContext): Promise<void> {
   }
 }
 
-Deno.test("a flood of messages ends its child, and others hardly notice", async (t) => {
-  // Memory and time enough that it is the count that ends it, also where the gateway reads slowly.
+Deno.test("a flood of messages ends its child, and others are hardly delayed", async (t) => {
+  // Enough memory and time for the message count to end it, also where the gateway reads slowly.
   const bounds = { frame_bytes: 16 * MB, frames: 2_000, rss_mb: 1_500 };
   await attack(
-    // Its memory and its time are measured.
+    // The test measures its memory and its time.
     { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 30_000 } },
     async (house) => {
       await house.call("good:ping");
@@ -87,14 +87,14 @@ Deno.test("a flood of messages ends its child, and others hardly notice", async 
     },
   );
   await attack(
-    // Its memory and its time are measured.
+    // The test measures its memory and its time.
     { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 1_500 } },
     async (house) => {
       await house.call("good:ping");
       for (const how of FLOODS) {
         await t.step(how, async () => {
           await suffered(house, { tool: "flood", how, waitMs: 500 }, ({ told, grownBy }) => {
-            // What never leaves the child may also run into its memory or the deadline.
+            // Messages that never leave the child may also reach its memory limit or the deadline.
             const ended = ["SANDBOX_CRASHED", "TIMED_OUT"].includes(told.code ?? "");
             assert.ok(ended, `${told.code}: ${told.text.slice(0, 200)}`);
             assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
@@ -117,9 +117,9 @@ const COUNTED = [
 ];
 const FLOODS = ["post_big", "post_tiny", "result_of_none", "no_frame", "file"];
 
-Deno.test("a module that goes on sending after its answer loses its child", async (t) => {
+Deno.test("a module that still sends after its answer loses its child", async (t) => {
   const limits = { frame_bytes: 4 * MB, frames: 200, rss_mb: 400 };
-  // Children that PML has ended are counted.
+  // The test counts the children that PML has ended.
   await attack({ ownProcess: true, modules: MODULES, limits }, async (house) => {
     for (const how of ["log_of_none", "result_of_none", "failed_of_none", "ready_again"]) {
       await t.step(how, async () => {
@@ -132,7 +132,7 @@ Deno.test("a module that goes on sending after its answer loses its child", asyn
   });
 });
 
-Deno.test("a result too large is told with its size, never cut", async () => {
+Deno.test("an oversized result is reported with its size, never cut", async () => {
   const limits = { result_bytes: 1 * MB };
   await attack({ modules: { good: "good.ts", odd: "odd.ts" }, limits }, async ({ call }) => {
     const fits = "x".repeat(900_000);
@@ -155,9 +155,9 @@ Deno.test("a result too large is told with its size, never cut", async () => {
 });
 
 /**
- * Runs an attack of a module that works before, and asserts that it ended in time and the others
- * hardly waited. Where they did it is run again, eight times in all: an attack that holds the gateway
- * up does so each time, and others who use the machine do not.
+ * Runs an attack of a module that works before, and asserts that it ended in time and that others
+ * hardly waited. If they did wait, it is repeated, up to eight runs: an attack that delays the
+ * gateway does so each time, and other programs on the machine do not.
  */
 async function suffered(
   house: House,
@@ -182,7 +182,10 @@ async function suffered(
   assert.ok(!isLate(), `the others waited ${waits} ms, and it took ${took} ms`);
 }
 
-/** Runs an attack beside calls of another module, and tells how those and the gateway fared. */
+/**
+ * Runs an attack during calls of another module, and returns measurements of these calls and the
+ * gateway.
+ */
 async function watched({ call, pml }: House, run: () => Promise<Said>): Promise<Watched> {
   const before = await rssOf(pml.pid);
   const state = { over: false, most: before };

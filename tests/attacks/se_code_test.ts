@@ -1,6 +1,6 @@
 /**
- * Hostile code: what a module tries from inside its child, code tries, too, and it has tool calls to
- * forge and to flood.
+ * Hostile code: code tries everything that a module tries inside its child, and can also forge and
+ * flood tool calls.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const GROUPS: Readonly<Record<string, number>> = {
   node_network: 3,
 };
 
-Deno.test("Every probe of hostile code is refused, and no secret is told (SE12)", async (t) => {
+Deno.test("every probe of hostile code is refused, and no secret is revealed (SE12)", async (t) => {
   const key = `canary-key-${randomBytes(12).toString("hex")}`;
   await using scene = await makeScene({
     files: { ".env": `SECRET=${key}\n`, ".git/config": "[core]\n" },
@@ -63,7 +63,7 @@ Deno.test("Every probe of hostile code is refused, and no secret is told (SE12)"
   await endWell(ws, pml, { secrets: [] });
 });
 
-Deno.test("Code reads no file of the workspace (SE12)", async () => {
+Deno.test("code reads no file of the workspace (SE12)", async () => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   for (const code of ["Deno.readTextFileSync('good.txt')", "[...Deno.readDirSync('.')]"]) {
@@ -72,7 +72,7 @@ Deno.test("Code reads no file of the workspace (SE12)", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("Code ends nothing but its own child, and the next code has another (SE12)", async (t) => {
+Deno.test("code ends nothing but its own child, and the next code has another (SE12)", async (t) => {
   await using scene = await makeScene();
   const { ws, pml } = scene;
   const life = await asCode("life.ts");
@@ -90,7 +90,7 @@ Deno.test("Code ends nothing but its own child, and the next code has another (S
   await endWell(ws, pml);
 });
 
-Deno.test("What code writes to its pipes reaches no client and completes no call (SE12)", async () => {
+Deno.test("output of code to its pipes reaches no client and completes no call (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const talk = await asCode("talk.ts");
@@ -103,7 +103,7 @@ Deno.test("What code writes to its pipes reaches no client and completes no call
   await endWell(ws, pml);
 });
 
-/** Finds the port on which the boot code talks. */
+/** Finds the port on which the boot code communicates. */
 const FIND_PORT = `
   let port;
   const post = MessagePort.prototype.postMessage;
@@ -116,12 +116,12 @@ const FIND_PORT = `
   const frame = (type, id, json) => post.call(port, { kind: "frame", type, id, json });
 `;
 
-Deno.test("Forged requests of code get through no gate and answer no other run (SE12)", async () => {
+Deno.test("forged requests of code pass no check and answer no other run (SE12)", async () => {
   const permissions = { deny: ["led:note"] };
   await using scene = await ledgerScene({ permissions, limits: { call_ms: 5_000 } });
   const { ws, pml } = scene;
   const held = runCode(pml, untyped("await mcp.led.hang()"));
-  held.catch(() => {}); // told below
+  held.catch(() => {}); // checked below
   await waitUntil(async () => (await ledgerOf(ws)).includes("hang"));
   const forged = await valueOf(
     pml,
@@ -150,7 +150,7 @@ Deno.test("Forged requests of code get through no gate and answer no other run (
   await endWell(ws, pml);
 });
 
-Deno.test("Forged lines and names of tools take no more room than the console has (SE12)", async () => {
+Deno.test("forged lines and names of tools take no more space than the console has (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const code = `${FIND_PORT}
@@ -172,13 +172,13 @@ Deno.test("Forged lines and names of tools take no more room than the console ha
   await endWell(ws, pml);
 });
 
-/** Asserts that code finds nothing that code before it left. */
+/** Asserts that code finds no state of earlier code. */
 async function assertClean(pml: RawStdio, after: string): Promise<void> {
   const said = await valueOf(pml, "return Object.prototype.tool ?? 'clean'");
   assert.equal(said, "clean", after);
 }
 
-Deno.test("Odd names, arguments and globals of code trouble only its own run (SE12)", async () => {
+Deno.test("odd names, arguments and globals of code affect only its own run (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const cases: readonly (readonly [code: string, told: RegExp])[] = [
@@ -228,7 +228,7 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
     ["Object.freeze(globalThis); return 1", /./],
   ];
   for (const [code, told] of cases) {
-    // The types are not what is tried here.
+    // This test is not about types.
     const said = await valueOf(pml, untyped(code), { timeout_ms: 5_000 });
     assert.match(said, told, `${code}: ${said}`);
     if (/prototype/.test(code)) await assertClean(pml, code);
@@ -238,7 +238,7 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
   await endWell(ws, pml);
 });
 
-Deno.test("A denied tool stays denied in code, and is not told from an unknown one by its name (PM8, PM15)", async () => {
+Deno.test("a denied tool stays denied in code, and its name looks like an unknown one (PM8, PM15)", async () => {
   const deny = ["led:note", "filesystem:write_file(path=secrets/**)"];
   await using scene = await ledgerScene({ permissions: { deny } });
   const { ws, pml } = scene;

@@ -1,6 +1,6 @@
 /**
- * Modules that import what is not theirs: refused as they are loaded where it stands in the text,
- * and when it runs where it is computed.
+ * Modules with forbidden imports: refused when they load if the import is in the text, and when
+ * they run if it is computed.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { HttpSink } from "../kit/sinks.ts";
 import { assertRefused, attack } from "./evilmod/house.ts";
 
-/** A module that imports in some way, and the text that the refusal must name. */
+/** A module with an import, and the specifier that the refusal must name. */
 type Case = readonly [text: string, specifier: string];
 
 const OUTSIDE = "../outside/canary.txt";
@@ -37,7 +37,7 @@ const REFUSED: readonly Case[] = [
   [`const a = 1; import found from "${OUTSIDE}" with { type: "text" };`, OUTSIDE],
 ];
 
-/** Texts that a reader of imports could be misled by; they get nowhere or are refused. */
+/** Texts that could mislead the import parser; their imports fail or are refused. */
 const MISLEADING: readonly string[] = [
   `// a comment\u2028import found from "${OUTSIDE}" with { type: "text" };`,
   `const r = 1 /2/ 1; import found from "${OUTSIDE}" with { type: "text" };//`,
@@ -64,7 +64,7 @@ console.error("it ran");
 export function ping() { try { return String(found); } catch { return "pong"; } }\n`;
 }
 
-Deno.test("a static import is refused as the module is loaded, with its line and name", async () => {
+Deno.test("a static import is refused when the module loads, with its line and name", async () => {
   await using sink = new HttpSink();
   const filled = (text: string) => text.replace("HTTP", String(sink.port));
   const modules = Object.fromEntries(
@@ -81,7 +81,7 @@ Deno.test("a static import is refused as the module is loaded, with its line and
   sink.assertSilent();
 });
 
-Deno.test("an import that hides from the reader of imports gets nowhere all the same", async () => {
+Deno.test("an import that the import parser misses fails all the same", async () => {
   const modules = Object.fromEntries(MISLEADING.map((text, at) => [`m${at}`, moduleOf(text)]));
   await attack({ modules }, async ({ call }) => {
     for (const [at, text] of MISLEADING.entries()) {
@@ -92,7 +92,7 @@ Deno.test("an import that hides from the reader of imports gets nowhere all the 
   });
 });
 
-Deno.test("types, texts and comments about imports are no imports", async () => {
+Deno.test("types, texts and comments about imports are not imports", async () => {
   const modules = Object.fromEntries(INNOCENT.map((text, at) => [`m${at}`, moduleOf(text)]));
   await attack({ modules }, async ({ call }) => {
     for (const [at, text] of INNOCENT.entries()) {
@@ -101,9 +101,9 @@ Deno.test("types, texts and comments about imports are no imports", async () => 
   });
 });
 
-Deno.test("packages are neither loaded nor asked for", async () => {
+Deno.test("packages are neither loaded nor requested", async () => {
   await using registry = new HttpSink();
-  // A workspace may name a registry too; nothing of it reaches a module's child.
+  // A workspace may also name a registry, which the child of a module never uses.
   const files = {
     ".npmrc": `registry=${registry.url}/\n`,
     "package.json": JSON.stringify({ dependencies: { "is-odd": "3.0.1" } }),

@@ -29,7 +29,7 @@ const DEATHS: Readonly<Record<string, readonly (string | undefined)[]>> = {
   report: ["SANDBOX_CRASHED"],
   stack: [undefined],
   bad_top_level: ["SANDBOX_CRASHED"],
-  // Last, because these two only the deadline ends.
+  // Last, because only the deadline ends these two.
   node_stop_self: ["TIMED_OUT", "SANDBOX_CRASHED", "SANDBOX_DENIED"],
 };
 
@@ -51,7 +51,7 @@ Deno.test("a module can end nothing but its own child, and the next call has ano
   });
 });
 
-Deno.test("a module that hears no signals is gone with the gateway", async () => {
+Deno.test("a module that ignores signals ends with the gateway", async () => {
   const modules = { evil: "life.ts" };
   // It is the parent of the child.
   await attack({ ownProcess: true, modules }, async ({ call, pml }) => {
@@ -62,7 +62,7 @@ Deno.test("a module that hears no signals is gone with the gateway", async () =>
   });
 });
 
-Deno.test("a module that dies as it is loaded harms its own calls only", async () => {
+Deno.test("a module that dies while it loads affects only its own calls", async () => {
   const last = 'export const __meta__ = { name: "m", tools: { ping: {} } };\n' +
     'export const ping = () => "pong";\n';
   const modules = {
@@ -81,7 +81,7 @@ Deno.test("a module that dies as it is loaded harms its own calls only", async (
   });
 });
 
-Deno.test("a module that never ends loading is given up after the time to start", async () => {
+Deno.test("a module that never finishes loading is ended at the start timeout", async () => {
   const last = 'export const __meta__ = { name: "m", tools: { ping: {} } };\n' +
     'export const ping = () => "pong";\n';
   const modules = {

@@ -1,6 +1,6 @@
 /**
- * What a module tries once it runs: files, environment, other programs, native code, each as its
- * own code and once more from inside `eval`.
+ * Accesses that a module tries when it runs: files, environment, other programs, native code, each
+ * as its own code and again inside `eval`.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const GROUPS: readonly Group[] = [
   },
 ];
 
-Deno.test("every probe of a hostile module is refused, and no secret is told", async (t) => {
+Deno.test("every probe of a hostile module is refused, and no secret is revealed", async (t) => {
   const key = `canary-key-${randomBytes(12).toString("hex")}`;
   const secret = `canary-env-${randomBytes(12).toString("hex")}`;
   const files = { ".env": `SECRET=${secret}\n`, ".git/config": "[core]\n" };
@@ -47,7 +47,7 @@ Deno.test("every probe of a hostile module is refused, and no secret is told", a
         await t.step(`${tool} ${group.group}`, () => assertHeld(house, { tool, group, args }));
       }
     }
-    // What stands in arguments is nobody's to write down.
+    // No log may contain the arguments.
     assert.equal((await call("good:fail", { password: key })).text, "Only 3 are left");
     for (const [name, text] of Object.entries(files)) {
       assert.equal(await Deno.readTextFile(ws.file(name)), text, name);

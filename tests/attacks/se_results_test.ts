@@ -1,6 +1,6 @@
 /**
- * Results and errors that no honest module gives: each comes as plain JSON or as a clear refusal,
- * and the gateway keeps its shape and its pace.
+ * Results and errors that no honest module returns: each becomes plain JSON or a clear refusal, and
+ * the gateway keeps its memory and speed.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { rssOf } from "../kit/procwatch.ts";
 import { assertRefused, attack } from "./evilmod/house.ts";
 
-/** A refusal as code and words, or what the result must hold. */
+/** The code and text of a refusal, or the members of the result. */
 type Wanted = readonly [code: string, like: RegExp] | { readonly text: string | RegExp };
 
 const INVALID = (like: RegExp): Wanted => ["OUTPUT_INVALID", like];
@@ -45,7 +45,8 @@ const ODD: Readonly<Record<string, Wanted>> = {
   content_text_missing: INVALID(/no result of MCP/),
   is_error_bad: INVALID(/no result of MCP/),
   meta_bad: INVALID(/no result of MCP/),
-  // A module asks nobody anything: what looks like a question of PML is no part of its result.
+  // A module cannot ask the user: members that resemble a question of PML are removed from its
+  // result.
   asks: { text: "" },
   large: ["RESULT_TOO_LARGE", /4194\d{4}/],
   blocks: ["RESULT_TOO_LARGE", /over 500000 JSON values in \d+ characters/],
@@ -97,9 +98,9 @@ Deno.test("odd results become plain JSON or a clear refusal", async (t) => {
   );
 });
 
-Deno.test("a result of a million items holds up neither the gateway nor its memory", async () => {
+Deno.test("a result of a million items delays the gateway little, and its memory stays small", async () => {
   await attack(
-    // Its memory is measured.
+    // The test measures its memory.
     { ownProcess: true, modules: { evil: "odd.ts", good: "good.ts" } },
     async ({ call, pml }) => {
       await call("good:ping");

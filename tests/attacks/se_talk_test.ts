@@ -1,5 +1,6 @@
 /**
- * Modules that write and read where they should not, and change what the code round them uses.
+ * Modules that write and read where they must not, and change objects that the code around them
+ * uses.
  *
  * @module
  */
@@ -34,7 +35,7 @@ Deno.test("output of a module reaches no client and completes no call", async ()
   );
 });
 
-Deno.test("a module that reads its process's stdin gets nothing and starves itself only", async () => {
+Deno.test("a module that reads its process's stdin gets nothing and blocks only itself", async () => {
   const modules = { evil: "talk.ts", good: "good.ts" };
   await attack({ modules, limits: { call_ms: 3_000 } }, async ({ call, pml }) => {
     for (const how of ["sync", "later"]) {
@@ -49,7 +50,7 @@ Deno.test("a module that reads its process's stdin gets nothing and starves itse
   });
 });
 
-Deno.test("a module that changes prototypes and globals troubles itself only", async () => {
+Deno.test("a module that changes prototypes and globals affects only itself", async () => {
   const modules = { evil: "talk.ts", good: "good.ts", odd: "odd.ts" };
   await attack({ modules, limits: { call_ms: 1_500 } }, async ({ call }) => {
     const told = await call("evil:patch");
@@ -63,7 +64,7 @@ Deno.test("a module that changes prototypes and globals troubles itself only", a
   });
 });
 
-Deno.test("two modules share no place to leave a word", async () => {
+Deno.test("two modules share no place for messages", async () => {
   const modules = { evil: "talk.ts", other: "talk.ts" };
   const text = `left-${randomBytes(12).toString("hex")}`;
   await attack({ modules, pml: { intent: "test" } }, async ({ call }) => {

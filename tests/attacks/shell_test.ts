@@ -27,7 +27,7 @@ async function refusal(pml: RawStdio, args: Readonly<Record<string, unknown>>): 
   return textOf(await pml.callTool("shell__exec", args));
 }
 
-Deno.test("shell:exec runs a program in the workspace, its arguments as argv (SP14)", async () => {
+Deno.test("shell:exec runs a program in the workspace, with its arguments as argv (SP14)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: ALLOWED });
   const { ws, pml } = scene;
   const odd = [
@@ -62,7 +62,7 @@ Deno.test("shell:exec shows a program none of PML's environment (SX4)", async ()
   await endWell(ws, pml);
 });
 
-Deno.test("shell:exec asks whatever a bare * says, and nothing runs without a yes (SP14)", async () => {
+Deno.test("shell:exec asks in spite of a bare *, and nothing runs without a yes (SP14)", async () => {
   const pml = { version: 1, permissions: { allow: ["*"] } } as const;
   await using scene = await makeScene({ pml });
   const said = await refusal(scene.pml, { command: "touch", args: ["planted"] });
@@ -71,7 +71,7 @@ Deno.test("shell:exec asks whatever a bare * says, and nothing runs without a ye
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A link that shell plants is followed by no file tool (PE10)", async () => {
+Deno.test("no file tool follows a link that shell creates (PE10)", async () => {
   await using scene = await makeScene({ pml: ALLOWED });
   const { ws, pml } = scene;
   const plant = (from: string, to: string) =>
@@ -94,7 +94,7 @@ Deno.test("A link that shell plants is followed by no file tool (PE10)", async (
   await endWell(ws, pml);
 });
 
-Deno.test("shell:exec tells the last line while it runs, and keeps head and tail of a flood (RX3)", async () => {
+Deno.test("shell:exec reports the last line while it runs, and keeps the beginning and end of a flood (RX3)", async () => {
   await using scene = await makeScene({ pml: ALLOWED });
   const { ws, pml } = scene;
   const flood = await exec(pml, { command: "sh", args: ["-c", "seq 1 2000000"], max_bytes: 2_000 });
@@ -103,7 +103,7 @@ Deno.test("shell:exec tells the last line while it runs, and keeps head and tail
   await endWell(ws, pml);
 });
 
-Deno.test("shell:exec ends a bomb of processes by its time, with all of them (RX6)", async () => {
+Deno.test("shell:exec ends a fork bomb at its time limit, with all processes (RX6)", async () => {
   await using scene = await makeScene({ pml: ALLOWED });
   const { ws, pml } = scene;
   const bomb = "i=0; while [ $i -lt 200 ]; do (sleep 300; sleep 300) & i=$((i+1)); done; wait";
@@ -114,7 +114,7 @@ Deno.test("shell:exec ends a bomb of processes by its time, with all of them (RX
   await endWell(ws, pml);
 });
 
-Deno.test("A cancelled shell:exec leaves nothing of its program", async () => {
+Deno.test("a cancelled shell:exec leaves nothing of its program", async () => {
   await using scene = await makeScene({ pml: ALLOWED });
   const { ws, pml } = scene;
   const args = { command: "sh", args: ["-c", "echo > begun; sleep 300 & sleep 301"] };
@@ -130,8 +130,8 @@ Deno.test("A cancelled shell:exec leaves nothing of its program", async () => {
   await assertAftermath(ws, pml);
 });
 
-Deno.test("Nothing is left when PML is killed while programs run and a child is stopped (P6)", async () => {
-  // It is killed.
+Deno.test("no process is left when PML is killed while programs run and a child is stopped (P6)", async () => {
+  // The test kills it.
   await using scene = await makeScene({ ownProcess: true, pml: ALLOWED });
   const { ws, pml } = scene;
   const script = "echo > begun; setsid sleep 300 & sleep 301 & sleep 302";

@@ -44,7 +44,7 @@ async function sceneryOf(
   return ws;
 }
 
-/** Has the server say other instructions from its next start on. */
+/** Makes the server send other instructions from its next start on. */
 async function say(ws: Workspace, instructions: string | undefined): Promise<void> {
   const tools = NAMES.map((name) => ({ name, inputSchema: { type: "object" } }));
   const listing: Listing = { pages: [tools], ...instructions !== undefined && { instructions } };
@@ -54,7 +54,7 @@ async function say(ws: Workspace, instructions: string | undefined): Promise<voi
 interface Shown {
   readonly search: string;
   readonly schema: string;
-  /** What PML says of itself. */
+  /** PML's own instructions. */
   readonly own: string;
 }
 
@@ -83,7 +83,7 @@ for (const era of ERAS) {
     const whole = "Instructions of s:\n    Call `begin` before any other tool,\n" +
       "    and end with `commit`.\\u{202e}";
     assert.equal(first.schema, whole);
-    // A client is told at once, so they come with the second session.
+    // The client gets PML's response at once, so these arrive with the second session.
     const { own } = await shownOf(ws, { era });
     assert.ok(own.endsWith(`\n${whole}`), own);
     await say(ws, `${"long ".repeat(2_000)}end`);

@@ -1,5 +1,5 @@
 /**
- * Scenes of attacks on sign-in: servers that want one, and a workspace that names them.
+ * Scenes of attacks on sign-in: servers that require one, and a workspace that names them.
  *
  * @module
  */
@@ -13,7 +13,9 @@ import { signIn } from "../kit/sign_in.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { makeScenery, type SceneOptions } from "./stage.ts";
 
-/** A server that wants a sign-in, its authorization server, and a workspace that names it `far`. */
+/**
+ * A server that requires a sign-in, its authorization server, and a workspace that names it `far`.
+ */
 export class Signing implements AsyncDisposable {
   readonly server: AuthorizationServer;
   readonly mcp: ProtectedHttp;
@@ -25,12 +27,12 @@ export class Signing implements AsyncDisposable {
     this.#ws = ws;
   }
 
-  /** Makes the servers and the workspace. Nobody is signed in. */
+  /** Starts the servers and creates the workspace. No user is signed in. */
   static async make(options: {
     readonly server?: AuthorizationServerOptions;
     readonly mcp?: Partial<ProtectedOptions>;
     readonly era?: "legacy" | "modern";
-    /** The values beside the URL. */
+    /** The values next to the URL. */
     readonly definition?: Readonly<Record<string, unknown>>;
     readonly scene?: SceneOptions;
   } = {}): Promise<Signing> {
@@ -45,13 +47,13 @@ export class Signing implements AsyncDisposable {
     return this.#ws;
   }
 
-  /** Signs in at a server that does nothing wrong. */
+  /** Signs in at an honest server. */
   async signIn(): Promise<void> {
     const { code, stdout, stderr } = await signIn(this.#ws, "far");
     assert.equal(code, 0, stdout + stderr);
   }
 
-  /** Runs `pml login`, goes through the browser if there is an address, and returns what it said. */
+  /** Runs `pml login`, opens the address if there is one, and returns its output. */
   async tried(env: Readonly<Record<string, string>> = {}): Promise<Ran> {
     try {
       return await signIn(this.#ws, "far", { env });
@@ -62,7 +64,7 @@ export class Signing implements AsyncDisposable {
     }
   }
 
-  /** Asserts that signing in fails with a code, and that no token came of it. */
+  /** Asserts that a sign-in fails with a code, and stores no token. */
   async assertRefused(code: string, like: RegExp): Promise<void> {
     const said = await this.tried();
     const text = said.stdout + said.stderr;

@@ -1,6 +1,6 @@
 /**
- * Attacks through sampling: models that call what is denied, providers that answer nonsense or
- * never end, servers that flood, and prompts that name other tools (PM8).
+ * Attacks through sampling: models that call denied tools, providers that answer nonsense or
+ * endlessly, servers that flood, and prompts that name other tools (PM8).
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { KEY, keyed, type SamplingOptions, samplingScene } from "../sampling_sce
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 
 const RULES = { allow: ["legacy:@sampling", "writer:@sampling"] };
-/** Everything that there is. */
+/** Asks for all tools. */
 const WANTS = { allowedToolPatterns: ["**"] };
 const SERVERS = { legacy: full("legacy") };
 const STREAM = { "content-type": "text/event-stream" };
@@ -29,7 +29,7 @@ function open(provider: FakeProvider, options: SamplingOptions = {}): Promise<Sc
   return samplingScene({ provider, servers: SERVERS, rules: RULES, ...options });
 }
 
-/** Returns what the tools of a loop gave the model, in the order of its calls. */
+/** Returns the results of the tools that a loop sent to the model, in the order of its calls. */
 function resultsIn(provider: FakeProvider): readonly string[] {
   const last = provider.bodies.flatMap(({ messages }) => messages.at(-1).content);
   return last.filter(({ type }) => type === "tool_result").map(({ content }) => content[0].text);
@@ -41,7 +41,7 @@ async function toolsIn({ ws }: Scene): Promise<readonly string[]> {
     .map(({ tool = "" }) => tool);
 }
 
-Deno.test("A denied tool never runs by a model's call, whatever name it has (PM8)", async () => {
+Deno.test("a denied tool never runs by a model's call, under any name (PM8)", async () => {
   const names = [
     "filesystem__write_file",
     "filesystem:write_file",
@@ -76,7 +76,7 @@ Deno.test("A denied tool never runs by a model's call, whatever name it has (PM8
   assert.deepEqual(await toolsIn(scene), ["legacy:sample", "filesystem:read_file"]);
 });
 
-Deno.test("A tool that is denied while a loop runs is refused in it (PM8)", async () => {
+Deno.test("a tool that is denied while a loop runs is refused in it (PM8)", async () => {
   const uses = [{ name: "filesystem__write_file", input: { path: "late.txt", content: "x" } }];
   const opened = Promise.withResolvers<Scene>();
   const denying = async (stream: ReadableStreamDefaultController) => {
@@ -100,7 +100,7 @@ Deno.test("A tool that is denied while a loop runs is refused in it (PM8)", asyn
   await assert.rejects(stat(scene.ws.file("late.txt")));
 });
 
-Deno.test("A server that wants tools gets none where the person names none, and no others", async () => {
+Deno.test("a server that asks for tools gets only those that the user names", async () => {
   const uses = [{ name: "filesystem__read_file", input: { path: "good.txt" } }];
   await using none = new FakeProvider("anthropic", { text: "x", uses });
   await using alone = await open(none);
@@ -116,7 +116,7 @@ Deno.test("A server that wants tools gets none where the person names none, and 
   ]);
 });
 
-Deno.test("A provider that answers nonsense fails the request, and PML serves on", async () => {
+Deno.test("a provider that answers nonsense fails the request, and PML still serves", async () => {
   const body = (text: string | Uint8Array<ArrayBuffer>) => () =>
     new Response(text, { headers: STREAM });
   const deep = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
@@ -141,7 +141,7 @@ Deno.test("A provider that answers nonsense fails the request, and PML serves on
   }
 });
 
-Deno.test("An answer that never ends and one that is too long are cut off", async () => {
+Deno.test("an endless answer and one that is too long are cut off", async () => {
   const delta = (text: string) =>
     new TextEncoder().encode(
       `data: {"type":"content_block_delta","index":0,"delta":{"text":"${text}"}}\n\n`,
@@ -169,13 +169,13 @@ Deno.test("An answer that never ends and one that is too long are cut off", asyn
   for (let count = 0; count < 3; count++) {
     assert.match(textOf(await call(scene.pml, "legacy:sample")), /\d+ bytes/);
   }
-  // Signs of life alone keep no call.
+  // Keep-alive events alone do not extend a call.
   assert.match(textOf(await call(scene.pml, "legacy:sample")), /took longer than 3000 ms/);
   await until(() => closed === 4);
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A provider that sends PML elsewhere gets no further, and the key goes nowhere", async () => {
+Deno.test("a redirect of a provider is not followed, and the key goes nowhere", async () => {
   await using elsewhere = new HttpSink();
   for (const status of [301, 302, 303, 307, 308]) {
     const away = () => new Response(null, { status, headers: { location: elsewhere.url } });
@@ -187,7 +187,7 @@ Deno.test("A provider that sends PML elsewhere gets no further, and the key goes
   elsewhere.assertSilent();
 });
 
-Deno.test("A provider that repeats the key in an error tells it to no server", async () => {
+Deno.test("a provider that repeats the key in an error reveals it to no server", async () => {
   const echo: Reply = ({ headers }) =>
     new Response(JSON.stringify({ error: { message: `bad ${headers["x-api-key"]}` } }), {
       status: 401,
@@ -202,8 +202,8 @@ Deno.test("A provider that repeats the key in an error tells it to no server", a
   await endWell(scene.ws, scene.pml, { secrets: [KEY] });
 });
 
-Deno.test("A loop that never ends is stopped, also one that asks itself again", async () => {
-  // The model has the server sample again, which has the model asked again, and so on.
+Deno.test("a loop that never ends is stopped, also one that starts itself again", async () => {
+  // The model lets the server sample again, which asks the model again, and so on.
   const again = { uses: [{ name: "legacy__sample", input: WANTS }] };
   await using provider = new FakeProvider("anthropic", again);
   await using scene = await open(provider, {
@@ -213,13 +213,13 @@ Deno.test("A loop that never ends is stopped, also one that asks itself again", 
   });
   const said = textOf(await call(scene.pml, "legacy:sample", WANTS));
   assert.match(said, /sampling\.max_turns/);
-  // Three requests, one inside the other, of two turns each.
+  // Three nested requests, of two turns each.
   assert.equal(provider.received.length, 6);
   assert.match(resultsIn(provider).join(), /3 runs wait for this one already/);
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A server that floods meets the limit of a minute, in all processes together", async () => {
+Deno.test("a server that floods reaches the limit per minute, in all processes together", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it" });
   const settings = { requests_per_minute: 5 };
   await using scene = await open(provider, { settings });
@@ -236,7 +236,7 @@ Deno.test("A server that floods meets the limit of a minute, in all processes to
   assert.equal(mode & 0o777, 0o600);
 });
 
-Deno.test("What a module asks by another name, or too much of, is refused", async () => {
+Deno.test("requests of a module under another name, and oversized ones, are refused", async () => {
   const files = {
     "forger.js": `export const __meta__ = {
         name: "forger",
@@ -274,7 +274,7 @@ Deno.test("What a module asks by another name, or too much of, is refused", asyn
   assert.equal(provider.received.length, 0);
 });
 
-Deno.test("What a server calls `data` counts as what it is", async () => {
+Deno.test("values named `data` that are not images count with their full size", async () => {
   const large = "word ".repeat(40_000);
   const use = { type: "tool_use", id: "u", name: "x", input: { data: large } };
   const image = { type: "image", data: large, mimeType: "image/png" };
@@ -296,7 +296,7 @@ Deno.test("What a server calls `data` counts as what it is", async () => {
   assert.equal(provider.received.length, 0);
 });
 
-Deno.test("A provider that names what all objects have gets no further than a word", async () => {
+Deno.test("a provider that uses names of object prototypes gets only plain texts", async () => {
   for (const format of ["anthropic", "openai"] as const) {
     const error = { type: "constructor", message: "no" };
     await using provider = new FakeProvider(
@@ -311,7 +311,7 @@ Deno.test("A provider that names what all objects have gets no further than a wo
   }
 });
 
-Deno.test("Arguments of a model that are nested too deep reach no tool", async () => {
+Deno.test("arguments of a model that are nested too deep reach no tool", async () => {
   const deep = (depth: number) => `{"path":${"[".repeat(depth)}${"]".repeat(depth)}}`;
   const inputs = [deep(20_000), deep(100_000)];
   const uses = inputs.map((input) => ({ name: "filesystem__read_file", input }));
@@ -326,7 +326,7 @@ Deno.test("Arguments of a model that are nested too deep reach no tool", async (
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("Pictures of tools do not grow the requests of a loop without end", async () => {
+Deno.test("images from tools do not let the requests of a loop grow without limit", async () => {
   const picture = { type: "image", mimeType: "image/png", data: "A".repeat(4_000_000) };
   const tools = [{ name: "take", inputSchema: { type: "object" } }];
   const camera: Table = {

@@ -1,5 +1,5 @@
 /**
- * Answers that a client gives before a user can have read the question.
+ * Answers that a client sends before a user can have read the question.
  *
  * @module
  */
@@ -20,7 +20,7 @@ function writing(content: string): ToolCall {
 }
 
 for (const era of ERAS) {
-  Deno.test(`Always within 300 ms runs the call once and writes no rule, on ${era} (GX13)`, async () => {
+  Deno.test(`always within 300 ms runs the call once and writes no rule, on ${era} (GX13)`, async () => {
     const [deno, run = "", ...args] = pmlCommand();
     const preload = `--preload=${repoFile("tests/kit/jumping_clock.ts")}`;
     await using scene = await makeScene({
@@ -30,7 +30,7 @@ for (const era of ERAS) {
       command: [deno, run, preload, ...args, "stdio"],
     });
     const { ws, pml } = scene;
-    // PML's clock stands still, so the time between question and answer is the test's own.
+    // PML's clock stops, so the test decides the time between question and answer.
     let now = Date.now();
     const passMs = async (ms: number) => {
       now += ms;

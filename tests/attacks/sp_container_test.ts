@@ -1,6 +1,6 @@
 /**
- * Servers that are containers: a container runs below a daemon, and ends with its server all the
- * same, however that or PML ends.
+ * Servers that are containers: a container runs below a daemon, and still ends with its server, in
+ * whatever way the server or PML ends.
  *
  * @module
  */
@@ -20,16 +20,16 @@ const GONE_MS = 8_000;
 const MODES = ["EOF", "SIGTERM", "SIGKILL"] as const;
 
 interface How {
-  /** What the server does. */
+  /** The behaviour of the server. */
   readonly mode?: string;
   readonly command?: string;
   readonly before?: readonly string[];
-  /** What the command is started by: `env`, or a shell that takes it as a line. */
+  /** The wrapper of the command: `env`, or a shell with the command as one line. */
   readonly by?: readonly string[];
   readonly options?: readonly string[];
 }
 
-/** A server in a container of one image. */
+/** Defines a server in a container of one image. */
 function inContainer(
   { host }: FakeDocker,
   { mode = "stays", command = "docker", before = ["run"], options = ["--rm"], by }: How = {},
@@ -51,7 +51,7 @@ function sceneOf(
 ) {
   const allow = ["filesystem:*", ...Object.keys(servers).map((name) => `${name}:*`)];
   return makeScene({
-    // Some are killed.
+    // The test kills some of them.
     ownProcess: true,
     pml: { version: 1, permissions: { allow }, mcpServers: servers },
     env: { PATH: `${docker.bin}:${Deno.env.get("PATH")}` },
@@ -67,7 +67,7 @@ for (const how of MODES) {
   for (const [at, mode] of ["stays", "good"].entries()) {
     const era = ERAS[at % ERAS.length];
     Deno.test({
-      name: `The container of a server that ${
+      name: `the container of a server that ${
         mode === "good" ? "ends" : "does not end"
       } with its input ends with PML's ${how} (GW15, SP5)`,
       ignore: !POSIX,
@@ -103,14 +103,14 @@ for (const how of MODES) {
 
 for (const [at, how] of MODES.entries()) {
   Deno.test({
-    name: `The container of a server behind env or a shell ends with PML's ${how} (SP5)`,
+    name: `the container of a server behind env or a shell ends with PML's ${how} (SP5)`,
     ignore: !POSIX,
     fn: async () => {
       const docker = await FakeDocker.make();
       await using scene = await sceneOf(docker, {
         env: inContainer(docker, { by: ["env"] }),
         shell: inContainer(docker, { by: ["sh", "-c"] }),
-        // A profile may say another PATH.
+        // A login profile may set another PATH.
         login: inContainer(docker, {
           by: ["env", "bash", "-lc"],
           command: join(docker.bin, "podman"),
@@ -138,7 +138,7 @@ for (const [at, how] of MODES.entries()) {
 
 Deno.test({
   name:
-    "Of two servers of one image each ends its own container, after a death and when idle (SP5)",
+    "of two servers with the same image each ends its own container, after a death and when idle (SP5)",
   ignore: !POSIX,
   fn: async () => {
     const docker = await FakeDocker.make();
@@ -149,7 +149,7 @@ Deno.test({
     const [first = ""] = await running(docker);
     await call(pml, "two:echo");
     assert.equal((await running(docker)).length, 2);
-    // The id of a container is that of the program that asked for it.
+    // The id of a container is that of the program that requested it.
     Deno.kill(Number(first), "SIGKILL");
     const isGone = async () => !(await running(docker)).includes(first);
     assert.ok(await waitUntil(isGone, GONE_MS), "it outlives its server");
@@ -164,7 +164,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "A daemon that hangs holds up neither the end of PML nor what waits for it (SP5)",
+  name: "a daemon that hangs delays neither the end of PML nor its waiting calls (SP5)",
   ignore: !POSIX,
   fn: async () => {
     const docker = await FakeDocker.make();
@@ -181,7 +181,7 @@ Deno.test({
   },
 });
 
-/** A docker that notes where it finds its daemon, and runs the image as a command. */
+/** A docker that records the address of its daemon, and runs the image as a command. */
 const NOTING = `#!/bin/sh
 [ "$1" = run ] || exit 0
 while [ "$1" != image ]; do shift; done
@@ -191,7 +191,7 @@ exec "$@"
 `;
 
 Deno.test({
-  name: "docker finds the user's daemon, and none that a file of the workspace names",
+  name: "docker uses the user's daemon, and none that a file of the workspace names",
   ignore: !POSIX,
   fn: async () => {
     const bin = await Deno.makeTempDir();

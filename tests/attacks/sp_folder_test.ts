@@ -1,6 +1,6 @@
 /**
- * A server of the person's own file starts in whatever workspace is open, which may be a clone of
- * somebody else's: what that brings is not taken for a part of the server.
+ * A server in the user's own file starts in any open workspace, which may be a clone: files of the
+ * clone are not used as parts of the server.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { makeScenery } from "./stage.ts";
 
 const SERVER = tinyServer("process.cwd()");
 const PLANTED = `require("node:fs").writeFileSync(${"process.env.MARK"}, "planted ran");`;
-/** What a clone may bring, which node and npm would run. */
+/** Files of a clone that node and npm would run. */
 const CLONE = {
   "node_modules/tsx/package.json": '{"name":"tsx","version":"1.0.0","main":"index.js"}',
   "node_modules/tsx/index.js": PLANTED,
@@ -24,13 +24,13 @@ const CLONE = {
   "server.js": PLANTED,
 };
 
-Deno.test("A clone puts nothing into the person's own servers (P5)", async () => {
+Deno.test("a clone adds nothing to the user's own servers (P5)", async () => {
   await using ws = await makeScenery({ files: CLONE, pml: "{}", trusted: false });
   const [own, mark] = [join(ws.root, "own"), join(ws.root, "planted")];
   const [good, runner] = [join(own, "good.js"), join(own, "python3")];
   await mkdir(own);
   await writeFile(good, SERVER);
-  // It runs the server, wherever it was asked to start what it finds in its folder.
+  // It runs the server, also where PML prevents that it runs files of its folder.
   await writeFile(runner, `#!/bin/sh\nexec node ${good}\n`);
   await chmod(runner, 0o755);
   const elsewhere = {
@@ -65,14 +65,14 @@ Deno.test("A clone puts nothing into the person's own servers (P5)", async () =>
   for (const name of ["line", "module"]) {
     assert.match(said[name] ?? "", new RegExp(`/data/[0-9a-f]{32}/${name}"$`));
   }
-  // What takes nothing from its folder, and what has one of its own, starts where it did.
+  // A server that uses no file of its folder, or has its own folder, starts there.
   for (const name of [...Object.keys(inside), "named"]) {
     assert.equal(await where(name), JSON.stringify(await Deno.realPath(ws.path)), name);
   }
   await endWell(ws, pml);
 });
 
-Deno.test("A server of a trusted file starts in the workspace, whatever starts it", async () => {
+Deno.test("a server of a trusted file starts in the workspace, with any command", async () => {
   const own = { command: "node", args: ["server.js"] };
   await using ws = await makeScenery({
     files: { "server.js": SERVER },

@@ -1,5 +1,6 @@
 /**
- * Other forms of commands that install: other registries, shells around them, what steers node.
+ * Other forms of commands that install: other registries, shells around them, variables that change
+ * node.
  *
  * @module
  */
@@ -23,7 +24,7 @@ interface Command {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A server that tells where it is from, what it was given and what steers it. */
+/** Returns a server that reports its registry, its arguments and its variables. */
 function packageOf(from: string, more = {}): Packages[string] {
   const where = `__dirname.includes("/servers/npm-") ? "${from}" : "not what PML installed"`;
   const said = `[${where}, process.argv.slice(2), process.env.NODE_OPTIONS ?? ""]`;
@@ -66,7 +67,7 @@ async function tell({ pml }: Pick<Scene, "pml">, server: string): Promise<string
   return textOf(await pml.callTool("call", asked, { ms: MS }));
 }
 
-Deno.test("Every registry of a command is that of its package, with the person's token, whatever clients speak", async () => {
+Deno.test("each registry of a command is used for its package, with the user's token, on any revision", async () => {
   await using usual = new FakeNpm({ tiny: packageOf("usual") });
   await using own = new FakeNpm({
     tiny: packageOf("own"),
@@ -88,7 +89,7 @@ Deno.test("Every registry of a command is that of its package, with the person's
   const { ws, pml, env } = hosted;
   await using older = new RawStdio(ws, { era: "2025-11-25", env });
   await older.open();
-  // npm runs once for each: the clients take turns in having it installed.
+  // npm runs once for each: the clients install in turn.
   const clients = [pml, older];
   for (const [turn, first] of clients.entries()) {
     const from: Record<string, string> = {};
@@ -106,11 +107,11 @@ Deno.test("Every registry of a command is that of its package, with the person's
   await endWell(ws, pml);
 });
 
-Deno.test("A command's own registry widens nothing: what lies elsewhere is refused (GW14)", async () => {
+Deno.test("a command's own registry widens nothing: packages from elsewhere are refused (GW14)", async () => {
   await using usual = new FakeNpm({});
   await using own = new FakeNpm({});
   await using third = new FakeNpm({});
-  // The same archive, elsewhere.
+  // The same archive, at another address.
   const archive = (npm: FakeNpm, name: string) => {
     const evil = packageOf("x", { dist: { tarball: `${npm.url}${name}/-/1.0.0.tgz` } });
     npm.publish({ [name]: evil ?? {} });
@@ -130,7 +131,7 @@ Deno.test("A command's own registry widens nothing: what lies elsewhere is refus
   ]));
   await using hosted = await scene(servers, { npmrc: `registry=${usual.url}` });
   for (const name of Object.keys(servers)) {
-    // With a registry for one scope, the usual one is one of the person's still.
+    // With a registry for one scope, the default one is still the user's.
     if (name === "s-usual") continue;
     assert.match(await tell(hosted, name), /^UPSTREAM_DOWN: Cannot install "@acme\//, name);
   }
@@ -140,7 +141,7 @@ Deno.test("A command's own registry widens nothing: what lies elsewhere is refus
   await endWell(hosted.ws, hosted.pml);
 });
 
-Deno.test("A shell around npx runs what PML installs, apart from the workspace (RP7)", async () => {
+Deno.test("a shell around npx runs what PML installs, separate from the workspace (RP7)", async () => {
   await using npm = new FakeNpm({
     tiny: packageOf("tiny"),
     other: {
@@ -177,7 +178,7 @@ Deno.test("A shell around npx runs what PML installs, apart from the workspace (
   await endWell(ws, pml);
 });
 
-Deno.test("The question of trust says what installs without PML, and what steers (GW10)", async () => {
+Deno.test("the trust question shows commands that install without PML, and variables that change node (GW10)", async () => {
   const servers: Record<string, Command> = {
     plain: { command: "sh", args: ["-c", "npx -y tiny"] },
     piped: { command: "bash", args: ["-lc", "npx -y tiny 2>&1"] },
@@ -194,7 +195,7 @@ Deno.test("The question of trust says what installs without PML, and what steers
   assert.match(said("steered"), /--require=\.\/x\.cjs.*, steered by `--node-options`/);
 });
 
-Deno.test("A line of a shell that nobody trusts yet is read in no time (GW10)", async () => {
+Deno.test("a shell line that is not yet trusted is parsed without delay (GW10)", async () => {
   const line = (text: string): Command => ({ command: "sh", args: ["-c", text] });
   const servers: Record<string, Command> = {
     word: line(`${"a".repeat(60)};`),
@@ -211,7 +212,7 @@ Deno.test("A line of a shell that nobody trusts yet is read in no time (GW10)", 
   }
 });
 
-Deno.test("Of several lines of a shell none is taken for words of the one before (GW10)", async () => {
+Deno.test("the lines of a shell script are parsed separately (GW10)", async () => {
   const servers: Record<string, Command> = {
     lines: { command: "sh", args: ["-c", "npx -y tiny\ntouch PLANTED"] },
     home: { command: "bash", args: ["-c", "DATA=~/x npx -y tiny"] },

@@ -11,7 +11,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
-/** A server in plain JavaScript whose tool tells its version and where it runs. */
+/** Returns a server in plain JavaScript whose tool returns its version and its folder. */
 function serverOf(version: string): Readonly<Record<string, string>> {
   const scripts = {
     preinstall: "touch PLANTED",
@@ -29,7 +29,7 @@ async function scene(
   args: readonly string[],
   prepare?: (ws: Workspace) => Promise<void>,
 ): Promise<Scene> {
-  // Named in a file of npm alone: Deno, which starts PML here, obeys the variable of that name.
+  // Only in a file of npm: Deno, which starts PML here, obeys the variable of that name.
   return await makeScene({
     pml: {
       version: 1,
@@ -46,10 +46,10 @@ async function tell(pml: RawStdio): Promise<string> {
   return textOf(await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 }));
 }
 
-Deno.test("An npm server is installed apart, without its scripts, pinned, and runs offline (RP7)", async () => {
+Deno.test("an npm server is installed separately, without its scripts, pinned, and runs offline (RP7)", async () => {
   const npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   await using hosted = await scene(npm, ["-y", "tiny", "--flag"], async (ws) => {
-    // What a clone may bring: a package of that name, and settings of its own.
+    // Possible files of a clone: a package of that name, and settings.
     const planted = join(ws.path, "node_modules", "tiny");
     await mkdir(planted, { recursive: true });
     await writeFile(
@@ -85,8 +85,8 @@ Deno.test("An npm server is installed apart, without its scripts, pinned, and ru
 });
 
 /**
- * What a person has under that name: it runs what `bunfig.toml` of its folder says, and takes
- * variables from `.env` there, unless it is told others. It keeps a note that it was this that ran.
+ * A fake of the user's bun: it runs what `bunfig.toml` of its folder names, and takes variables
+ * from `.env` there, unless it gets others. It records that it ran.
  */
 const BUN = `#!/bin/sh
 echo "$@" >> "$(dirname "$0")/ran"
@@ -103,7 +103,7 @@ if [ -s "$settings" ] || [ -s "$variables" ]; then touch PLANTED; fi
 exec node "$@"
 `;
 
-Deno.test("Every way to run a package of npm installs it apart and starts it from there", async () => {
+Deno.test("every way to run a package of npm installs it separately and starts it from there", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   const programs = await Deno.makeTempDir();
   await writeFile(join(programs, "bun"), BUN, { mode: 0o755 });
@@ -153,7 +153,10 @@ Deno.test("Every way to run a package of npm installs it apart and starts it fro
 
 const kept = new KeptPackages();
 
-/** The same server as it was installed once, where that it is installed is not what is tried. */
+/**
+ * Returns a scene with the same server already installed, for tests that are not about its
+ * installation.
+ */
 async function present(npm: FakeNpm): Promise<Scene> {
   const hosted = await scene(npm, ["-y", "tiny@1.0.0"], (ws) => kept.give(ws));
   assert.match(await tell(hosted.pml), /1\.0\.0/);
@@ -162,7 +165,7 @@ async function present(npm: FakeNpm): Promise<Scene> {
   return hosted;
 }
 
-Deno.test("An npm server whose files were changed does not run", async () => {
+Deno.test("an npm server whose files were changed does not run", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   await using hosted = await present(npm);
   const { ws } = hosted;
@@ -172,7 +175,7 @@ Deno.test("An npm server whose files were changed does not run", async () => {
   assert.match(await tell(again.pml), /^INTEGRITY_MISMATCH: /);
 });
 
-Deno.test("A server whose files were changed is not started to list its tools", async () => {
+Deno.test("a server whose files were changed is not started to list its tools", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   await using hosted = await present(npm);
   const { ws } = hosted;
@@ -184,7 +187,7 @@ Deno.test("A server whose files were changed is not started to list its tools", 
   assert.ok(!(await readdir(ws.path)).includes("PLANTED"), "it ran");
 });
 
-Deno.test("A package that is not the pinned one does not start, whatever is defined by its name then", async () => {
+Deno.test("a package other than the pinned one does not start, even if its definition changes meanwhile", async () => {
   const server = serverOf("1.0.0");
   const main = `require("node:fs").writeFileSync("STARTED", "");\n`;
   await using npm = new FakeNpm({
@@ -206,7 +209,8 @@ Deno.test("A package that is not the pinned one does not start, whatever is defi
   const list = () => pml.callTool("filesystem__list_directory", { path: "." });
   await until(async () => codeOf(await list()) === "PERMISSION_DENIED");
   release();
-  // The person is asked about what was installed: the client cannot, so it is left for a terminal.
+  // PML asks about the installed package: this client cannot ask, so the approval waits for a
+  // terminal.
   assert.equal(codeOf(await answer), "APPROVAL_STALE");
   assert.ok(!(await readdir(ws.path)).includes("STARTED"), "it started");
   const waiting = await runPml(ws, ["approve", "--json"]);
@@ -214,7 +218,7 @@ Deno.test("A package that is not the pinned one does not start, whatever is defi
   await endWell(ws, pml);
 });
 
-Deno.test("The version that pml.lock pins is installed, and another package is asked about (RP7, RG2)", async () => {
+Deno.test("the version that pml.lock pins is installed, and PML asks about another package (RP7, RG2)", async () => {
   const both = { "1.0.0": serverOf("1.0.0"), "2.0.0": serverOf("2.0.0") };
   await using npm = new FakeNpm({ tiny: both });
   const lockOf = (integrity?: string) => {
@@ -242,7 +246,7 @@ Deno.test("The version that pml.lock pins is installed, and another package is a
   await endWell(ws, pml);
 });
 
-Deno.test("What npx is not told plainly, or is not there, does not run", async () => {
+Deno.test("a package that npx names ambiguously, or that does not exist, does not run", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": { "main.js": "" } } });
   const wanted: readonly (readonly [args: readonly string[], like: RegExp])[] = [
     [["-y", "no-such-package"], /^UPSTREAM_DOWN: Cannot install "no-such-package"/],
@@ -260,7 +264,7 @@ Deno.test("What npx is not told plainly, or is not there, does not run", async (
   }
 });
 
-/** Another PML on the same workspace and home. */
+/** Starts another PML on the same workspace and home. */
 async function reopened({ ws }: Scene): Promise<{ readonly pml: RawStdio } & AsyncDisposable> {
   const { RawStdio } = await import("../kit/raw_stdio.ts");
   const pml = new RawStdio(ws);
@@ -268,7 +272,7 @@ async function reopened({ ws }: Scene): Promise<{ readonly pml: RawStdio } & Asy
   return { pml, [Symbol.asyncDispose]: () => pml[Symbol.asyncDispose]() };
 }
 
-Deno.test("A confined npm server has the workspace, what was granted, and nothing else", async () => {
+Deno.test("a confined npm server has only the workspace and its grants", async () => {
   const probing = serverOf("1.0.0");
   const main = probing["main.js"]?.replace(
     "const said = [",
@@ -312,7 +316,7 @@ Deno.test("A confined npm server has the workspace, what was granted, and nothin
   await endWell(ws, pml);
 });
 
-Deno.test("A package of npm has the same hash on every system, and another one with other bytes", async () => {
+Deno.test("a package of npm has the same hash on every system, and another one with other bytes", async () => {
   const parts = (os: string, text: string) => ({
     "1.0.0": { "package.json": JSON.stringify({ os: [os] }), "part.js": text },
   });
