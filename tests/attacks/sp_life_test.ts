@@ -1,5 +1,5 @@
 /**
- * The life of stdio servers: cancelled, frozen, dying again and again, killed, unused, redefined.
+ * The life of stdio servers: cancelled, frozen, dying repeatedly, killed, unused, redefined.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { call, countOf, evil, lives, pidsOf, sceneOf, toldCode } from "./evil_se
 import { assertServes, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
-Deno.test("A cancelled call frees its place, and its late result goes nowhere (SP11)", async () => {
+Deno.test("a cancelled call frees its slot, and its late result goes nowhere (SP11)", async () => {
   await using scene = await sceneOf(["good"], {
     era: "2025-11-25",
     limits: { concurrent_calls: 1 },
@@ -20,7 +20,7 @@ Deno.test("A cancelled call frees its place, and its late result goes nowhere (S
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {
     name: "call",
-    // It ends when it is let, so that no slow machine ends it sooner.
+    // It ends when the test allows it, so no slow machine ends it sooner.
     arguments: { tool: "good:slow", arguments: { ms: 20, until: ws.file("let-end") } },
   });
   answer.catch(() => {}); // a cancelled call is never answered
@@ -39,7 +39,7 @@ Deno.test("A cancelled call frees its place, and its late result goes nowhere (S
   await pml.watch.assertNothingLeft();
 });
 
-Deno.test("A server that answers nothing any more is replaced, and ended (SP11)", async () => {
+Deno.test("a server that no longer answers is replaced, and ended (SP11)", async () => {
   await using scene = await sceneOf(["good"], { limits: { call_ms: 1_200 } });
   const { ws, pml } = scene;
   assert.equal((await call(pml, "good:echo")).result?.isError, undefined);
@@ -53,7 +53,7 @@ Deno.test("A server that answers nothing any more is replaced, and ended (SP11)"
   await endWell(ws, pml);
 });
 
-Deno.test("A server that dies again and again has to wait, and no other does (SP7)", async () => {
+Deno.test("a server that dies repeatedly has to wait, and no other does (SP7)", async () => {
   await using scene = await sceneOf(["good", "other"]);
   const { ws, pml } = scene;
   const die = async () => (await call(pml, "good:die")).result;
@@ -71,7 +71,7 @@ Deno.test("A server that dies again and again has to wait, and no other does (SP
     assert.ok(all.every((result) => /times in a row/.test(textOf({ result }))));
     assert.equal(await countOf(ws, "good", "start"), starts, "nothing was started meanwhile");
     assert.equal((await call(pml, "other:echo")).result?.isError, undefined);
-    // The one that is tried after the wait.
+    // The attempt after the wait.
     assert.ok(await waitUntil(async () => await dies()));
     assert.equal(await countOf(ws, "good", "start"), starts + 1, "one is tried, and no more");
   }
@@ -86,8 +86,8 @@ Deno.test("A server that dies again and again has to wait, and no other does (SP
   }
 });
 
-Deno.test("A server that is killed is served again at once, whoever holds its pipes (SP3, SP5)", async () => {
-  // Its time is measured.
+Deno.test("a killed server is started again at once, even if another process keeps its pipes open (SP3, SP5)", async () => {
+  // The test measures its time.
   await using scene = await sceneOf(["holds"], { ownProcess: true });
   const { ws, pml } = scene;
   await call(pml, "holds:echo");
@@ -108,7 +108,7 @@ Deno.test("A server that is killed is served again at once, whoever holds its pi
   await endWell(ws, pml);
 });
 
-/** Deno keeps its output open whatever is closed, so this one runs in node: a call closes it. */
+/** Deno never closes its output, so this server runs in node: a call closes it. */
 const MUTE = `
 const { appendFileSync, closeSync } = require("node:fs");
 appendFileSync("mute.ledger", "start " + process.pid + "\\n");
@@ -123,7 +123,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 });
 setInterval(() => {}, 1_000);`;
 
-Deno.test("A server that closes its output is down, though it goes on (SP3)", async () => {
+Deno.test("a server that closes its output is down, though its process runs (SP3)", async () => {
   const pml = {
     version: 1,
     permissions: { allow: ["filesystem:*", "mute:*"] },
@@ -138,10 +138,10 @@ Deno.test("A server that closes its output is down, though it goes on (SP3)", as
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A server that reads nothing more holds up neither calls nor the end (SP4)", async () => {
+Deno.test("a server that no longer reads delays neither calls nor the end (SP4)", async () => {
   await using scene = await sceneOf(["deaf", "good"], { limits: { call_ms: 600 } });
   const { ws, pml } = scene;
-  // Starting what is called below may take longer than this deadline where others use the machine.
+  // On a busy machine, starting the servers below may take longer than this deadline.
   for (
     const [id, args] of [["good:echo", {}], ["filesystem:read_file", { path: "good.txt" }]] as const
   ) {
@@ -154,7 +154,7 @@ Deno.test("A server that reads nothing more holds up neither calls nor the end (
   await endWell(ws, pml);
 });
 
-Deno.test("An unused server ends after its time and not for the number of others (SP6)", async () => {
+Deno.test("an unused server ends after its idle time, with any number of others (SP6)", async () => {
   const modes = ["good", "pages", "noise", "twice"];
   await using scene = await sceneOf(modes, { limits: { idle_children: 0, idle_ms: 3_000 } });
   const { ws, pml } = scene;
@@ -168,7 +168,7 @@ Deno.test("An unused server ends after its time and not for the number of others
   await endWell(ws, pml);
 });
 
-Deno.test("A server that is defined anew takes the place of the old one", async () => {
+Deno.test("a server with a new definition replaces the old one", async () => {
   const definition = (word: string) => ({
     version: 1,
     permissions: { allow: ["filesystem:*", "good:*"] },

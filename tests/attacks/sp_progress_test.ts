@@ -16,7 +16,7 @@ const TINY = {
   "main.js": tinyServer(`"well"`),
 };
 
-/** What the first test installed; for those that only begin with it. */
+/** The packages that the first test installed, for tests that only need them. */
 const kept = new KeptPackages();
 
 async function scene(
@@ -41,7 +41,7 @@ function begin(pml: RawStdio, progressToken: string) {
   return pml.begin("tools/call", { ...params, _meta: { progressToken } }, { ms: MS });
 }
 
-/** What was told under a token, in order. */
+/** Returns the progress of a token, in order. */
 function told(pml: RawStdio, token: string): readonly { progress: number; message: string }[] {
   return pml.messages.filter(({ method }) => method === "notifications/progress")
     .map(({ params }) => params as unknown as { progressToken: string } & Told)
@@ -58,7 +58,7 @@ async function package_(scene: Scene): Promise<string> {
   return join(scene.ws.home, "servers", folder);
 }
 
-Deno.test("Every call that waits for an install is told of it, and they share one", async () => {
+Deno.test("every call that waits for an install gets progress, and they share one install", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
   await using hosted = await scene(npm, { start_ms: MS, call_ms: MS });
   const { ws, pml } = hosted;
@@ -83,7 +83,7 @@ Deno.test("Every call that waits for an install is told of it, and they share on
   await kept.keep(ws);
 });
 
-Deno.test("An install within a call extends its deadline, and a call that was cancelled leaves it", async () => {
+Deno.test("an install within a call extends its deadline, and a cancelled call leaves it", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
   await using hosted = await scene(
     npm,
@@ -92,7 +92,7 @@ Deno.test("An install within a call extends its deadline, and a call that was ca
   );
   const { pml } = hosted;
   assert.equal(textOf(await begin(pml, "first").answer), '"well"');
-  // Its tools are known now, so that the next start falls into the deadline of a call.
+  // PML has listed its tools, so the next start is part of the deadline of a call.
   const folder = await package_(hosted);
   assert.ok(await waitUntil(async () => !await isRunning(folder), MS));
   await rm(folder, { recursive: true });
@@ -107,7 +107,7 @@ Deno.test("An install within a call extends its deadline, and a call that was ca
   assert.equal(textOf(await waiting), '"well"');
 });
 
-/** Whether a process runs from a folder. */
+/** Returns whether a process runs from a folder. */
 async function isRunning(folder: string): Promise<boolean> {
   for await (const { name } of Deno.readDir("/proc")) {
     const line = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
@@ -116,7 +116,7 @@ async function isRunning(folder: string): Promise<boolean> {
   return false;
 }
 
-Deno.test("An install that fails says at which step, and what npm said in the end", async () => {
+Deno.test("an install that fails reports its step, and the last output of npm", async () => {
   await using npm = new FakeNpm({});
   await using hosted = await scene(npm, { start_ms: MS, call_ms: MS });
   const { result } = await begin(hosted.pml, "x").answer;
@@ -127,7 +127,7 @@ Deno.test("An install that fails says at which step, and what npm said in the en
   assert.doesNotMatch(said, /npm http/);
 });
 
-Deno.test("A record of an install that is none stops the server; data beside its code does not", async () => {
+Deno.test("an invalid record of an install stops the server; data next to its code does not", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
   await using hosted = await scene(
     npm,

@@ -1,5 +1,5 @@
 /**
- * Servers that abuse what passes through beside results: logs, requests, errors, subscriptions.
+ * Servers that abuse messages other than results: logs, requests, errors, subscriptions.
  *
  * @module
  */
@@ -39,7 +39,7 @@ async function sceneOf(
   return await makeScene({ era, pml, env: { RUDE_TOKEN: SECRET }, ...options });
 }
 
-Deno.test("A server that asks without end and reads nothing is ended (SP9)", async () => {
+Deno.test("a server that sends endless requests and reads nothing is ended (SP9)", async () => {
   await using scene = await sceneOf("2025-11-25");
   const { ws, pml } = scene;
   const answer = await call(pml, "rude:deaf");
@@ -49,7 +49,7 @@ Deno.test("A server that asks without end and reads nothing is ended (SP9)", asy
   await endWell(ws, pml);
 });
 
-Deno.test("A line that nothing can be made of troubles its server alone (SP12)", async () => {
+Deno.test("an unreadable line affects only its server (SP12)", async () => {
   await using scene = await sceneOf("2026-07-28");
   const { ws, pml } = scene;
   for (const odd of ["odd_token", "deep"]) {
@@ -62,7 +62,7 @@ Deno.test("A line that nothing can be made of troubles its server alone (SP12)",
 });
 
 for (const era of ERAS) {
-  Deno.test(`No error of a server asks the user past the rules, speaks as PML or contains a key, on ${era} (SX4)`, async () => {
+  Deno.test(`no error of a server asks the user past the rules, imitates PML or contains a key, on ${era} (SX4)`, async () => {
     await using scene = await sceneOf(era, { rules: { deny: ["rude:@elicitation"] } });
     const { ws, pml } = scene;
     const { error } = await pml.request("resources/read", { uri: PAGE });
@@ -76,7 +76,7 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`What is asked within a call is asked no longer than it runs, on ${era}`, async () => {
+  Deno.test(`a question within a call ends with the call, on ${era}`, async () => {
     const open = Promise.withResolvers<unknown>();
     await using scene = await sceneOf(era, {
       capabilities: { elicitation: { form: {} } },
@@ -90,7 +90,7 @@ for (const era of ERAS) {
       await until(() => pml.messages.some(({ method }) => method === "notifications/cancelled"));
       return;
     }
-    // It was asked in the place of an answer; who comes again gets what the call came to meanwhile.
+    // The question was the response; the repeated request returns the later result of the call.
     const [key = ""] = Object.keys(first.result?.inputRequests ?? {});
     const answered = { action: "accept", content: { a: "b" } };
     const more = { requestState: first.result?.requestState, inputResponses: { [key]: answered } };
@@ -100,8 +100,8 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A flood of a server's log messages costs the client no answer (SP8)", async () => {
-  // What may wait for a client is as much as a line may have.
+Deno.test("a flood of a server's log messages costs the client no answer (SP8)", async () => {
+  // The queue of a client is limited to the size of one line.
   await using scene = await sceneOf("2025-11-25", { limits: { line_bytes: 1_000_000 } });
   const { ws, pml } = scene;
   const flooded = call(pml, "rude:flood");
@@ -110,7 +110,7 @@ Deno.test("A flood of a server's log messages costs the client no answer (SP8)",
   await endWell(ws, pml);
 });
 
-Deno.test("What follows a resource ends with what it rests on, and can always be given up", async () => {
+Deno.test("a subscription to a resource ends with its server or its permission, and can always be cancelled", async () => {
   await using scene = await sceneOf("2025-11-25", {
     rules: { ask: ["rude:@resources"] },
     capabilities: { elicitation: { form: {} } },
@@ -139,7 +139,7 @@ Deno.test("What follows a resource ends with what it rests on, and can always be
   await endWell(ws, pml);
 });
 
-Deno.test("What was followed is not started anew where the file is trusted no more", async () => {
+Deno.test("a subscription does not start a server again after the file lost its trust", async () => {
   await using scene = await sceneOf("2025-11-25", {
     trusted: false,
     capabilities: { elicitation: { form: {} } },
@@ -150,13 +150,13 @@ Deno.test("What was followed is not started anew where the file is trusted no mo
   const [one = 0] = await pidsOf(ws, "rude");
   await writeFile(ws.file(".pml.json"), JSON.stringify(pmlFile("two")));
   await until(() => /The configuration was applied/.test(pml.stderr));
-  // It is followed anew, by what its name stands for now: a command that nobody agreed to.
+  // The subscription would start the current command of the name, which no user approved.
   await until(() => /Cannot follow/.test(pml.stderr));
   assert.deepEqual(await pidsOf(ws, "rude"), [one]);
   await endWell(ws, pml);
 });
 
-Deno.test("Who listens with the first message of all is told, and who stops at once follows nothing", async () => {
+Deno.test("a client that subscribes with its first message is notified, and one that cancels at once has no subscription", async () => {
   await using scene = await sceneOf("2026-07-28");
   const { ws, pml } = scene;
   const listen = { notifications: { resourceSubscriptions: [PAGE] } };
@@ -172,7 +172,7 @@ Deno.test("Who listens with the first message of all is told, and who stops at o
   const short = early.begin("subscriptions/listen", listen);
   short.answer.catch(() => {}); // it is cancelled
   await early.notify("notifications/cancelled", { requestId: short.id });
-  // What comes after it is served after it.
+  // Later requests are handled after it.
   await early.request("resources/read", { uri: PAGE });
   await until(async () =>
     await said("resources/subscribe") === await said("resources/unsubscribe")

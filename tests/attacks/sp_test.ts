@@ -7,7 +7,7 @@ import { call, countOf, evil, ledgerOf, sceneOf, toldCode } from "./evil_servers
 import { assertServes, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
-Deno.test("A stdio server's results come through whole", async () => {
+Deno.test("a stdio server's results arrive complete", async () => {
   await using scene = await sceneOf(["good", "modern", "pages"], { era: "2026-07-28" });
   const { ws, pml } = scene;
   for (const mode of ["good", "modern"]) {
@@ -23,7 +23,7 @@ Deno.test("A stdio server's results come through whole", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A stdio server that starts badly says why, and delays no other (SP1, SP2, SP15)", async () => {
+Deno.test("a stdio server that fails to start reports the reason, and delays no other (SP1, SP2, SP15)", async () => {
   const modes = ["exit", "hang-init", "hang-list", "bad-list", "refuse", "exit0", "neither"];
   const missing = { command: "no-such-command-here", args: [] };
   const denied = { command: "./good.txt", args: [] };
@@ -71,14 +71,14 @@ Deno.test("A stdio server that starts badly says why, and delays no other (SP1, 
     if (server === "tells") assert.match(said, /x token \S+$/);
   });
   const all = Promise.all(asked);
-  all.catch(() => {}); // told below, unless something else fails first
+  all.catch(() => {}); // checked below, unless something else fails first
   await assertServes(scene.pml);
   assert.ok(!hasTimedOut, "another server waited");
   await all;
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A stdio server that dies in a call is told, not asked again, and started anew (SP3)", async () => {
+Deno.test("the death of a stdio server in a call is reported, the call is not repeated, and the server restarts (SP3)", async () => {
   await using scene = await sceneOf(["good"]);
   const { ws, pml } = scene;
   for (const half of [false, true]) {
@@ -98,9 +98,9 @@ Deno.test("A stdio server that dies in a call is told, not asked again, and star
   await endWell(ws, pml);
 });
 
-Deno.test("A stdio server that stays is gone after the end, with what it started (SP4, SP5)", async () => {
+Deno.test("a stdio server that does not end by itself is gone after the end, with its children (SP4, SP5)", async () => {
   for (const how of ["close", "kill"] as const) {
-    // It is killed.
+    // The test kills it.
     await using scene = await sceneOf(["stays"], { ownProcess: true });
     const { ws, pml } = scene;
     assert.equal((await call(pml, "stays:echo")).result?.isError, undefined);
@@ -113,7 +113,7 @@ Deno.test("A stdio server that stays is gone after the end, with what it started
   }
 });
 
-Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP12)", async () => {
+Deno.test("of the output of a stdio server, only its responses count (SP8, SP9, SP12)", async () => {
   const modes = [
     "noise",
     "split",
@@ -144,7 +144,7 @@ Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP1
   await endWell(ws, pml);
 });
 
-Deno.test("A hundred first calls start one server, and each gets its own answer (SP10)", async () => {
+Deno.test("a hundred first calls start one server, and each gets its own answer (SP10)", async () => {
   await using scene = await sceneOf(["good"]);
   const { ws, pml } = scene;
   const answers = await Promise.all(
@@ -155,7 +155,7 @@ Deno.test("A hundred first calls start one server, and each gets its own answer 
   await endWell(ws, pml);
 });
 
-Deno.test("A cancelled call is told to the server, and progress extends one that goes on (SP11)", async () => {
+Deno.test("a cancelled call is cancelled at the server, and progress extends one that continues (SP11)", async () => {
   await using scene = await sceneOf(["good"], { limits: { call_ms: 2_000 } });
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {
@@ -178,7 +178,7 @@ Deno.test("A cancelled call is told to the server, and progress extends one that
   await scene.pml.close();
 });
 
-Deno.test("A stdio server finds nothing of PML's environment but what it is given (SX4)", async () => {
+Deno.test("a stdio server gets only the configured part of PML's environment (SX4)", async () => {
   const definition = { ...evil("good"), env: { GIVEN: "x-${FROM_OUTSIDE}", PLAIN: "p" } };
   const pml = {
     version: 1,
@@ -204,7 +204,7 @@ Deno.test("A stdio server finds nothing of PML's environment but what it is give
     "TMPDIR",
     "TZ",
     "USER",
-    // What reaches the network of a company is for every server.
+    // Every server gets the variables of a company's network.
     ...NETWORK_NAMES,
   ];
   const others = Object.keys(seen).filter((name) => !base.includes(name));
@@ -212,7 +212,7 @@ Deno.test("A stdio server finds nothing of PML's environment but what it is give
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("A server whose tools change is asked again once, and the client is told", async () => {
+Deno.test("PML asks again about a server whose tools change, and notifies the client", async () => {
   await using scene = await sceneOf(["changes"]);
   const { ws, pml } = scene;
   await call(pml, "changes:echo");
@@ -221,7 +221,7 @@ Deno.test("A server whose tools change is asked again once, and the client is to
   await endWell(ws, pml);
 });
 
-Deno.test("A result of 20 MB comes through, and one beyond the limit is refused", async () => {
+Deno.test("a result of 20 MB arrives complete, and one beyond the limit is refused", async () => {
   await using scene = await sceneOf(["big"], { limits: { line_bytes: 30_000_000 } });
   const { ws, pml } = scene;
   const { result } = await call(pml, "big:echo", { size: 20_000_000 });

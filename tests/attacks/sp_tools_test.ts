@@ -1,5 +1,5 @@
 /**
- * What a stdio server lists: hostile schemas, names of others, names that look alike.
+ * Tool lists of a stdio server: hostile schemas, names of other servers, names that look alike.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { makeScene, type Scene } from "./stage.ts";
 
 const PLAIN = { type: "object" };
 
-/** Each of these, where it was believed, broke a gateway, or is too large to be looked at. */
+/** Schemas that broke a gateway that used them, or that are too large to read. */
 function badSchemas(): Record<string, unknown> {
   const nested = (depth: number): object => depth === 0 ? {} : { allOf: [nested(depth - 1)] };
   return {
@@ -63,7 +63,7 @@ async function listed({ pml }: Scene): Promise<readonly string[]> {
   return tools.map(({ name }) => name).filter((name) => name.startsWith("lists__"));
 }
 
-Deno.test("A tool with a hostile schema is left out and reported, others are kept (RX8)", async () => {
+Deno.test("a tool with a hostile schema is left out and reported, others are kept (RX8)", async () => {
   const hostile = badSchemas();
   const tools = Object.entries(hostile).flatMap(([name, inputSchema], at) => [
     { name: `good${at}`, inputSchema: PLAIN },
@@ -83,7 +83,7 @@ Deno.test("A tool with a hostile schema is left out and reported, others are kep
   const { result } = await call(pml, "lists:good0", { fine: true });
   assert.deepEqual(result?.structuredContent, { fine: true });
   const found = textOf(await pml.callTool("search", { query: "good" }));
-  // Each is there for arguments and for results.
+  // Each is a schema of arguments and one of results.
   const length = 2 * Object.keys(hostile).length;
   assert.match(found, new RegExp(`\nlists is ready: ${length} of its tools are left out$`));
   const told = await runPml(ws, ["tools", "lists"]);
@@ -113,7 +113,7 @@ Deno.test("a tool whose schema takes long to check is kept, and its server gets 
   await endWell(ws, pml);
 });
 
-Deno.test("A server can take no name of another, of PML or of its own twice (RG12)", async () => {
+Deno.test("a server cannot use a name of another server or of PML, nor the same name twice (RG12)", async () => {
   const names = [
     ...["echo", "filesystem:read_file", "filesystem__read_file", "search", "call", "pml"],
     ...["echo", "Echo", "ECHO", "еcho", "echo\u200b", "a  b", "", "x".repeat(200)],
@@ -122,7 +122,7 @@ Deno.test("A server can take no name of another, of PML or of its own twice (RG1
   const shortened = wireName(toolId("lists", "two words"));
   const tools = names.map((name, at) => ({ name, description: `no ${at}`, inputSchema: PLAIN }));
   const kept = ["call", "echo", "filesystem__read_file", "pml", "search"];
-  // What is no name here has another, which no other tool can have.
+  // An invalid name is replaced by another, which no other tool can have.
   const odd = ["filesystem:read_file", "еcho", "echo\u200b", "a  b", "x".repeat(200)];
   await using scene = await sceneOf([...tools, { name: "relist", inputSchema: PLAIN }]);
   const { ws, pml } = scene;
@@ -133,13 +133,13 @@ Deno.test("A server can take no name of another, of PML or of its own twice (RG1
       shortened,
     ].sort();
   assert.deepEqual(await listed(scene), wanted([]));
-  // Each goes to the server that lists it, whatever it is called.
+  // Each call goes to the server that lists the tool, under any name.
   await assertServes(pml);
   for (const tool of kept) {
     const { result } = await pml.callTool(`lists__${tool}`, { tool });
     assert.deepEqual(result?.structuredContent, { tool });
   }
-  // Clients allow no blank in a name; rules and `call` name it as it is.
+  // Clients allow no blank in a name; rules and `call` use it unchanged.
   for (const [name, args] of [[shortened, {}], ["call", { tool: "lists:two words" }]] as const) {
     const given = { tool: "two words" };
     const inner = name === "call" ? { ...args, arguments: given } : given;
@@ -147,7 +147,7 @@ Deno.test("A server can take no name of another, of PML or of its own twice (RG1
     assert.deepEqual(result?.structuredContent, given);
   }
   assert.match(JSON.stringify(await call(pml, "lists:Echo")), /by case alone/);
-  // What it lists later is looked at as closely.
+  // Later lists are checked as strictly.
   const later = [...tools, { name: "RELIST", inputSchema: PLAIN }, {
     name: "more",
     inputSchema: PLAIN,
@@ -162,7 +162,7 @@ Deno.test("A server can take no name of another, of PML or of its own twice (RG1
   await endWell(ws, pml);
 });
 
-Deno.test("A command and its arguments are words, never a line for a shell (SE14)", async () => {
+Deno.test("a command and its arguments are separate words, never a line for a shell (SE14)", async () => {
   const odd = [
     "; touch PLANTED",
     "$(touch PLANTED)",
@@ -198,7 +198,7 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
     const code = toldCode(await call(pml, `${name}:echo`));
     assert.ok(["UPSTREAM_DOWN", "UNKNOWN_TOOL"].includes(code ?? ""), `${name}: ${code}`);
   }
-  // What was seen first is pinned when its call is over.
+  // The first definition is pinned at the end of its call.
   const wanted = [".pml.json", "good.ledger", "good.txt", "pml.lock"];
   const left = () => [...Deno.readDirSync(ws.path)].map((entry) => entry.name).sort();
   await waitUntil(() => left().join() === wanted.join());
@@ -221,7 +221,7 @@ for (const [door, many] of [["stdio", 10_000], ["http", 1_000]] as const) {
     await call(pml, "good:echo");
     const ended: string[] = [];
     const asked = Array.from({ length: many }, async (_, at) => {
-      // None ends before it is let.
+      // None ends before the test allows it.
       const { result } = await pml.callTool(
         "good__slow",
         { ms: 200, until: ws.file("let-end"), at },

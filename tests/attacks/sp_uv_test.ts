@@ -13,7 +13,7 @@ const TELL = tinyServer(
 );
 const TINY: FakePackage = { version: "1.0.0", programs: { "tiny-mcp": TELL } };
 
-/** What a clone may bring to change what is installed, each of which uv would read. */
+/** Files of a clone that would change the installation, each of which uv would read. */
 const PLANTED = {
   "uv.toml": "index-url = 'http://127.0.0.1:1/'",
   "pyproject.toml": "[tool.uv]\nindex-url = 'http://127.0.0.1:1/'",
@@ -50,7 +50,7 @@ async function tell(pml: RawStdio): Promise<string> {
   return textOf(await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 }));
 }
 
-Deno.test("A server of uvx is installed apart, from wheels, pinned, and started from there", async () => {
+Deno.test("a server of uvx is installed separately, from wheels, pinned, and started from there", async () => {
   await using uv = await FakeUv.make({ "tiny-mcp": TINY });
   await using hosted = await scene(uv, ["uvx", "tiny-mcp@1.0.0", "--flag"]);
   const { ws, pml } = hosted;
@@ -79,7 +79,7 @@ Deno.test("A server of uvx is installed apart, from wheels, pinned, and started 
   assert.match(await tell(changed), /^INTEGRITY_MISMATCH: .*\(venv\/bin\/tiny-mcp\)/);
 });
 
-Deno.test("uv tool run, --from, --with and --python name the same as uvx does", async () => {
+Deno.test("uv tool run, --from, --with and --python mean the same as for uvx", async () => {
   const suite: FakePackage = { version: "2.0.0", programs: { one: "", two: TELL } };
   await using uv = await FakeUv.make({ suite, extra: { version: "3", programs: {} } });
   const line = "uv tool run --python 3.11 --with extra==3 --from suite two x";
@@ -92,10 +92,10 @@ Deno.test("uv tool run, --from, --with and --python name the same as uvx does", 
   assert.ok(asked.includes("requirements suite extra==3"), asked.join("\n"));
 });
 
-Deno.test("A package of uvx that cannot be installed says why, and what to do (GW14)", async () => {
+Deno.test("a package of uvx that cannot be installed reports the reason and an action (GW14)", async () => {
   const isSource = { version: "1.0.0", programs: {}, isSource: true };
   const suite = { version: "1", programs: { one: "", two: "" } };
-  // A wheel may name what it needs by an address, of a repository or an archive.
+  // A wheel may name a dependency by the address of a repository or an archive.
   const needs = '{"url":"https://evil.example/needed.whl"}';
   const lured = { version: "1.0.0", programs: { lured: TELL }, needs };
   await using uv = await FakeUv.make({ old: isSource, suite, lured });
@@ -115,7 +115,7 @@ Deno.test("A package of uvx that cannot be installed says why, and what to do (G
   assert.deepEqual((await uv.asked()).filter((line) => line.startsWith("REFUSED")), []);
 });
 
-/** Installs a package on a machine of its own. Returns the hash that its approval binds to. */
+/** Installs a package on a separate machine. Returns the hash that its approval binds to. */
 async function hashOf(tiny: FakePackage): Promise<string> {
   await using uv = await FakeUv.make({ "tiny-mcp": tiny });
   await using hosted = await scene(uv, ["uvx", "tiny-mcp"]);
@@ -125,7 +125,7 @@ async function hashOf(tiny: FakePackage): Promise<string> {
   return JSON.parse(await readFile(ws.file("pml.lock"), "utf8")).servers.tiny.integrity;
 }
 
-Deno.test("A package of uvx has the same hash on every system, and another one with other bytes", async () => {
+Deno.test("a package of uvx has the same hash on every system, and another one with other bytes", async () => {
   const linux = await hashOf({ ...TINY, wheel: "linux", others: ["mac", "windows"] });
   const mac = await hashOf({ ...TINY, wheel: "mac", others: ["windows", "linux"] });
   assert.match(linux, /^sha256-[0-9a-f]{64}$/);
@@ -134,7 +134,7 @@ Deno.test("A package of uvx has the same hash on every system, and another one w
   assert.notEqual(await hashOf({ ...TINY, wheel: "evil", others: ["mac", "windows"] }), linux);
 });
 
-Deno.test("A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused", async () => {
+Deno.test("a package of uvx without a strong hash is identified by its files, and a wheel other than the listed one is refused", async () => {
   for (const hash of ["none", "md5"] as const) {
     const [one, other] = ["one", "other"].map((wheel) => ({ ...TINY, wheel, hash }));
     // The folders of two machines differ.
@@ -151,7 +151,7 @@ Deno.test("A package of uvx that has no strong hash is known by its files, and a
   assert.deepEqual(await readdir(join(hosted.ws.home, "servers")), []);
 });
 
-Deno.test("A program that a workspace plants on PATH installs nothing and runs nothing", async () => {
+Deno.test("a program that a workspace plants on PATH installs nothing and runs nothing", async () => {
   await using uv = await FakeUv.make({ "tiny-mcp": TINY });
   await using hosted = await makeScene({
     pml: {
@@ -160,7 +160,7 @@ Deno.test("A program that a workspace plants on PATH installs nothing and runs n
       mcpServers: { tiny: { command: "uvx", args: ["tiny-mcp"] } },
     },
     limits: { start_ms: 60_000, call_ms: 60_000 },
-    // Read when PML is spawned, after the folder was made.
+    // Evaluated when PML is spawned, after the folder was created.
     env: {},
     prepare: async (ws) => {
       await mkdir(ws.file("bin"));

@@ -1,6 +1,6 @@
 /**
- * The built-in `sqlite` through a spawned PML: hostile statements, paths and files, and what takes
- * all the time or space.
+ * The built-in `sqlite` through a spawned PML: hostile statements, paths and files, and statements
+ * that use all time or space.
  *
  * @module
  */
@@ -50,7 +50,7 @@ Deno.test("query, execute and schema work on a database of the workspace", async
   await endWell(ws, pml);
 });
 
-Deno.test("By default sqlite:execute asks, and what reads runs", async () => {
+Deno.test("by default sqlite:execute asks, and tools that read run", async () => {
   await using scene = await makeScene({ pml: { version: 1 }, capabilities: {}, prepare: furnish });
   const { ws, pml } = scene;
   assert.ok(!isError(await sqlite(pml, "query", { sql: "SELECT 1" })));
@@ -64,7 +64,7 @@ Deno.test("By default sqlite:execute asks, and what reads runs", async () => {
   await endWell(ws, pml);
 });
 
-/** Statements that would reach past their own database, for a place outside. */
+/** Returns statements that would access a database outside. */
 function reaching(other: string): readonly string[] {
   return [
     `ATTACH '${other}' AS o`,
@@ -91,7 +91,7 @@ function reaching(other: string): readonly string[] {
   ];
 }
 
-Deno.test("No statement reaches past its own database", async () => {
+Deno.test("no statement accesses another database", async () => {
   await using scene = await makeScene({ pml: ALLOWED, prepare: furnish });
   const { ws, pml } = scene;
   const before = await outerState(ws);
@@ -101,7 +101,7 @@ Deno.test("No statement reaches past its own database", async () => {
       if (/VACUUM$|dbstat|temp_store_dir|data_store_dir|fts3/.test(sql) && !isError(answer)) {
         continue;
       }
-      // Deno and SQLite would refuse some of these too, in words of their own.
+      // Deno and SQLite would refuse some of these too, with their own errors.
       const isOurs = /^(\/\*.*\*\/ )?(ATTACH|DETACH|PRAGMA)/i.test(sql) || sql.includes("load_ext");
       assertFailed(answer, isOurs ? /is not available|are not available/ : /Cannot /, sql);
     }
@@ -112,7 +112,10 @@ Deno.test("No statement reaches past its own database", async () => {
   await endWell(ws, pml);
 });
 
-/** Paths that are no database of the workspace, and the code where it is not the module that says so. */
+/**
+ * Returns paths other than databases of the workspace, and the code if the module itself does not
+ * refuse.
+ */
 function badPaths(ws: Workspace): Readonly<Record<string, string | undefined>> {
   const [out, kept] = ["PATH_OUTSIDE_WORKSPACE", "PATH_PROTECTED"];
   return {
@@ -144,7 +147,7 @@ function badPaths(ws: Workspace): Readonly<Record<string, string | undefined>> {
   };
 }
 
-Deno.test("No path that is no database of the workspace is opened, made or waited for (PE1, PE3, PE8, PE11)", async () => {
+Deno.test("no path other than a database of the workspace is opened, created or waited for (PE1, PE3, PE8, PE11)", async () => {
   await using scene = await makeScene({
     files: { ".env": SECRET, ".git/config": SECRET, ".env.db": "" },
     pml: ALLOWED,
@@ -176,7 +179,7 @@ const TOOLS: Readonly<Record<string, Arguments>> = {
   schema: {},
 };
 
-Deno.test("A database with flipped bits is answered for, and hurts nobody", async () => {
+Deno.test("a database with flipped bits is answered with an error, and affects no other", async () => {
   await using scene = await makeScene({ pml: ALLOWED, prepare: furnish });
   const { ws, pml } = scene;
   const whole = await readFile(ws.file("a.db"));
@@ -199,7 +202,7 @@ Deno.test("A database with flipped bits is answered for, and hurts nobody", asyn
   await endWell(ws, pml);
 });
 
-Deno.test("A statement that never ends is ended by its deadline, and others go on (RX1)", async () => {
+Deno.test("an endless statement is ended by its deadline, and others continue (RX1)", async () => {
   const limits = { call_ms: 1_500 };
   await using scene = await makeScene({ pml: ALLOWED, limits, prepare: furnish });
   const { ws, pml } = scene;
@@ -225,9 +228,9 @@ Deno.test("A statement that never ends is ended by its deadline, and others go o
   await endWell(ws, pml);
 });
 
-Deno.test("A result without end is bounded, and the gateway stays small (RX4)", async () => {
+Deno.test("an endless result is limited, and the gateway's memory stays small (RX4)", async () => {
   const limits = { call_ms: 2_500, result_bytes: 4 << 20 };
-  // Its memory is measured.
+  // The test measures its memory.
   await using scene = await makeScene({ ownProcess: true, pml: ALLOWED, limits, prepare: furnish });
   const { ws, pml } = scene;
   await sqlite(pml, "query", { sql: "SELECT 1" });
@@ -270,7 +273,7 @@ function assertFailed(answer: Message, like: RegExp, what = ""): void {
   assert.match(textOf(answer), like, what);
 }
 
-/** Makes a database in the workspace, and one outside. */
+/** Creates a database in the workspace, and one outside. */
 async function furnish(ws: Workspace): Promise<void> {
   using own = new DatabaseSync(ws.file("a.db"));
   own.exec("CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT)");
@@ -280,7 +283,7 @@ async function furnish(ws: Workspace): Promise<void> {
   await mkdir(join(ws.root, "other.db.folder"));
 }
 
-/** Plants what looks like a database, and is none or is another one. */
+/** Plants files that resemble a database, and are none or another one. */
 async function plantPaths(ws: Workspace): Promise<void> {
   const other = join(ws.root, "other.db");
   await symlink(other, ws.file("link.db"));
@@ -300,7 +303,7 @@ async function plantPaths(ws: Workspace): Promise<void> {
   await writeFile(ws.file("super.db-journal"), journalOfSuper(other));
 }
 
-/** A hot journal that names a super-journal: SQLite would delete that file. */
+/** Returns a hot journal that names a super-journal: SQLite would delete that file. */
 function journalOfSuper(name: string): Uint8Array {
   const magic = Buffer.from("d9d505f920a163d7", "hex");
   const header = Buffer.alloc(512);

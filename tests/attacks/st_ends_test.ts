@@ -34,9 +34,9 @@ const SIGNALS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const;
 const CRASH = /panicked|Uncaught|error: |at file:|\n {4}at /;
 
 for (const [at, [doing, act]] of Object.entries(DOING).entries()) {
-  Deno.test(`A client that hangs up ${doing} leaves nothing (ST5)`, async () => {
+  Deno.test(`a client that closes stdin ${doing} leaves no process (ST5)`, async () => {
     const era = ERAS[at % ERAS.length];
-    // Its end is what this tests.
+    // The test ends it.
     await using scene = await makeScene({ ownProcess: true, era, ...SLOW });
     const { ws, pml } = scene;
     await act(pml);
@@ -51,7 +51,7 @@ for (const [at, [doing, act]] of Object.entries(DOING).entries()) {
 for (const [signal, wanted] of Object.entries(SIGNALS)) {
   for (const [doing, act] of Object.entries(DOING)) {
     Deno.test(`${signal} ${doing} ends with ${wanted} (ST6)`, async () => {
-      // Its end is what this tests.
+      // The test ends it.
       await using scene = await makeScene({ ...SLOW, ownProcess: true });
       const { ws, pml } = scene;
       await act(pml);
@@ -64,7 +64,7 @@ for (const [signal, wanted] of Object.entries(SIGNALS)) {
   }
 }
 
-Deno.test("A second SIGINT ends it at once (ST6)", async () => {
+Deno.test("a second SIGINT ends it at once (ST6)", async () => {
   // Two signals end it.
   await using scene = await makeScene({ ...SLOW, ownProcess: true });
   const { ws, pml } = scene;
@@ -76,13 +76,13 @@ Deno.test("A second SIGINT ends it at once (ST6)", async () => {
   await ws.assertCanaries();
 });
 
-Deno.test("A signal at any moment of the start leaves nothing (ST6)", async () => {
+Deno.test("a signal at any moment of the start leaves no process (ST6)", async () => {
   await using ws = await makeScenery(SLOW);
   for (let ms = 0; ms < 150; ms += 6) {
-    // A signal may come before PML runs.
+    // A signal may arrive before PML runs.
     const pml = new RawStdio(ws, { ownProcess: true });
     pml.open().catch(() => {}); // the signal may come before the answer
-    // No event tells how far a start has come: the moments are spread over all of it.
+    // No event shows the progress of a start, so the moments are spread over all of it.
     await new Promise((resolve) => setTimeout(resolve, ms));
     const { code } = await pml.kill("SIGTERM");
     assert.equal(code, 143, `after ${ms} ms: ${pml.stderr}`);
@@ -92,7 +92,7 @@ Deno.test("A signal at any moment of the start leaves nothing (ST6)", async () =
   await assertNoTempFiles(ws);
 });
 
-Deno.test("A client that is killed in the middle of a call leaves nothing (ST5)", async () => {
+Deno.test("a client that is killed in the middle of a call leaves no process (ST5)", async () => {
   await using ws = await makeScenery(SLOW);
   const client = spawnBehindClient(ws, [callLine("slow__wait", { path: "never" })]);
   const started = async () => ofKind(await journalOf(ws), "start").length === 1;
@@ -107,7 +107,7 @@ Deno.test("A client that is killed in the middle of a call leaves nothing (ST5)"
   await ws.assertCanaries();
 });
 
-Deno.test("A client that closes its end of stdout ends it, without a word of a crash (ST6)", async () => {
+Deno.test("a client that closes its end of stdout ends PML without a crash report (ST6)", async () => {
   await using ws = await makeScenery(SLOW);
   const { child, stderr, send } = spawnBare(ws);
   await child.stdout.cancel();
@@ -120,7 +120,7 @@ Deno.test("A client that closes its end of stdout ends it, without a word of a c
   assertPaired(await journalOf(ws));
 });
 
-Deno.test("A client that never reads is given up, and what it asked for is bounded (ST9)", async () => {
+Deno.test("a client that never reads is disconnected, and its requests are limited (ST9)", async () => {
   const limits = { queued_bytes: 128 * 1024, unread_ms: 1_000 };
   const files = { ...SLOW.files, "big.txt": "0123456789abcdef".repeat(4096) };
   await using ws = await makeScenery({ ...SLOW, files, limits });
@@ -141,12 +141,12 @@ Deno.test("A client that never reads is given up, and what it asked for is bound
   assertPaired(await journalOf(ws));
 });
 
-Deno.test("SIGTERM ends it also when its last answer is never read (ST6, ST9)", async () => {
+Deno.test("SIGTERM also ends it when its last answer is never read (ST6, ST9)", async () => {
   const files = { "big.txt": "0123456789abcdef".repeat(16_384) };
   await using ws = await makeScenery({ files });
   const { child, send } = spawnBare(ws);
   await send(callLine("filesystem__read_file", { path: "big.txt" }));
-  // The pipe holds a part of the answer, and the rest waits.
+  // The pipe contains a part of the answer, and the rest waits.
   assert.ok(await waitUntil(async () => ofKind(await journalOf(ws), "end").length === 1));
   child.kill("SIGTERM");
   const { code } = await within(child.status, { ms: 4000, what: () => "it does not end" });
@@ -156,7 +156,7 @@ Deno.test("SIGTERM ends it also when its last answer is never read (ST6, ST9)", 
   assertPaired(await journalOf(ws));
 });
 
-/** A server that says nothing to who wants to follow its resource, and notes that somebody did. */
+/** A server that never answers a subscription, and records its arrival. */
 const MUTE = `
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -178,7 +178,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 `;
 
-Deno.test("Who still waits to follow a resource when PML ends is told so in our words (ST6)", async () => {
+Deno.test("a client that waits for a subscription when PML ends gets PML's own error (ST6)", async () => {
   const pml = { permissions: { allow: ["mute:*"] } };
   const mcpServers = { mute: { command: "node", args: ["mute.mjs"] } };
   await using scene = await makeScene({
@@ -197,12 +197,12 @@ Deno.test("Who still waits to follow a resource when PML ends is told so in our 
   assert.doesNotMatch(client.stderr, /The signal has been aborted/);
 });
 
-/** Begins a call of the slow module, and waits until it is on its way. */
+/** Begins a call of the slow module, and waits until it runs. */
 async function begun(pml: RawStdio, tool: string): Promise<void> {
-  // The child is up when its first call has come back.
+  // The child is ready when its first call has returned.
   await pml.callTool("slow__wait", { path: "good.txt" });
   pml.begin("tools/call", { name: `slow__${tool}`, arguments: { path: "never" } })
-    .answer.catch(() => {}); // it never comes: the conversation ends before
+    .answer.catch(() => {}); // it never arrives: the connection ends before
   await assertServes(pml);
 }
 
@@ -211,7 +211,7 @@ function callLine(name: string, args: Record<string, unknown>, id = 1): string {
   return `${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`;
 }
 
-/** Spawns PML with pipes that nobody reads. */
+/** Spawns PML with pipes that the test does not read. */
 function spawnBare(ws: Workspace): {
   readonly child: Deno.ChildProcess;
   readonly stderr: Promise<string>;
@@ -235,7 +235,7 @@ function spawnBare(ws: Workspace): {
   };
 }
 
-/** Spawns a client that spawns PML, sends lines, and then holds its pipes for ever. */
+/** Spawns a client that spawns PML, sends lines, and then keeps its pipes open. */
 function spawnBehindClient(ws: Workspace, lines: readonly string[]): Deno.ChildProcess {
   const [program, ...args] = pmlCommand();
   const command = JSON.stringify([program, { args: [...args, "stdio"], stdin: "piped" }]);

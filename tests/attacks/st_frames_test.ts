@@ -11,7 +11,7 @@ import { makeScene } from "./stage.ts";
 const MB = 1024 * 1024;
 const SEED = 20_260_728;
 
-/** What a line is answered with under the id null, or nothing where it is passed over. */
+/** A line, and the error with the id null that answers it, or undefined if it is ignored. */
 type Line = readonly [name: string, line: string | Uint8Array, code?: number];
 
 const LINES: readonly Line[] = [
@@ -46,7 +46,7 @@ const LINES: readonly Line[] = [
   ["an unknown notification", '{"jsonrpc":"2.0","method":"notifications/none"}'],
 ];
 
-Deno.test("Invalid lines are reported once or ignored (ST1)", async () => {
+Deno.test("invalid lines are reported once or ignored (ST1)", async () => {
   await using scene = await makeScene({ era: "2026-07-28" });
   const { ws, pml } = scene;
   for (const [name, line, code] of LINES) {
@@ -59,13 +59,13 @@ Deno.test("Invalid lines are reported once or ignored (ST1)", async () => {
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("Garbage before the greeting does no harm (ST1)", async () => {
+Deno.test("invalid data before initialize does no harm (ST1)", async () => {
   const garbage = "GET / HTTP/1.1\r\nHost: evil\r\n\r\n\0\0\n[]\n";
   await using scene = await makeScene({ era: "2025-11-25", first: garbage });
   await endWell(scene.ws, scene.pml, { calls: 1 });
 });
 
-Deno.test("A thousand random lines get a thousand refusals (ST1)", async () => {
+Deno.test("a thousand random lines get a thousand refusals (ST1)", async () => {
   await using scene = await makeScene({ era: "2026-07-28" });
   const { ws, pml } = scene;
   const lines = fc.sample(fc.uint8Array({ maxLength: 300 }), { numRuns: 1000, seed: SEED })
@@ -80,7 +80,7 @@ Deno.test("A thousand random lines get a thousand refusals (ST1)", async () => {
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("A frame with a byte changed gets one answer at most (ST1)", async () => {
+Deno.test("a frame with a changed byte gets at most one answer (ST1)", async () => {
   await using scene = await makeScene({ era: "2025-11-25" });
   const { ws, pml } = scene;
   const changes = fc.sample(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(255)), {
@@ -100,7 +100,7 @@ Deno.test("A frame with a byte changed gets one answer at most (ST1)", async () 
   await endWell(ws, pml);
 });
 
-Deno.test("A frame may be cut at every byte (ST2)", async () => {
+Deno.test("a frame may be cut at every byte (ST2)", async () => {
   const name = "naïve 漢字 😀.txt";
   await using scene = await makeScene({ era: "2026-07-28", files: { [name]: "é漢😀" } });
   const { ws, pml } = scene;
@@ -109,7 +109,7 @@ Deno.test("A frame may be cut at every byte (ST2)", async () => {
   for (let cut = 0; cut <= length; cut++) {
     const id = `cut ${String(cut).padStart(4, "0")}`;
     const frame = bytesOf(readFrame(pml, { id, path: name }), "\n");
-    // The answer to the frame before proves that the first part was read by itself.
+    // The answer to the frame before proves that PML read the first part separately.
     await pml.sendBytes(bytesOf(rest, frame.subarray(0, cut)));
     if (cut > 0) assert.equal(textOf(await pml.expect(idBefore(cut))), "é漢😀");
     pml.noteAsked(id);
@@ -120,7 +120,7 @@ Deno.test("A frame may be cut at every byte (ST2)", async () => {
   await endWell(ws, pml, { calls: length + 2 });
 });
 
-Deno.test("Ten frames in one chunk get ten answers (ST2)", async () => {
+Deno.test("ten frames in one chunk get ten answers (ST2)", async () => {
   const files = Object.fromEntries(
     Array.from({ length: 10 }, (_, at) => [`${at}.txt`, `${at}!`]),
   );
@@ -133,14 +133,14 @@ Deno.test("Ten frames in one chunk get ten answers (ST2)", async () => {
   await endWell(ws, pml, { calls: 11 });
 });
 
-Deno.test("A line over the limit is reported once, and the next is served (ST3)", async () => {
+Deno.test("a line over the limit is reported once, and the next is handled (ST3)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", limits: { input_bytes: 4096 } });
   const { ws, pml } = scene;
   const frame = readFrame(pml, { id: "fits", path: "good.txt" });
   const padded = (length: number) => bytesOf(frame, " ".repeat(length - frame.length));
   const [fits] = await answersTo(pml, bytesOf(padded(4096), "\n"), { settles: ["fits"] });
   assert.equal(textOf(fits ?? {}), "good\n");
-  // What follows the limit looks like a frame of its own.
+  // The text after the limit looks like a separate frame.
   for (const line of [padded(4097), bytesOf("x".repeat(4096), frame), "y".repeat(3 * MB)]) {
     const [refusal, ...more] = await answersTo(pml, bytesOf(line, "\n"));
     assert.match(refusal?.error?.message ?? "", /^INPUT_TOO_LARGE: .* 4096 bytes$/);
@@ -150,8 +150,8 @@ Deno.test("A line over the limit is reported once, and the next is served (ST3)"
   await endWell(ws, pml, { calls: 2 });
 });
 
-Deno.test("A line without an end takes no memory, and is told once (ST3)", async () => {
-  // Its memory is measured.
+Deno.test("a line without an end takes no memory, and is reported once (ST3)", async () => {
+  // The test measures its memory.
   await using scene = await makeScene({ ownProcess: true, limits: { input_bytes: 4096 } });
   const { ws, pml } = scene;
   await pml.callTool("filesystem__read_file", { path: "good.txt" });
@@ -166,7 +166,7 @@ Deno.test("A line without an end takes no memory, and is told once (ST3)", async
   await endWell(ws, pml, { calls: 2 });
 });
 
-Deno.test("Odd characters go in and out as one line of JSON each (ST4)", async () => {
+Deno.test("odd characters go in and out as one line of JSON each (ST4)", async () => {
   const odd = 'a\u2028b\u2029c\u0085d\u000be\u0000f\ud83d\ude00\ufeff"\\\r\n';
   await using scene = await makeScene({ era: "2025-11-25" });
   const { ws, pml } = scene;
@@ -176,16 +176,16 @@ Deno.test("Odd characters go in and out as one line of JSON each (ST4)", async (
   const block = (read.result?.content as unknown as [{ resource: { blob: string } }])[0];
   assert.equal(Buffer.from(block.resource.blob, "base64").toString(), odd);
   for (const path of ["\ud800", "a\udc00b", "\ud83d\u2028\n"]) {
-    // Written by hand: the escape is plain ASCII, the character is none that UTF-8 has.
+    // Written without the kit: the escape is plain ASCII, the character does not exist in UTF-8.
     const answer = await pml.callTool("filesystem__get_file_info", { path });
     assert.equal(answer.result?.isError, true, JSON.stringify(answer));
   }
-  // The kit splits at every newline and parses each line; this holds the bytes to be UTF-8.
+  // The kit splits at every newline and parses each line; this asserts that the bytes are UTF-8.
   new TextDecoder("utf-8", { fatal: true }).decode(pml.stdoutBytes);
   await endWell(ws, pml, { calls: 6 });
 });
 
-/** Sends bytes, then a request; gives what came before its answer. */
+/** Sends bytes, then a request; returns the messages before its answer. */
 async function answersTo(
   pml: RawStdio,
   bytes: Uint8Array,
@@ -206,7 +206,7 @@ async function answered(pml: RawStdio, id: string): Promise<void> {
   assert.ok(came, `no answer to ${id}`);
 }
 
-/** Writes a request to read a file, as the era wants it. */
+/** Returns a request to read a file, in the form of the revision. */
 function readFrame(
   pml: RawStdio,
   { id, path }: { readonly id: string; readonly path: string },
@@ -216,7 +216,7 @@ function readFrame(
   return bytesOf(JSON.stringify({ ...request, params: paramsFor(pml.era, params, {}) }));
 }
 
-/** Tells by JSON alone whether a line is a request with an id, or is refused. */
+/** Returns by JSON alone whether a line is a request with an id, or is refused. */
 function expectedOf(line: Uint8Array): { readonly id?: string; readonly refused: boolean } {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(line);
@@ -224,7 +224,7 @@ function expectedOf(line: Uint8Array): { readonly id?: string; readonly refused:
     const { jsonrpc, id, method, params } = value;
     const whole = jsonrpc === "2.0" && typeof method === "string";
     const fits = params === undefined || (typeof params === "object" && params !== null);
-    // A request is refused under its id.
+    // A request is refused with its id.
     const hasId = "method" in value && typeof id === "string";
     if ((!whole || !fits) && !hasId) return { refused: true };
     return id === undefined ? { refused: false } : { id, refused: false };

@@ -8,7 +8,7 @@ const PARAMS = {
   clientInfo: { name: "t", version: "1" },
 };
 
-/** Gives what `initialize` is answered with as the first request of a new PML. */
+/** Returns the response to `initialize` as the first request of a new PML. */
 async function helloTo(params: Record<string, unknown>): Promise<unknown> {
   await using ws = await makeWorkspace({ files: { "good.txt": "good" } });
   await using pml = new RawStdio(ws);
@@ -21,8 +21,8 @@ async function helloTo(params: Record<string, unknown>): Promise<unknown> {
   return result;
 }
 
-Deno.test("initialize is answered at once with what the SDK answers, and only once", async () => {
-  // With `_meta` the request is left to the SDK.
+Deno.test("initialize is answered at once as the SDK answers, and only once", async () => {
+  // With `_meta` the SDK answers the request.
   const [early, late] = await Promise.all([helloTo(PARAMS), helloTo({ ...PARAMS, _meta: {} })]);
   assert.deepEqual(early, late);
 });

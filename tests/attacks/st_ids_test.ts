@@ -10,7 +10,7 @@ import { makeScene, SLOW } from "./stage.ts";
 type Id = number | string;
 
 for (const era of ERAS) {
-  Deno.test(`An id in use is refused, and its first request answered, on ${era} (ST8)`, async () => {
+  Deno.test(`an id in use is refused, and its first request answered, on ${era} (ST8)`, async () => {
     await using scene = await makeScene({ era, ...SLOW });
     const { ws, pml } = scene;
     const first = pml.expect(7);
@@ -29,7 +29,7 @@ for (const era of ERAS) {
     await end(ws, pml);
   });
 
-  Deno.test(`A cancelled call is never answered, on ${era} (ST8)`, async () => {
+  Deno.test(`a cancelled call is never answered, on ${era} (ST8)`, async () => {
     await using scene = await makeScene({ era, ...SLOW });
     const { ws, pml } = scene;
     for (const [at, tool] of ["wait", "spin"].entries()) {
@@ -41,7 +41,7 @@ for (const era of ERAS) {
     }
     await writeFile(ws.file("go"), "late");
     await assertServes(pml);
-    // What it waited for has come: nothing of it is told, and its child works on.
+    // Its file exists now: no result is sent, and its child still works.
     assert.equal(textOf(await waitFor(pml, "after", "go")), "late");
     const ids = pml.messages.map(({ id }) => String(id));
     assert.deepEqual(ids.filter((id) => id.startsWith("cancelled")), []);
@@ -49,7 +49,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("Cancelling a call that does not run does nothing (ST8)", async () => {
+Deno.test("cancelling a call that does not run does nothing (ST8)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", ...SLOW });
   const { ws, pml } = scene;
   await cancel(pml, "later");
@@ -64,12 +64,12 @@ Deno.test("Cancelling a call that does not run does nothing (ST8)", async () => 
   await end(ws, pml);
 });
 
-Deno.test("A cancel that overtakes its call stops no other (ST8)", async () => {
+Deno.test("a cancel that overtakes its call stops no other (ST8)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", ...SLOW });
   const { ws, pml } = scene;
   const kept = pml.expect("kept");
   await sendWait(pml, "kept", "go");
-  // In one chunk: the cancel is there before the call can have started.
+  // In one chunk: the cancel arrives before the call can have started.
   await pml.sendText(
     [
       JSON.stringify(frame(pml, { id: "gone", path: "go" })),
@@ -88,7 +88,7 @@ Deno.test("A cancel that overtakes its call stops no other (ST8)", async () => {
   await end(ws, pml);
 });
 
-Deno.test("An id may be used again once its call was cancelled (ST8)", async () => {
+Deno.test("an id may be used again once its call was cancelled (ST8)", async () => {
   await using scene = await makeScene(SLOW);
   const { ws, pml } = scene;
   for (let round = 0; round < 3; round++) {
@@ -101,7 +101,7 @@ Deno.test("An id may be used again once its call was cancelled (ST8)", async () 
   await end(ws, pml);
 });
 
-Deno.test("A cancelled greeting harms nobody (ST8)", async () => {
+Deno.test("a cancelled initialize does no harm (ST8)", async () => {
   await using scene = await makeScene({ first: '{"jsonrpc":"2.0","method":"x"}\n', ...SLOW });
   const { ws, pml } = scene;
   await cancel(pml, 1);
@@ -109,7 +109,7 @@ Deno.test("A cancelled greeting harms nobody (ST8)", async () => {
   await end(ws, pml);
 });
 
-/** Sends a call of the slow module, whose answer nobody waits for. */
+/** Sends a call of the slow module, without waiting for its answer. */
 async function sendWait(pml: RawStdio, id: Id, path: string): Promise<void> {
   await pml.sendJson(frame(pml, { id, path }));
 }

@@ -1,6 +1,6 @@
 /**
- * Sets the scene of an attack: a workspace with a good file, rules and limits, and a spawned PML
- * in it that was greeted.
+ * The scene of an attack: a workspace with a good file, rules and limits, and a spawned,
+ * initialized PML in it.
  *
  * @module
  */
@@ -13,18 +13,20 @@ import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace, type WorkspaceOptions } from "../kit/workspace.ts";
 import { GOOD } from "./oracles.ts";
 
-/** What the scene holds; `pml` is the content of `.pml.json`, rules for every file tool at least. */
+/**
+ * Options of a scene; `pml` is the content of `.pml.json`, by default rules for every file tool.
+ */
 export interface SceneOptions extends RawStdioOptions, Pick<WorkspaceOptions, "pml" | "trusted"> {
   readonly files?: WorkspaceOptions["files"];
-  /** Limits of the person's `config.yaml`, named as there. */
+  /** Limits of the user's `config.yaml`, with the names used there. */
   readonly limits?: Readonly<Record<string, number>>;
-  /** What is sent before the greeting. */
+  /** Data before initialize. */
   readonly first?: string;
   /** Changes the workspace before PML starts. */
   readonly prepare?: (ws: Workspace) => Promise<void>;
 }
 
-/** A workspace, and PML in it. Disposing of it kills and removes what is left. */
+/** A workspace, and PML in it. Its disposal kills and removes all that is left. */
 export interface Scene extends AsyncDisposable {
   readonly ws: Workspace;
   readonly pml: RawStdio;
@@ -34,8 +36,8 @@ export interface Scene extends AsyncDisposable {
 export const FILES_ALLOWED = { version: 1, permissions: { allow: ["filesystem:*"] } } as const;
 
 /**
- * A module whose `wait` ends when a file appears, giving its text, and whose `spin` never ends, and
- * one that never ends to load, with rules that allow both.
+ * A module whose `wait` ends when a file appears, and returns its text, and whose `spin` never
+ * ends, and one that never finishes loading, with rules that allow both.
  */
 export const SLOW = {
   files: {
@@ -48,7 +50,7 @@ export const SLOW = {
         for (;;) {
           try {
             const text = await Deno.readTextFile(path);
-            // A file that was only just made may still be empty.
+            // A file that was just created may still be empty.
             if (text !== "") return text;
           } catch (error) {
             if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -74,7 +76,7 @@ export const SLOW = {
   },
 } as const;
 
-/** Makes a workspace of an attack, without a PML in it. */
+/** Creates a workspace of an attack, without a PML in it. */
 export async function makeScenery(options: SceneOptions = {}): Promise<Workspace> {
   const { files, limits = {}, pml = FILES_ALLOWED, trusted = true, prepare } = options;
   const ws = await makeWorkspace({ files: { ...GOOD, ...files }, pml, trusted });
@@ -86,8 +88,8 @@ export async function makeScenery(options: SceneOptions = {}): Promise<Workspace
 }
 
 /**
- * Has what is valid of the configuration marked so in the PML home, as an earlier start leaves it:
- * checking it takes a quarter of a first start. What is not valid is checked by PML.
+ * Marks the valid parts of the configuration in the PML home, as an earlier start does: checking
+ * them takes a quarter of a first start. PML checks the invalid parts.
  */
 async function markValid(ws: Workspace): Promise<void> {
   const report = { problems: [], warnings: [], home: ws.home };
@@ -95,7 +97,7 @@ async function markValid(ws: Workspace): Promise<void> {
   await readPerson(join(ws.home, "config.yaml"), report);
 }
 
-/** Makes the workspace, spawns PML in it, and greets it. */
+/** Creates the workspace, spawns PML in it, and initializes it. */
 export async function makeScene(options: SceneOptions = {}): Promise<Scene> {
   const ws = await makeScenery(options);
   const pml = new RawStdio(ws, options);

@@ -1,5 +1,6 @@
 /**
- * What a client sends to the door beside its messages: nothing of it goes on to a server.
+ * Headers and tokens that a client sends to the HTTP endpoint: none of them is forwarded to a
+ * server.
  *
  * @module
  */
@@ -26,7 +27,7 @@ const OWN = {
 const CANARIES = Object.values(OWN).map((one) => /canary[\w-]+/.exec(one)?.[0] ?? "");
 
 for (const era of ERAS) {
-  Deno.test(`The token and the headers of a client go to no server, and into no file, on ${era} (SX11)`, async () => {
+  Deno.test(`the token and the headers of a client go to no server, and into no file, on ${era} (SX11)`, async () => {
     await using far = new Scripted();
     await using stream = new SseServer();
     await using hub = new FakeCloud();
@@ -93,7 +94,7 @@ async function filesIn(folder: string): Promise<readonly string[]> {
       found.push(...isFile ? [`${folder}/${name}`] : await filesIn(`${folder}/${name}`));
     }
   } catch {
-    // there is no such folder
+    // the folder does not exist
   }
   return found;
 }

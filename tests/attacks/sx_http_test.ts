@@ -1,5 +1,5 @@
 /**
- * Keys that go to servers over HTTP: where they come back to the light, and where they never go.
+ * Keys for servers over HTTP: the places where they may appear, and the places where they must not.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const LITERAL = "literal-key-5678-of-the-file";
 
 for (const type of ["http", "sse"] as const) {
   for (const { on, ...way } of EACH_WAY) {
-    Deno.test(`A key that a server says back shows in its results only, over ${type}, on ${on} (SX2, SX5)`, () =>
+    Deno.test(`a key that a server repeats appears in its results only, over ${type}, on ${on} (SX2, SX5)`, () =>
       echoed(type, way));
   }
 }
@@ -33,7 +33,7 @@ async function echoed(
   await using other = new Scripted();
   const says = echoing(other.url);
   await using server = type === "http" ? new Scripted(says) : new SseServer(onStream(says));
-  // What is written beside a stream is no answer, so nobody reads it.
+  // Text outside of a stream is not a response, so PML does not read it.
   const odd = type === "http" ? ["garbage"] : [];
   const tools = ["login", "down", "error", "away", ...odd, "echo"];
   await using lists = new Scripted();
@@ -78,7 +78,7 @@ async function echoed(
   assertNoLeak(KEY, { "another server": sent });
 }
 
-Deno.test("Nothing is sent to a server of a workspace that nobody trusts", async () => {
+Deno.test("nothing is sent to a server of an untrusted workspace", async () => {
   await using server = new Scripted();
   const headers = { Authorization: "Bearer ${DOCS_TOKEN}" };
   const pml = {
@@ -95,7 +95,7 @@ Deno.test("Nothing is sent to a server of a workspace that nobody trusts", async
   await started.close();
 });
 
-/** Makes a server that says the keys back that it is sent, one way a tool. */
+/** Creates a server that repeats its keys, one way for each tool. */
 function echoing(away: string) {
   return ({ message: { id, method, params }, headers }: Pick<Came, "message" | "headers">) => {
     if (method !== "tools/call") return undefined;
@@ -131,7 +131,7 @@ function echoing(away: string) {
   };
 }
 
-/** Has a server of HTTP+SSE say the same: its answers on its stream, and its refusals as they are. */
+/** Lets a server of HTTP+SSE do the same: answers on its stream, and refusals unchanged. */
 function onStream(says: ReturnType<typeof echoing>): SseScript {
   return async ({ message, headers, stream: own }) => {
     const said = says({ message: message as Came["message"], headers });

@@ -44,7 +44,7 @@ const PML = {
   },
 };
 
-Deno.test("A key reaches the server that names it, from .env too, and stands nowhere else (SX8, SX12)", async () => {
+Deno.test("a key reaches the server that names it, also from .env, and no other place (SX8, SX12)", async () => {
   await using scene = await makeScene({
     pml: PML,
     files: { ".env": DOTENV },
@@ -57,7 +57,7 @@ Deno.test("A key reaches the server that names it, from .env too, and stands now
   assert.equal(first.GIVEN_SET, `Bearer ${SET_KEY}`);
   assert.equal(first.UNDECLARED_KEY, undefined);
   assert.doesNotMatch(first.PATH, /nowhere/);
-  // What the environment itself says of these is the person's.
+  // Only the user's own environment may set these.
   for (const name of DANGEROUS) assert.doesNotMatch(first[`OF_${name}`], /nowhere/, name);
   assert.deepEqual([first.OF_LD_PRELOAD, first.OF_PML_CLOUD_URL], ["unset", "unset"]);
 
@@ -80,7 +80,7 @@ Deno.test("A key reaches the server that names it, from .env too, and stands now
   assert.equal(of("UNDECLARED_KEY"), undefined);
   for (const secret of SECRETS) assert.ok(!(told.stdout + told.stderr).includes(secret));
 
-  // A key that was changed is another server.
+  // Another key makes another server.
   await writeFile(ws.file(".env"), `FILE_KEY=${NEXT_KEY}\n`);
   assert.equal((await seen()).GIVEN_FILE, NEXT_KEY);
   const running = await pml.watch.living();
@@ -90,7 +90,7 @@ Deno.test("A key reaches the server that names it, from .env too, and stands now
   }
   await rm(ws.file(".env"));
   assert.equal(toldCode(await call(pml, "good:env")), "KEY_MISSING");
-  // The server's own result may hold its keys: that is the client's.
+  // The server's own result may contain its keys, which belong to the client.
   await endWell(ws, pml);
   const texts: Record<string, string> = { stderr: pml.stderr };
   for (const entry of await readdir(ws.root, { recursive: true, withFileTypes: true })) {

@@ -1,6 +1,6 @@
 /**
- * Servers of HTTP+SSE that lie about their addresses, break, flood, or want keys: what is told, and
- * what is never sent.
+ * Servers of HTTP+SSE that send false addresses, break, flood, or ask for keys: the reports of PML,
+ * and data that it never sends.
  *
  * @module
  */
@@ -22,7 +22,7 @@ const MB = 1024 * 1024;
 const [ONE, TWO] = ["key-of-one-0123456789", "key-of-two-0123456789"];
 const ACCEPTED = { status: 202 };
 
-/** Makes a scene with servers of HTTP+SSE, by their addresses, each with the key of its name. */
+/** Creates a scene with servers of HTTP+SSE, by their addresses, each with the key of its name. */
 function sceneOf(
   { era, servers, ...options }: SceneOptions & {
     readonly era?: Era;
@@ -41,7 +41,7 @@ function sceneOf(
   return makeScene({ era, env: { ONE_KEY: ONE, TWO_KEY: TWO }, pml, ...options });
 }
 
-/** The address of the stream that names an endpoint. */
+/** Returns a stream that names several endpoints. */
 function endpointsOf(endpoints: readonly string[]): SseScript {
   return ({ method, path }) => {
     if (method !== "GET") return undefined;
@@ -50,7 +50,7 @@ function endpointsOf(endpoints: readonly string[]): SseScript {
   };
 }
 
-Deno.test("No message and no key leaves the origin of a stream (NI4, SX1)", async () => {
+Deno.test("no message and no key leaves the origin of a stream (NI4, SX1)", async () => {
   await using other = new SseServer();
   const endpoints: string[] = [];
   await using server = new SseServer(endpointsOf(endpoints));
@@ -85,7 +85,7 @@ Deno.test("No message and no key leaves the origin of a stream (NI4, SX1)", asyn
   await endWell(ws, pml, { secrets: [ONE, TWO] });
 });
 
-Deno.test("Whatever a stream does, its calls fail with the reason and others go on", async () => {
+Deno.test("with any defect of a stream, its calls fail with the reason and others continue", async () => {
   await using away = new SseServer();
   await using open = new AsyncDisposableStack();
   const kinds = Object.entries(hostileTo(away.url)).map(([name, { code, script, begins }]) => {
@@ -108,11 +108,11 @@ Deno.test("Whatever a stream does, its calls fail with the reason and others go 
   await endWell(ws, pml, { secrets: [ONE] });
 });
 
-/** A server that breaks the rules, and what is told of it. */
+/** A server that breaks the protocol, and the report about it. */
 interface Hostile {
   readonly code: string;
   readonly script?: SseScript;
-  /** What its streams begin with. */
+  /** The beginning of its streams. */
   readonly begins?: string;
 }
 
@@ -124,7 +124,7 @@ function onCall(act: (own: SseStream, id: unknown) => void): SseScript {
   };
 }
 
-/** Answers the calls so, or all that it is sent. */
+/** Answers all calls, or all requests, with a status. */
 function refusing(status: number, { location, isAll = false }: {
   readonly location: string;
   readonly isAll?: boolean;
@@ -168,7 +168,7 @@ function hostileTo(location: string): Readonly<Record<string, Hostile>> {
   };
 }
 
-Deno.test("A stream of comments without an end fills no memory, and answers come through it", async () => {
+Deno.test("an endless stream of comments uses no memory, and answers get through it", async () => {
   await using server = new SseServer(async ({ message, stream: own }) => {
     if (message.method !== "tools/call" || own === undefined) return undefined;
     const comment = `: ${"c".repeat(300_000)}\n`;
@@ -179,7 +179,7 @@ Deno.test("A stream of comments without an end fills no memory, and answers come
     own.say({ id: message.id, result: { content: [{ type: "text", text: "through" }] } });
     return new Response(null, ACCEPTED);
   });
-  // Its memory is measured.
+  // The test measures its memory.
   await using scene = await sceneOf({ ownProcess: true, servers: { noisy: server.url } });
   const { ws, pml } = scene;
   const before = await rssOf(pml.pid);
@@ -191,7 +191,7 @@ Deno.test("A stream of comments without an end fills no memory, and answers come
   await endWell(ws, pml);
 });
 
-Deno.test("Keys reach their own stream only, over calls, retries and reconnects (SX1)", async () => {
+Deno.test("keys reach their own stream only, over calls, retries and reconnects (SX1)", async () => {
   const breaking = (): SseScript => {
     let calls = 0;
     return ({ message, stream }) => {
@@ -223,7 +223,7 @@ Deno.test("Keys reach their own stream only, over calls, retries and reconnects 
   await endWell(ws, pml, { secrets: [ONE, TWO] });
 });
 
-Deno.test("A key that no header can have is reported by its variable, and nothing is sent (SX6)", async () => {
+Deno.test("a key that no header can contain is reported by its variable, and nothing is sent (SX6)", async () => {
   for (const value of [`${ONE}\n`, `${ONE}\u20ac`]) {
     await using server = new SseServer();
     const env = { ONE_KEY: value };
@@ -238,7 +238,7 @@ Deno.test("A key that no header can have is reported by its variable, and nothin
 });
 
 for (const { door, era, on } of EACH_WAY) {
-  Deno.test(`A server behind a stream that asks for a secret is flagged, on ${on} (SX13)`, async () => {
+  Deno.test(`a server behind a stream that asks for a secret is marked, on ${on} (SX13)`, async () => {
     await using server = new FullSse();
     const seen: string[] = [];
     await using scene = await sceneOf({
@@ -256,7 +256,7 @@ for (const { door, era, on } of EACH_WAY) {
   });
 }
 
-Deno.test("Calls beyond the limit are refused at once, and those of a stream finish (RX5)", async () => {
+Deno.test("calls beyond the limit are refused at once, and those of a stream finish (RX5)", async () => {
   const held: (() => void)[] = [];
   let isHeld = true;
   await using server = new SseServer(({ message, stream }) => {

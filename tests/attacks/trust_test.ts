@@ -17,7 +17,7 @@ const WRITE: ToolCall = {
   arguments: { path: "made.txt", content: "made" },
 };
 
-/** A clone that would allow itself everything, run programs, and call out. */
+/** Returns a clone that would allow itself everything, run programs, and send requests. */
 function clone(sink: HttpSink): SceneOptions {
   const leave = (name: string) => ["-c", `touch ran-${name}; exec sleep 600`];
   return {
@@ -53,7 +53,7 @@ function clone(sink: HttpSink): SceneOptions {
   };
 }
 
-Deno.test("A fresh clone runs nothing, asks first, and sends no request (PM1)", async () => {
+Deno.test("a fresh clone runs nothing, asks first, and sends no request (PM1)", async () => {
   await using sink = new HttpSink();
   const env = { PML_API_KEY: "key-2f6c1a7790d34ab1" };
   await using scene = await makeScene({ era: "2025-11-25", ...clone(sink), env, capabilities: {} });
@@ -81,7 +81,7 @@ Deno.test("A fresh clone runs nothing, asks first, and sends no request (PM1)", 
   await endWell(ws, pml, { secrets: [env.PML_API_KEY] });
 });
 
-Deno.test("The question of trust shows all that a yes covers (PM1)", async () => {
+Deno.test("the trust question shows all that a yes covers (PM1)", async () => {
   await using sink = new HttpSink();
   await using scene = await makeScene({ era: "2026-07-28", ...clone(sink), capabilities: CAN_ASK });
   const { ws, pml } = scene;
@@ -95,10 +95,10 @@ Deno.test("The question of trust shows all that a yes covers (PM1)", async () =>
   await assertNothingRan(ws);
   const again = await questionOf(pml, RUN);
   assert.equal(textOf(await again.answer(picked("Yes"))), "ran");
-  // The yes was for the commands, too: a list may have begun to ask their servers.
+  // The yes was for the commands, too: a list may have started their servers.
   assert.ok(ran(await readdir(ws.path)).includes("ran-mine"));
   assert.equal(textOf(await answerOf(pml, RUN)), "ran");
-  // Trust is kept in the home, for the file as it is.
+  // The home stores the trust, for the present content of the file.
   assert.ok((await eventsOf(ws)).includes("approved"));
   assert.equal((await pml.close()).code, 0);
   await using next = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
@@ -109,7 +109,7 @@ Deno.test("The question of trust shows all that a yes covers (PM1)", async () =>
   await ws.assertCanaries();
 });
 
-/** A small clone, whose tool is allowed by the file that comes along. */
+/** A small clone, whose own file allows its tool. */
 const SMALL = {
   trusted: false,
   files: {
@@ -138,7 +138,7 @@ Deno.test("`pml trust` on a terminal trusts the file, without a restart (PM1)", 
   await endWell(ws, pml);
 });
 
-Deno.test("A file that changed while the question was open is not trusted (PM1, PM2)", async () => {
+Deno.test("a file that changed while the question was open is not trusted (PM1, PM2)", async () => {
   const era = "2026-07-28";
   await using scene = await makeScene({ era, ...SMALL, capabilities: CAN_ASK });
   const { ws, pml } = scene;
@@ -153,7 +153,7 @@ Deno.test("A file that changed while the question was open is not trusted (PM1, 
   await assertAftermath(ws, pml);
 });
 
-Deno.test("A trusted file or module that changes is asked about again (PM2, RP4)", async () => {
+Deno.test("PML asks again about a trusted file or module that changes (PM2, RP4)", async () => {
   await using scene = await makeScene({ ...SMALL, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const first = await questionOf(pml, RUN);
@@ -181,8 +181,8 @@ Deno.test("A trusted file or module that changes is asked about again (PM2, RP4)
 
 const SCHEMA: ToolCall = { name: "schema", arguments: { tools: ["mine:run"] } };
 
-/** What a clone sets in the environment of PML through a client's file, to trust itself. */
-Deno.test("A clone cannot trust itself through a client's file in it (PM3)", async () => {
+/** Variables of PML that a clone sets through a client's file, to trust itself. */
+Deno.test("a clone cannot trust itself through a client's file in it (PM3)", async () => {
   await using scene = await makeScene({
     ...SMALL,
     capabilities: {},

@@ -1,5 +1,6 @@
 /**
- * A server of a registry is not started before the user has approved it, whatever a client asks for.
+ * A server of a registry is not started before the user has approved it, for any request of a
+ * client.
  *
  * @module
  */
@@ -35,14 +36,14 @@ const OTHERS: readonly (readonly [method: string, params: Record<string, unknown
   }],
 ];
 
-/** Servers, and which files of the PML home are missing that an approval leaves there. */
+/** Servers, and the approval files that are missing in the PML home. */
 const KNOWN: Readonly<Record<string, readonly string[] | undefined>> = {
   "that is new": undefined,
   "that only pml.lock pins": ["pins", "lists"],
   "that only pml.lock pins, whose tools are known": ["pins"],
 };
 
-/** Has the server approved and run, and removes files of the PML home. */
+/** Approves the server and runs it, then removes files of the PML home. */
 async function pinned(
   ws: Workspace,
   { env, removed, ledger }: {
@@ -70,7 +71,7 @@ for (const [at, [which, removed]] of Object.entries(KNOWN).entries()) {
     await using _ = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
     const [list, ledger] = [join(folder, "list.json"), join(folder, "ledger")];
     await writeFile(list, JSON.stringify(LIST));
-    // The server writes each request into the ledger; the first one comes with its start.
+    // The server writes each request into the ledger; the first one arrives with its start.
     const args = ["run", "-A", "--no-config", "--quiet", SCRIPT, list, ledger];
     const install = { command: "deno", args };
     const entry = manifestEntry("listing", { type: "stdio", tools: ["echo"], install });
@@ -89,7 +90,7 @@ for (const [at, [which, removed]] of Object.entries(KNOWN).entries()) {
     });
     const { ws, pml } = scene;
     for (const [name, use] of Object.entries(ENTRY_POINTS)) {
-      // A command gets no variables here, and so knows no registry.
+      // A command gets no variables here, and so has no registry.
       if (name === "cli") continue;
       const code = await use(scene, TOOL, { a: "b" });
       if (name !== LOOP) {

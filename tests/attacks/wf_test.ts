@@ -1,6 +1,6 @@
 /**
- * Plans and intents that are made to mislead PML, or to keep it busy: conditions over outputs that
- * are too large, schemas that plant references, and texts and plans that grow as they are read.
+ * Plans and intents that mislead PML, or keep it busy: conditions over oversized outputs, schemas
+ * that plant references, and texts and plans that grow when they are read.
  *
  * @module
  */
@@ -26,7 +26,9 @@ async function ran(pml: RawStdio, ...tasks: readonly object[]) {
   return { answer, text: textOf(answer) };
 }
 
-/** Runs work while a client asks again and again. Returns how long PML was busy at most in one. */
+/**
+ * Runs work while a client repeats a call. Returns for how long PML was busy at most in one call.
+ */
 async function longestWait(pml: RawStdio, work: Promise<unknown>): Promise<number> {
   let isOver = false;
   const over = work.finally(() => isOver = true);
@@ -45,7 +47,7 @@ const LIMITS: readonly Readonly<Record<string, number>>[] = [{ input_bytes: 50_0
 }];
 
 for (const limits of LIMITS) {
-  Deno.test(`A condition over an output that is too large stops its task, by ${Object.keys(limits)}`, async () => {
+  Deno.test(`a condition over an oversized output stops its task, by ${Object.keys(limits)}`, async () => {
     const files = { "large.txt": "x".repeat(70_000) };
     await using scene = await makeScene({ limits, files });
     const conditions = [
@@ -61,7 +63,7 @@ for (const limits of LIMITS) {
   });
 }
 
-Deno.test("A task with the name of a prototype is told like any other", async () => {
+Deno.test("a task with the name of a prototype is reported like any other", async () => {
   await using scene = await makeScene({});
   for (const id of ["__proto__", "constructor", "toString"]) {
     const task = { ...READ, id, arguments: { path: "good.txt" } };
@@ -91,7 +93,7 @@ const STEALS: Table = {
   "tools/call": { echo: "arguments" },
 };
 
-Deno.test("A schema plants no reference into a plan that is made of an intent", async () => {
+Deno.test("a schema plants no reference into a plan for an intent", async () => {
   await using scene = await makeScene({
     files: { ...filesOf({ web: STEALS }), "config.json": '{"secret": "s3cr3t"}' },
     pml: {
@@ -107,8 +109,8 @@ Deno.test("A schema plants no reference into a plan that is made of an intent", 
   assert.ok(!text.includes('"$ref":"t1#"'), text);
 });
 
-Deno.test("An intent of nothing but opened quotes does not keep other clients waiting", async () => {
-  // The time of PML alone is measured.
+Deno.test("an intent of nothing but opening quotes does not delay other clients", async () => {
+  // The test measures the time of PML alone.
   await using scene = await makeScene({ ownProcess: true });
   const { pml } = scene;
   await pml.callTool("execute_workflow", { intent: "read the good.txt file" });
@@ -139,9 +141,9 @@ const GROWS: Table = {
   },
 };
 
-Deno.test("A tool that needs thousands of arguments does not keep other clients waiting", async () => {
+Deno.test("a tool that needs thousands of arguments does not delay other clients", async () => {
   await using scene = await makeScene({
-    // The time of PML alone is measured.
+    // The test measures the time of PML alone.
     ownProcess: true,
     files: filesOf({ web: GROWS }),
     pml: { version: 1, permissions: { allow: ["web:*"] }, mcpServers: definitions({ web: GROWS }) },
