@@ -1,5 +1,5 @@
 /**
- * Runs a program where the account has a home folder of the test's, as the system tells it.
+ * Runs a program for an account of the system whose home folder is one of the test.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import type { Workspace } from "./workspace.ts";
 
 const BIND = 'mount --bind "$1" /etc/passwd && shift && exec "$@"';
 
-/** Whether this system lets a test have an account of its own. */
+/** Whether a test can use a separate account on this system. */
 export const HAS_ACCOUNTS: boolean = wayIn() !== undefined;
 
-/** Gives the command of PML for an account whose home is the folder around the PML home. */
+/** Returns the command of PML for an account whose home is the folder around the PML home. */
 export function pmlOfAccount(ws: Workspace, home: string = dirname(ws.home)): Command {
   const file = join(ws.root, "passwd");
   writeFileSync(file, `root:x:0:0:root:${home}:/bin/sh\n`);
@@ -30,7 +30,7 @@ function wayIn(): readonly string[] | undefined {
       return new Deno.Command(program, { args: [...args, ...check], stderr: "null" })
         .outputSync().success;
     } catch {
-      return false; // there is no such program
+      return false; // the program does not exist
     }
   });
 }

@@ -4,7 +4,7 @@
  *
  *     await using server = new AuthorizationServer({ scopes: ["read", "write"] });
  *     await using mcp = new ProtectedHttp("modern", { server, scope: "read" }); // protected_http.ts
- *     // ... `pml login` prints an address; the person's browser goes there:
+ *     // ... `pml login` prints an address; the user's browser opens it:
  *     await browse(address); // browser.ts; `browse(address, { answer: "deny" })` refuses
  *     server.assertClean();
  *
@@ -21,21 +21,26 @@ import {
   type OAuthRequest,
 } from "./oauth_endpoints.ts";
 
-/** Answers requests at the origin of the authorization server; undefined for those that are not its. */
+/**
+ * Answers requests at the origin of the authorization server; returns undefined for requests that
+ * it does not handle.
+ */
 export type Mount = (request: Request) => Promise<Response> | undefined;
 
 /** The server. Its options may be changed while it runs. */
 export class AuthorizationServer implements AsyncDisposable {
   readonly options: AuthorizationServerOptions;
-  /** The requests, in order. Those to a server that is mounted are not among them. */
+  /** The requests, in order, without those to a mounted server. */
   readonly asked: OAuthRequest[] = [];
-  /** What clients did wrong, a sentence each. Refusals that belong to a sign-in are not among them. */
+  /**
+   * The faults of clients, a sentence each. Refusals that are part of a sign-in are not among them.
+   */
   readonly violations: string[] = [];
   readonly clients: OAuthClients;
   readonly tokens: IssuedTokens;
-  /** The resources that tokens are given for; each protected server adds its own. */
+  /** The resources that tokens are issued for; each protected server adds its own. */
   readonly resources = new Set<string>();
-  /** Serves at the same origin, e.g. the MCP server. */
+  /** Serves at the same origin, for example as the MCP server. */
   mounted: Mount | undefined;
   readonly #endpoints = new OAuthEndpoints(this);
   readonly #gone = new AbortController();
@@ -61,22 +66,22 @@ export class AuthorizationServer implements AsyncDisposable {
     this.#server = Deno.serve(listen, (request) => this.#serve(request));
   }
 
-  /** Its origin, without a slash at the end. */
+  /** The origin, without a slash at the end. */
   get origin(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** Its issuer, as the metadata say it. */
+  /** The issuer, as the metadata name it. */
   get issuer(): string {
     return this.origin + (this.options.path ?? "");
   }
 
-  /** Milliseconds since 1970, as the server believes. */
+  /** The clock of the server: milliseconds since 1970. */
   get now(): number {
     return Date.now() + this.#ahead;
   }
 
-  /** Puts the clock of the server ahead, for the expiry of codes and tokens. */
+  /** Moves the clock of the server forward, for the expiry of codes and tokens. */
   pass(ms: number): void {
     this.#ahead += ms;
   }
@@ -86,13 +91,13 @@ export class AuthorizationServer implements AsyncDisposable {
     return this.asked.filter((one) => one.path === (this.options.path ?? "") + path);
   }
 
-  /** Asserts that no client did anything wrong. */
+  /** Asserts that no client made an error. */
   assertClean(): void {
     assert.deepEqual(this.violations, []);
     assert.equal(this.tokens.reuses, 0, "a refresh token was used twice");
   }
 
-  /** Stops listening, and drops who is connected. */
+  /** Stops listening, and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gone.abort();
     await this.#server.finished;
@@ -171,7 +176,7 @@ export class AuthorizationServer implements AsyncDisposable {
     return options.amend?.(usual) ?? usual;
   }
 
-  /** Notes what may never be in a request, wherever it goes. */
+  /** Records a violation for parameters that are forbidden in every request. */
   #watch({ path, query, headers }: OAuthRequest): void {
     const isSecret = (value: string) => this.tokens.secrets.includes(value);
     if ([...query.values()].some(isSecret)) this.violations.push(`${path}: a token in the URL`);
@@ -184,7 +189,7 @@ export class AuthorizationServer implements AsyncDisposable {
   }
 
   #refuse({ code, message, status }: OAuthFault, { headers }: OAuthRequest): Response {
-    // Whose sign-in was revoked, or is told to be over, does nothing wrong by asking.
+    // A client may send a refresh token once after its sign-in was revoked.
     if (message !== "refresh: the sign-in is revoked") this.violations.push(message);
     const basic = headers.has("authorization") && { "www-authenticate": "Basic" };
     const body = { error: code, error_description: message };

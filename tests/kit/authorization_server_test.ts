@@ -9,7 +9,7 @@ const VERIFIER = "v".repeat(43);
 const CHALLENGE = createHash("sha256").update(VERIFIER).digest("base64url");
 const STATE = "s".repeat(22);
 
-Deno.test("The authorization server gives tokens to a client that does all as it should", async () => {
+Deno.test("the authorization server issues tokens to a correct client", async () => {
   await using scene = new Scene();
   const { server, mcp } = scene;
   const { token } = await scene.signIn();
@@ -41,7 +41,7 @@ Deno.test("The authorization server gives tokens to a client that does all as it
   assert.equal((await scene.refresh(next.refresh_token)).error, "invalid_grant");
 });
 
-Deno.test("The authorization server tells each fault of a client", async () => {
+Deno.test("the authorization server reports each fault of a client", async () => {
   await using scene = new Scene();
   const { server } = scene;
   const { id, back } = await scene.register();
@@ -76,7 +76,7 @@ Deno.test("The authorization server tells each fault of a client", async () => {
   assert.equal((await scene.asked(bad)).error, "invalid_client_metadata");
 });
 
-/** The servers, and a client that does each step by hand. */
+/** The servers, and a client that does each step without the kit. */
 class Scene implements AsyncDisposable {
   readonly server = new AuthorizationServer({ scopes: ["read", "write"] });
   readonly mcp = new ProtectedHttp("modern", {

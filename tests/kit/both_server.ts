@@ -24,10 +24,10 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 
-/** How the server was called. */
+/** Records a call of the server. */
 type Note = (line: string) => void;
 
-/** How the server is made. */
+/** The options of the server. */
 interface BothOptions {
   readonly note: Note;
   /** Returns the description of each tool. */
@@ -62,7 +62,7 @@ interface CallParams {
   readonly _meta?: { readonly progressToken?: string };
 }
 
-/** Makes the server of one revision. Results name the revision that the call came in. */
+/** Creates the server of one revision. Results contain the revision of the call. */
 export function bothServer(
   revision: "older" | "newest",
   { note, description = () => "" }: BothOptions,
@@ -108,13 +108,13 @@ export function bothServer(
 
 /** The server over HTTP: stateless in the newest revision, with sessions in the older ones. */
 export class BothHttp implements AsyncDisposable {
-  /** One line for each request that it got. */
+  /** One line for each request that it received. */
   readonly ledger: string[] = [];
-  /** Whether it takes `initialize`. */
+  /** Whether it accepts `initialize`. */
   hasOlder = true;
-  /** Whether each request of the older revision is answered by itself. */
+  /** Whether each request of the older revision is handled without a session. */
   isStateless = false;
-  /** Whether it takes the newest revision. */
+  /** Whether it accepts the newest revision. */
   hasNewest = true;
   /** The description of each tool. */
   description = "first";
@@ -134,17 +134,17 @@ export class BothHttp implements AsyncDisposable {
     this.#server = Deno.serve(options, (request) => this.#serve(request));
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/mcp`;
   }
 
-  /** The number of its sessions. */
+  /** The number of sessions. */
   get sessions(): number {
     return this.#sessions.size;
   }
 
-  /** Forgets all sessions. */
+  /** Drops all sessions. */
   async forget(): Promise<void> {
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
@@ -176,7 +176,7 @@ export class BothHttp implements AsyncDisposable {
   }
 }
 
-/** A part of the messages of a pipe. */
+/** The part of the messages of a pipe that belongs to one revision. */
 class Part implements Transport {
   onclose?: Transport["onclose"];
   onerror?: Transport["onerror"];
@@ -224,7 +224,7 @@ function serveOne(kind: string, note: Note): void {
     const method = "method" in message ? message.method : "";
     if (method !== "") note(method);
     if (method === "server/discover" && kind === "fragile") Deno.exit(1);
-    // Is answered by an error.
+    // The server answers it with an error.
     if (method === "server/discover" && kind === "older") return void refuse(wire, message);
     part.onmessage?.(message);
   };

@@ -1,31 +1,31 @@
 /**
- * Goes the way of a person through the browser: the page of the authorization server, the answer
- * there, and the page that the browser is sent back to.
+ * Acts as the user's browser: opens the page of the authorization server, answers, and opens the
+ * page that the server redirects to.
  *
  * @module
  */
 
-/** How the person behaves. */
+/** The behaviour of the user. */
 export interface BrowseOptions {
-  /** What the person clicks: `allow` unless given. */
+  /** The user's answer; `allow` by default. */
   readonly answer?: "allow" | "deny";
-  /** Whether the address that the browser is sent back to is not opened, only returned. */
+  /** Whether the redirect address is only returned, and not opened. */
   readonly stops?: boolean;
   /** Changes that address before it is opened. */
   readonly amend?: (address: URL) => void;
 }
 
-/** What the person sees in the end. */
+/** The result that the user sees. */
 export interface Browsed {
-  /** The address that the browser was sent back to, with code and state in it. */
+  /** The redirect address, with code and state. */
   readonly address: string;
-  /** What that address answered: 0 if it was not opened. */
+  /** The status of the response at that address; 0 if it was not opened. */
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** Opens the address of a sign-in, answers, and follows to the end. */
+/** Opens the address of a sign-in, answers, and follows all redirects. */
 export async function browse(address: string, options: BrowseOptions = {}): Promise<Browsed> {
   const { origin } = new URL(address);
   const { answer = "allow", stops = false, amend } = options;

@@ -1,6 +1,6 @@
 /**
- * Writes a call of the newest revision as the bytes that go over HTTP, for tests that send a part of
- * them, several at once, or read nothing of what comes back.
+ * Writes a call of the newest revision as HTTP bytes, for tests that send a part of them, several
+ * at once, or read nothing of the response.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Served } from "./pml_serve.ts";
 
 const NEWEST = "2026-07-28";
 
-/** Returns the head and the body of a call. */
+/** Returns the header and the body of a call. */
 export function callBytes(
   { url, token }: Pick<Served, "url" | "token">,
   call: { readonly name: string; readonly arguments?: object; readonly _meta?: object },

@@ -1,10 +1,11 @@
 /**
- * Certificates that nobody trusts but who is told to, for servers and clients of tests that speak TLS.
+ * Certificates for servers and clients of tests that use TLS. Only explicitly configured programs
+ * trust them.
  *
  * @module
  */
 
-/** Its own authority; it is for `good.invalid`, `localhost` and 127.0.0.1. */
+/** A certificate that is its own authority, for `good.invalid`, `localhost` and 127.0.0.1. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBczCCARmgAwIBAgIBATAKBggqhkjOPQQDAjATMREwDwYDVQQDDAhwbWwgdGVz
 dDAgFw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowEzERMA8GA1UEAwwI
@@ -17,7 +18,7 @@ fEnMz1UCIEuXpjtmhhrW4I69/3Bk4sAN7Ddz4K+QtCV33Lu+r6Mz
 -----END CERTIFICATE-----
 `;
 
-/** What belongs to it, and protects nothing. */
+/** Its key, which protects nothing. */
 export const CERTIFICATE_KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQggLbhSNhwE77MbAwv
 +z219qmEzSzDedRP5d9te/noK32hRANCAAQ6RVoBQAU8I2weRE/Fen9RUv8pctTX

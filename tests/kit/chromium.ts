@@ -1,17 +1,17 @@
 /**
- * Drives a headless Chromium over its DevTools protocol, and keeps what went wrong on a page.
+ * Controls a headless Chromium over its DevTools protocol, and keeps the errors of a page.
  *
  * @module
  */
 
 import { until, within } from "./wait.ts";
 
-/** A member of what the protocol answers. */
+/** A member of a result of the protocol. */
 // deno-lint-ignore no-explicit-any
 type Said = any;
 type Members = Readonly<Record<string, unknown>>;
 
-/** A node of the accessibility tree: what a screen reader tells. */
+/** A node of the accessibility tree, as a screen reader uses it. */
 export interface AccessNode {
   readonly role: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface AccessNode {
   readonly properties: Readonly<Record<string, unknown>>;
 }
 
-/** How a page is looked at. */
+/** The appearance of a page. */
 export interface Looks {
   readonly width?: number;
   readonly scheme?: "light" | "dark";
@@ -35,7 +35,7 @@ const KEYS: Readonly<Record<Key, Members>> = {
   Space: { key: " ", code: "Space", windowsVirtualKeyCode: 32, text: " " },
 };
 const PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
-// Nothing but this machine has an address.
+// Only the loopback addresses resolve.
 const FLAGS = [
   ...["--headless=new", "--no-sandbox", "--remote-debugging-port=0", "--disable-gpu"],
   ...["--no-first-run", "--disable-background-networking", "--disable-component-update"],
@@ -85,7 +85,7 @@ class Protocol {
 export class Page {
   /** Dialogs, errors of the console, violated policies, and requests to other origins. */
   readonly faults: string[] = [];
-  /** The addresses that were asked for. */
+  /** The requested addresses. */
   readonly requested: string[] = [];
   readonly #protocol: Protocol;
   readonly #session: string;
@@ -128,7 +128,7 @@ export class Page {
     }
   }
 
-  /** Does something that leads to another page, and waits until that is there. */
+  /** Does an action that leads to another page, and waits for that page. */
   async loading(act: () => Promise<unknown>): Promise<void> {
     const before = this.#loads;
     await act();
@@ -140,14 +140,14 @@ export class Page {
     await this.loading(() => this.send("Page.navigate", { url: `${this.#origin}${path}` }));
   }
 
-  /** Returns the value of an expression; the policy of the page does not count for it. */
+  /** Returns the value of an expression, which the policy of the page does not restrict. */
   async value(expression: string): Promise<Said> {
     const said = await this.send("Runtime.evaluate", { expression, returnByValue: true });
     if (said.exceptionDetails !== undefined) throw new Error(JSON.stringify(said.exceptionDetails));
     return said.result.value;
   }
 
-  /** Types a text where the focus is. */
+  /** Types a text into the focused element. */
   async type(text: string): Promise<void> {
     await this.send("Input.insertText", { text });
   }
@@ -159,7 +159,7 @@ export class Page {
     await this.send("Input.dispatchKeyEvent", { type: "keyUp", ...rest });
   }
 
-  /** Looks at the page in another width or in other colours. */
+  /** Shows the page in another width or in other colours. */
   async look({ width = 1280, scheme = "light" }: Looks): Promise<void> {
     const metrics = { width, height: 900, deviceScaleFactor: 1, mobile: width < 600 };
     await this.send("Emulation.setDeviceMetricsOverride", metrics);
@@ -167,7 +167,7 @@ export class Page {
     await this.send("Emulation.setEmulatedMedia", { features });
   }
 
-  /** Returns what a screen reader can tell of the page. */
+  /** Returns the accessibility tree of the page. */
   async accessibility(): Promise<readonly AccessNode[]> {
     const { nodes } = await this.send("Accessibility.getFullAXTree");
     return nodes.filter((node: Said) => !node.ignored).map((node: Said) => ({
@@ -179,7 +179,7 @@ export class Page {
     }));
   }
 
-  /** Returns a picture (PNG) of the page, down to a height. */
+  /** Returns a picture (PNG) of the page, down to a maximum height. */
   async picture(most = 4_000): Promise<Uint8Array> {
     const { cssContentSize: { width, height } } = await this.send("Page.getLayoutMetrics");
     const clip = { x: 0, y: 0, width, height: Math.min(height, most), scale: 1 };
@@ -191,13 +191,13 @@ export class Page {
   }
 }
 
-/** A browser that was started. */
+/** A running browser. */
 export interface Chromium extends AsyncDisposable {
-  /** Opens a page that may ask one origin only. */
+  /** Opens a page that may send requests to one origin only. */
   readonly page: (origin: string) => Promise<Page>;
 }
 
-/** Starts a browser with a profile of its own. Throws if there is none on this machine. */
+/** Starts a browser with a new profile. Throws if this machine has no browser. */
 export async function openChromium(): Promise<Chromium> {
   const profile = await Deno.makeTempDir({ prefix: "chromium-" });
   const child = spawned(profile);
@@ -216,7 +216,7 @@ export async function openChromium(): Promise<Chromium> {
     await protocol.send("Browser.close").catch(() => child.kill("SIGKILL"));
     await within(child.status, { what: () => "Chromium does not end" });
     protocol.close();
-    // What it left running writes for a moment longer.
+    // Its remaining processes write for a moment longer.
     await until(() => Deno.remove(profile, { recursive: true }).then(() => true, () => false));
   };
   return { page, [Symbol.asyncDispose]: close };
@@ -237,7 +237,10 @@ function spawned(profile: string): Deno.ChildProcess {
   throw new Error("Chromium is not on PATH: run `apt-get install chromium`");
 }
 
-/** It says where it listens; what else it says is read so that it never waits. */
+/**
+ * Connects to the address that the browser prints; its other output is read so that it never
+ * blocks.
+ */
 async function connected(child: Deno.ChildProcess): Promise<WebSocket> {
   const address = Promise.withResolvers<string>();
   let said = "";

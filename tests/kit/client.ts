@@ -1,5 +1,5 @@
 /**
- * Connects the SDK's own client to a spawned PML, in either era, over the watched pipes.
+ * Connects the SDK's own client to a spawned PML, in either revision, over the watched pipes.
  *
  * @module
  */
@@ -10,24 +10,27 @@ import { RawStdio, type RawStdioOptions } from "./raw_stdio.ts";
 import { DEADLINE_MS } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** What a person answers to a question: the result of `elicitation/create`. */
+/** The user's answer to a question: the result of `elicitation/create`. */
 export interface Elicited {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
 
-/** How to connect. */
+/** The options of a connection. */
 export interface ConnectOptions extends Omit<RawStdioOptions, "answer" | "onMessage"> {
-  /** The name that the client says it has. */
+  /** The client's name in `clientInfo`. */
   readonly clientName?: string;
-  /** Answers a question to the person; without it the client cannot be asked. */
+  /** Answers a question to the user; without it the client cannot ask. */
   readonly elicit?: (params: {
     readonly message: string;
     readonly requestedSchema?: unknown;
   }) => Elicited | Promise<Elicited>;
 }
 
-/** A connected client, and the pipes under it. Disposing of it hangs up and kills what is left. */
+/**
+ * A connected client, and the pipes under it. Its disposal closes stdin and kills remaining
+ * processes.
+ */
 export interface Connection extends AsyncDisposable {
   readonly client: Client;
   readonly raw: RawStdio;
@@ -67,7 +70,7 @@ export async function connect(
   };
 }
 
-/** Makes the SDK's transport out of the watched pipes, so that their checks hold here too. */
+/** Creates the SDK's transport on the watched pipes, so that their checks also apply here. */
 function watched(
   workspace: Workspace,
   options: RawStdioOptions,

@@ -7,7 +7,7 @@ import { makeWorkspace } from "./workspace.ts";
 const ECHO = denoCommand("tests/kit/echo_server.ts");
 
 for (const era of ERAS) {
-  Deno.test(`connect() speaks ${era} and answers questions`, async () => {
+  Deno.test(`connect() uses ${era} and answers questions`, async () => {
     await using ws = await makeWorkspace();
     const asked: string[] = [];
     await using connection = await connect(ws, {
@@ -27,7 +27,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("connect() tells what stderr said when the server cannot start", async () => {
+Deno.test("connect() reports stderr when the server cannot start", async () => {
   await using ws = await makeWorkspace();
   const command = ["sh", "-c", "read a; echo no way >&2; exit 1"] as const;
   await assert.rejects(connect(ws, { command }), /cannot connect; stderr said: no way/);

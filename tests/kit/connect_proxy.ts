@@ -1,5 +1,5 @@
 /**
- * A proxy on loopback that takes CONNECT, and servers that speak TLS behind it.
+ * A proxy on loopback that accepts CONNECT, and TLS servers behind it.
  *
  * @module
  */
@@ -9,23 +9,23 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
 import { CERTIFICATE, CERTIFICATE_KEY } from "./certificate.ts";
 
-/** How a proxy behaves. */
+/** The behaviour of a proxy. */
 export interface ConnectProxyOptions {
-  /** The ports on loopback that stand behind `host:port`; others are answered 502. */
+  /** The ports on loopback behind each `host:port`; requests for others get 502. */
   readonly behind?: Readonly<Record<string, number>>;
-  /** The user and the password that it wants, with a colon between them. */
+  /** The required user and password, with a colon between them. */
   readonly login?: string;
-  /** Whether it speaks TLS itself. */
+  /** Whether the proxy itself uses TLS. */
   readonly isSecure?: boolean;
-  /** Answers in the place of the proxy. */
+  /** Answers instead of the proxy. */
   readonly answer?: (socket: Socket, to: string) => void;
 }
 
-/** A proxy; what it was asked is kept. */
+/** A proxy that keeps its requests. */
 export class ConnectProxy implements AsyncDisposable {
   /** The `host:port` of each request, in order. */
   readonly asked: string[] = [];
-  /** The heads of the requests. */
+  /** The headers of the requests. */
   readonly heads: string[] = [];
   /** The number of open connections. */
   get open(): number {
@@ -49,7 +49,7 @@ export class ConnectProxy implements AsyncDisposable {
     return proxy;
   }
 
-  /** Its port. */
+  /** The port. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -94,9 +94,9 @@ export class ConnectProxy implements AsyncDisposable {
   }
 }
 
-/** Speaks TLS before a server that speaks plain HTTP. */
+/** Provides TLS in front of a server of plain HTTP. */
 export class TlsFront implements AsyncDisposable {
-  /** The names in the certificates that clients showed, one for each connection; empty for none. */
+  /** The names in the certificates of the clients, one for each connection; empty for none. */
   readonly clients: string[] = [];
   readonly #ends = new Set<Socket>();
   readonly #server: Server;
@@ -111,14 +111,14 @@ export class TlsFront implements AsyncDisposable {
     this.#server.on("tlsClientError", () => {});
   }
 
-  /** Opens it before a port of 127.0.0.1. */
+  /** Opens it in front of a port of 127.0.0.1. */
   static async before(port: number, options: TlsOptions = {}): Promise<TlsFront> {
     const front = new TlsFront(port, options);
     await listening(front.#server);
     return front;
   }
 
-  /** Its port. */
+  /** The port. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }

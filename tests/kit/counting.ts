@@ -1,11 +1,11 @@
 /**
- * Counts what a program asks of Deno, where it is loaded before the program. When the program ends,
- * the counts are in the file that `COUNTS_FILE` names.
+ * Counts the calls of a program to Deno; loaded before the program. When the program ends, the file
+ * that `COUNTS_FILE` names contains the counts.
  *
  * @module
  */
 
-/** How often each was called. */
+/** The number of calls of each function. */
 export type Counts = Readonly<Record<string, number>>;
 
 const counts: Record<string, number> = {};
@@ -29,7 +29,7 @@ class CountedController extends AbortController {
   }
 }
 
-// Files that are written and read through an open handle are no question about a path.
+// Writes and reads through an open handle do not look up a path.
 const paths = Object.keys(Deno).filter((name) => name.endsWith("Sync"));
 count(Deno, paths, "paths");
 count(globalThis, ["setTimeout", "setInterval"], "timers");

@@ -1,6 +1,6 @@
 /**
- * A client of `pml serve` that can do what no honest one does: it shows each message, stream and
- * handle, and sends any.
+ * A client of `pml serve` that can act as no honest client does: it exposes each message, stream
+ * and handle, and sends any.
  *
  * @module
  */
@@ -9,34 +9,34 @@ import { CLIENT_INFO, type Era, type Message, paramsFor } from "./json_rpc.ts";
 import type { Served } from "./pml_serve.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
 
-/** How it speaks. */
+/** The revision and headers of the client. */
 export interface DoorClientOptions {
   readonly era?: Era;
   readonly capabilities?: Record<string, unknown>;
-  /** The token of another. */
+  /** The token of another identity. */
   readonly token?: string;
   /** More headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that is read while it comes. */
+/** A response that is read as it arrives. */
 export class Reading implements AsyncDisposable {
   readonly status: number;
   readonly headers: Headers;
   /** The messages so far. */
   readonly messages: Message[] = [];
-  /** All that came so far. */
+  /** All text so far. */
   text = "";
-  /** Resolves when nothing more comes. */
+  /** Resolves at the end of the response. */
   readonly over: Promise<void>;
   readonly #reader: ReadableStreamDefaultReader<string> | undefined;
 
-  /** Begins to read. */
+  /** Starts to read. */
   constructor({ status, headers, body }: Response) {
     this.status = status;
     this.headers = headers;
     this.#reader = body?.pipeThrough(new TextDecoderStream()).getReader();
-    this.over = this.#read().catch(() => {}); // the other side may break it off
+    this.over = this.#read().catch(() => {}); // the other side may abort it
   }
 
   /** The ids of its events. */
@@ -50,7 +50,7 @@ export class Reading implements AsyncDisposable {
     return this.messages.find(isIt) as Message;
   }
 
-  /** Leaves. */
+  /** Disconnects. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#reader?.cancel().catch(() => {});
     await this.over;
@@ -73,7 +73,7 @@ export class Reading implements AsyncDisposable {
   }
 }
 
-/** The client. Disposing of it ends its session. */
+/** The client. Its disposal ends its session. */
 export class DoorClient implements AsyncDisposable {
   readonly era: Era;
   /** The headers of its session. */
@@ -88,7 +88,7 @@ export class DoorClient implements AsyncDisposable {
     this.era = options.era ?? "2025-11-25";
   }
 
-  /** Connects one. */
+  /** Connects a client. */
   static async open(
     served: Pick<Served, "fetch">,
     options: DoorClientOptions = {},
@@ -107,7 +107,7 @@ export class DoorClient implements AsyncDisposable {
     return client;
   }
 
-  /** Sends a message, and reads what is answered while it comes. */
+  /** Sends a message, and reads the response as it arrives. */
   async send(message: Omit<Message, "jsonrpc">, more: HeadersInit = {}): Promise<Reading> {
     const { method, params } = message;
     const isModern = this.era === "2026-07-28";
@@ -136,7 +136,7 @@ export class DoorClient implements AsyncDisposable {
     return await within(answered, { ms: DEADLINE_MS, what: () => `no answer: ${reading.text}` });
   }
 
-  /** Opens the stream of its session, from an event on if one is named. */
+  /** Opens the stream of its session, after an event id if there is one. */
   listen(lastEventId?: string): Promise<Reading> {
     return this.fetch({ headers: defined({ "last-event-id": lastEventId }) });
   }
@@ -156,7 +156,7 @@ export class DoorClient implements AsyncDisposable {
   }
 }
 
-/** Leaves out what has no value. */
+/** Removes members without a value. */
 function defined(all: Record<string, string | undefined>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) => value !== undefined),

@@ -1,5 +1,5 @@
 /**
- * A small MCP server of both eras that the kit tries itself on: it echoes, and asks the person.
+ * A small MCP server of both revisions for the tests of the kit: it echoes, and asks the user.
  *
  * @module
  */
@@ -14,7 +14,7 @@ const QUESTION = {
   required: ["answer"],
 };
 
-/** Makes the server. */
+/** Creates the server. */
 function makeServer(): Server {
   const server = new Server({ name: "echo", version: "1.0.0" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({ tools: TOOLS }));

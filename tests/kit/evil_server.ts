@@ -1,6 +1,6 @@
 /**
- * A small MCP server on stdio with many faults, one a mode, and a ledger of what it did: a file that
- * gets a line for each start (`start PID`), each call (`call NAME`) and each word it hears.
+ * A small MCP server on stdio with many faults, one for each mode, and a ledger: a file that gets a
+ * line for each start (`start PID`), each call (`call NAME`) and each message.
  *
  *     deno run -A evil_server.ts MODE LEDGER
  *
@@ -94,7 +94,7 @@ function listed({ id, params }: Message): void {
 let changed = false;
 let listings = 0;
 
-/** Writes what is no answer before the answer. */
+/** Writes invalid messages before the answer. */
 function disturb(id: unknown): void {
   if (mode === "twice") send({ id, result: text("first") });
   if (mode === "wrong-ids") {
@@ -134,7 +134,7 @@ async function called({ id, params }: Message): Promise<void> {
       send({ method: "notifications/tools/list_changed" });
       return send({ id, result: text("told") });
     case "freeze":
-      // It answers nothing any more, and leaves the processor to others.
+      // It stops answering, and uses no processor.
       return void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     case "env":
       return send({ id, result: text(Deno.env.toObject()) });
@@ -200,7 +200,7 @@ if (import.meta.main) {
     Deno.exit(1);
   }
   if (mode === "holds") {
-    // One in the group holds all pipes, one that fled from it the errors.
+    // A process in the group keeps all pipes open, one outside of it the pipe of stderr.
     new Deno.Command("sh", { args: ["-c", "sleep 300 & setsid sleep 301 >/dev/null & wait"] })
       .spawn();
   }

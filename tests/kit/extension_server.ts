@@ -29,7 +29,7 @@ const TOOLS = ["echo", "tell", "ask", "heard", "able"]
 
 /** The received notifications and answers. */
 const heard: Json[] = [];
-/** The functions that receive the answers to requests of this server. */
+/** The resolvers of the requests of this server. */
 const waiting = new Map<unknown, (answer: Json) => void>();
 let able: unknown;
 

@@ -1,25 +1,25 @@
 /**
- * A cloud on loopback: the hub at `/mcp` and proxied servers at any other path, which speak the
- * newest revision of MCP, keep what they are sent, and fail as the test says.
+ * A cloud on loopback: the hub at `/mcp` and proxied servers at any other path, which use the
+ * newest revision of MCP, keep their requests, and fail as the test configures.
  *
  * @module
  */
 
-/** A request that a cloud was sent. */
+/** A request to the cloud. */
 export interface CloudRequest {
   /** The method of HTTP. */
   readonly verb: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The method of MCP, where it is a message. */
+  /** The method of MCP, if the request is a message. */
   readonly method: string | undefined;
-  /** The name of the tool, of a call. */
+  /** The name of the called tool. */
   readonly tool: string | undefined;
-  /** The whole body as it came. */
+  /** The whole body, unchanged. */
   readonly body: string;
 }
 
-/** What a cloud answers in place of what it should; nothing where it is as it should be. */
+/** Returns the response instead of the cloud; undefined for the usual response. */
 export type CloudScript = (
   request: CloudRequest,
 ) => Response | undefined | Promise<Response | undefined>;
@@ -33,34 +33,34 @@ export class FakeCloud implements AsyncDisposable {
   readonly #gone = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  /** Listens on 127.0.0.1, on any free port unless one is given. */
+  /** Listens on 127.0.0.1, on any free port by default. */
   constructor(script: CloudScript = () => undefined, { port = 0 } = {}) {
     this.script = script;
     const options = { hostname: "127.0.0.1", port, onListen: () => {}, signal: this.#gone.signal };
     this.#server = Deno.serve(options, (request) => this.#answer(request));
   }
 
-  /** Where it listens. */
+  /** The port that it listens on. */
   get port(): number {
     return this.#server.addr.port;
   }
 
-  /** Its origin: the address of a hub. */
+  /** The origin: the address of a hub. */
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** The calls of tools that came. */
+  /** The received tool calls. */
   get calls(): readonly CloudRequest[] {
     return this.received.filter(({ method }) => method === "tools/call");
   }
 
-  /** Everything that it was sent, as one text. */
+  /** All received requests as one text. */
   get text(): string {
     return JSON.stringify(this.received);
   }
 
-  /** Stops listening, and drops everybody. */
+  /** Stops listening, and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gone.abort();
     await this.#server.finished;
@@ -90,7 +90,7 @@ function usual({ verb, method, tool, headers }: CloudRequest, message: Message):
   const result = method === "server/discover"
     ? { supportedVersions: ["2026-07-28"], capabilities }
     : method === "tools/call"
-    // A tool may say what it was sent: its result is the client's.
+    // The result may contain the sent headers, because it belongs to the client.
     ? { content: [{ type: "text", text: `${tool} ran`, keys: keysIn(headers) }] }
     : {};
   return Response.json({ jsonrpc: "2.0", id: message.id, result });

@@ -1,6 +1,6 @@
 /**
- * A stand-in for docker and podman, with a daemon that is a folder: a container is a file in it, which
- * outlives the program that asked for it unless that ends by itself.
+ * A fake of docker and podman, with a folder as the daemon: a container is a file in it, which
+ * outlives the program that requested it unless that program ends by itself.
  *
  * @module
  */
@@ -8,7 +8,10 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** `DOCKER_HOST` and `--context` say which daemon; an image is what it runs, as a command. */
+/**
+ * `DOCKER_HOST` and `--context` select the daemon; the name of an image is the command that it
+ * runs.
+ */
 const SCRIPT = `#!/bin/sh
 context=default
 while :; do
@@ -58,9 +61,9 @@ esac
 
 /** The programs and their daemons. */
 export class FakeDocker {
-  /** Where `docker` and `podman` lie. */
+  /** The folder of `docker` and `podman`. */
   readonly bin: string;
-  /** What `DOCKER_HOST` is to be. */
+  /** The value for `DOCKER_HOST`. */
   readonly host: string;
 
   private constructor(folder: string) {
@@ -68,7 +71,7 @@ export class FakeDocker {
     this.host = join(folder, "daemons");
   }
 
-  /** Makes the programs in a new folder. */
+  /** Creates the programs in a new folder. */
   static async make(): Promise<FakeDocker> {
     const docker = new FakeDocker(await Deno.makeTempDir());
     await mkdir(docker.bin);
@@ -78,7 +81,7 @@ export class FakeDocker {
     return docker;
   }
 
-  /** Gives the containers of a daemon, by their ids, with their labels. */
+  /** Returns the containers of a daemon, by their ids, with their labels. */
   async containers(
     state: "running" | "exited",
     context = "default",
@@ -91,7 +94,7 @@ export class FakeDocker {
     return Object.fromEntries(await Promise.all(labels));
   }
 
-  /** Has somebody else run a container. */
+  /** Runs a container of another program. */
   async runOther(context = "default"): Promise<string> {
     const folder = join(this.host, context, "running");
     await mkdir(folder, { recursive: true });
@@ -99,7 +102,7 @@ export class FakeDocker {
     return "other";
   }
 
-  /** Has a daemon answer nothing any more. */
+  /** Makes a daemon hang. */
   async hang(context = "default"): Promise<void> {
     await writeFile(join(this.host, context, "hangs"), "");
   }

@@ -1,37 +1,37 @@
 /**
- * A hub of models on the loopback, which serves files as the real one does: small ones by itself,
- * large ones by a redirect that tells their hash.
+ * A hub of models on loopback, which serves files as the real one does: small ones directly, large
+ * ones by a redirect that contains their hash.
  *
  * @module
  */
 
 import { createHash } from "node:crypto";
 
-/** How a hub misbehaves. */
+/** The faults of a hub. */
 export interface HubFaults {
-  /** Cuts each answer after so many bytes, as often as told. */
+  /** Cuts each response after so many bytes, at most `times` times. */
   readonly cut?: { readonly after: number; times: number };
-  /** Knows nothing of ranges. */
+  /** Ignores range requests. */
   readonly noRanges?: boolean;
-  /** Tells another hash than the content has. */
+  /** Sends a hash that differs from the content. */
   readonly wrongHash?: boolean;
-  /** Tells another size than the content has. */
+  /** Sends this size instead of the real one. */
   readonly told?: number;
-  /** Answers everything so. */
+  /** Answers every request with this status. */
   readonly status?: number;
-  /** Sends to this address in place of its storage. */
+  /** Redirects to this address instead of its storage. */
   readonly location?: string;
-  /** Begins an answer and sends nothing of it. */
+  /** Begins a response and sends nothing of it. */
   readonly stalls?: boolean;
-  /** Has other content from the second question for it on. */
+  /** Has other content from the second request for it on. */
   readonly changes?: boolean;
 }
 
 /** A running hub. */
 export class FakeHub implements AsyncDisposable {
-  /** What was asked for: method, path, and the range if there was one. */
+  /** The requests: method, path, and the range if there was one. */
   readonly asked: string[] = [];
-  /** How it misbehaves now. */
+  /** The present faults. */
   faults: HubFaults = {};
   readonly #files: Readonly<Record<string, Uint8Array>>;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
@@ -45,12 +45,12 @@ export class FakeHub implements AsyncDisposable {
     this.#server = Deno.serve(options, (request) => this.#answer(request));
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** Stops it. */
+  /** Stops the hub. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const body of this.#stalled) body.error(new Error("over"));
     await this.#server.shutdown();
@@ -71,7 +71,7 @@ export class FakeHub implements AsyncDisposable {
     return this.#content(request, now);
   }
 
-  /** The real one tells of large files, and sends to where it keeps them. */
+  /** Redirects large files to the storage, with their size and hash, as the real hub does. */
   #moved(name: string, content: Uint8Array, location = `/storage/${name}`): Response {
     const { wrongHash, told } = this.faults;
     const hash = wrongHash ? "0".repeat(64) : createHash("sha256").update(content).digest("hex");

@@ -1,5 +1,6 @@
 /**
- * Serves one package on loopback as the JSR registry does, so that installing is tested whole.
+ * Serves one package on loopback as the JSR registry does, so that tests cover the whole
+ * installation.
  *
  * @module
  */
@@ -7,18 +8,18 @@
 import { createHash } from "node:crypto";
 import { HttpSink, type Received } from "./sinks.ts";
 
-/** A package as it stands in its repository. */
+/** A package in its repository. */
 export interface Package {
   readonly name: string;
   readonly version: string;
   readonly exports: Readonly<Record<string, string>>;
-  /** Bare names and the packages that they stand for, as in `deno.json`. */
+  /** Bare names and their packages, as in `deno.json`. */
   readonly imports: Readonly<Record<string, string>>;
   /** Path from the root to content. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** Serves a package. Its URL, with a slash, is what `JSR_URL` wants. */
+/** Serves a package. Its URL, with a slash, is the value of `JSR_URL`. */
 export function fakeJsr(served: Package): HttpSink {
   const { name, version, exports } = served;
   const files = new Map(
@@ -46,7 +47,7 @@ export function fakeJsr(served: Package): HttpSink {
   });
 }
 
-/** Replaces bare names by what they stand for, as the registry does when it takes a package in. */
+/** Replaces bare names by their packages, as the registry does when a package is published. */
 function resolveBare(code: string, { imports }: Package): string {
   const specifier = /(\bfrom |^import |\bimport\(\s*)"([@\w][\w@./-]*)"/gm;
   return code.replace(specifier, (whole, before: string, name: string) => {

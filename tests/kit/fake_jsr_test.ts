@@ -21,7 +21,7 @@ console.log(z.string().parse("zod"), json.a, text.trim(), late, Deno.args[0]);`,
   },
 };
 
-Deno.test("fakeJsr() serves a package that Deno installs, and that runs without it", async () => {
+Deno.test("fakeJsr() serves a package that Deno installs, and that runs without the registry", async () => {
   await using ws = await makeWorkspace();
   const command = [process.execPath] as const;
   const jsr = fakeJsr(SMALL);

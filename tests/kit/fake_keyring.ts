@@ -1,6 +1,6 @@
 /**
- * A program `secret-tool` for tests, which keeps secrets in files and notes how it was called. It
- * can be locked, and it can kill the process that keeps a secret as soon as it is kept.
+ * A program `secret-tool` for tests, which keeps secrets in files and records its calls. It can be
+ * locked, and it can kill the process that stores a secret as soon as the secret is stored.
  *
  * @module
  */
@@ -11,14 +11,14 @@ import { join } from "node:path";
 
 /** A folder with the program, for PATH. */
 export class FakeKeyring implements AsyncDisposable {
-  /** Where the program lies. */
+  /** The folder of the program. */
   readonly folder: string;
 
   private constructor(folder: string) {
     this.folder = folder;
   }
 
-  /** Makes the program; it keeps nothing yet. */
+  /** Creates the program, without secrets. */
   static async make(): Promise<FakeKeyring> {
     const folder = await mkdtemp(join(tmpdir(), "fake-keyring-"));
     await mkdir(join(folder, "kept"));
@@ -32,13 +32,13 @@ export class FakeKeyring implements AsyncDisposable {
     return `${this.folder}:${Deno.env.get("PATH")}`;
   }
 
-  /** Returns how it was called, a line each time. */
+  /** Returns the calls, a line each. */
   async asked(): Promise<readonly string[]> {
     const text = await readFile(join(this.folder, "asked"), "utf8").catch(() => "");
     return text.split("\n").filter((line) => line !== "");
   }
 
-  /** Returns the secrets that it keeps, by their names. */
+  /** Returns the stored secrets, by their names. */
   async kept(): Promise<Readonly<Record<string, string>>> {
     const names = await readdir(join(this.folder, "kept"));
     const read = (name: string) => readFile(join(this.folder, "kept", name), "utf8");
@@ -47,18 +47,20 @@ export class FakeKeyring implements AsyncDisposable {
     );
   }
 
-  /** Has nothing in it be read or kept, or everything again. */
+  /** Locks or unlocks it; a locked keyring reads and stores nothing. */
   async lock(isLocked: boolean): Promise<void> {
     if (isLocked) await writeFile(join(this.folder, "locked"), "");
     else await rm(join(this.folder, "locked"));
   }
 
-  /** Locks it behind the next `count` readings. */
+  /** Locks it after the next `count` reads. */
   async lockAfterLookups(count: number): Promise<void> {
     await writeFile(join(this.folder, "left"), `${count}`);
   }
 
-  /** Has the process above it whose command holds `name` killed as soon as a secret is kept, once. */
+  /**
+   * Kills the ancestor process whose command contains `name` as soon as a secret is stored, once.
+   */
   async killAfterStore(name: string): Promise<void> {
     await writeFile(join(this.folder, "kills"), name);
   }
