@@ -1,5 +1,5 @@
 /**
- * A registry of npm on the loopback with packages made of texts, and a log of what it was asked.
+ * An npm registry on loopback with packages from texts, and a log of its requests.
  *
  * @module
  */
@@ -14,9 +14,9 @@ export type Packages = Readonly<
 
 /** A running registry. */
 export class FakeNpm implements AsyncDisposable {
-  /** A file of npm's settings that names this registry. It is removed with it. */
+  /** A settings file of npm that names this registry. Stopping the registry removes it. */
   readonly settings: string;
-  /** The paths that were asked for. */
+  /** The requested paths. */
   readonly asked: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   #packages: Packages;
@@ -44,7 +44,7 @@ export class FakeNpm implements AsyncDisposable {
     Deno.writeTextFileSync(this.settings, `registry=${this.url}\n`);
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/`;
   }
@@ -54,24 +54,24 @@ export class FakeNpm implements AsyncDisposable {
     this.#packages = packages;
   }
 
-  /** Answers only who has a token from now on. */
+  /** Requires a token from now on. */
   guard(token: string): void {
     this.#token = token;
   }
 
-  /** Tells of packages from now on, and gives none of their archives. */
+  /** From now on, lists packages but sends none of their archives. */
   withhold(): void {
     this.#isWithheld = true;
   }
 
-  /** Answers nothing until what this gives is called. */
+  /** Sends no response until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
     return resolve;
   }
 
-  /** Stops it. */
+  /** Stops the registry. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
     await Deno.remove(this.settings).catch(() => {}); // it was stopped before
@@ -90,7 +90,7 @@ export class FakeNpm implements AsyncDisposable {
       const integrity = createHash("sha512").update(tarball(name, each, files)).digest("base64");
       const tarballUrl = `${this.url}${name}/-/${each}.tgz`;
       const said = packageJson(name, each, files);
-      // What a package says of that itself has another place of its archive told.
+      // A package may override the address of its archive.
       const dist = {
         tarball: tarballUrl,
         integrity: `sha512-${integrity}`,
@@ -112,7 +112,7 @@ function packageJson(name: string, version: string, files: Files): Record<string
 function tarball(name: string, version: string, files: Files): Uint8Array<ArrayBuffer> {
   const whole = { ...files, "package.json": JSON.stringify(packageJson(name, version, files)) };
   const blocks = Object.entries(whole).flatMap(([path, text]) => entry(`package/${path}`, text));
-  // Without a time, so that it is the same each time it is made.
+  // Without a time, so that the bytes are always the same.
   return new Uint8Array(gzipSync(concat([...blocks, new Uint8Array(1_024)])));
 }
 

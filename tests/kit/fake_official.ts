@@ -1,5 +1,5 @@
 /**
- * What the official MCP Registry answers (API v0.1), for the registry of the tests.
+ * Responses of the official MCP Registry (API v0.1), for the registry of the tests.
  *
  * @module
  */
@@ -8,14 +8,14 @@ import { Buffer } from "node:buffer";
 import type { JsonObject } from "../../src/core/json.ts";
 import type { Answerer } from "./fake_registry.ts";
 
-/** One version of a server: its `server.json`, and what the registry itself says of it. */
+/** One version of a server: its `server.json`, and the registry's own metadata. */
 export interface Published {
   readonly server: JsonObject & { readonly name: string; readonly version: string };
   readonly status?: "active" | "deprecated" | "deleted";
   readonly statusMessage?: string;
 }
 
-/** Answers as the official registry does; of a server the last version is the latest. */
+/** Answers as the official registry does; the last version of a server is the latest. */
 export function officialAnswers(all: readonly Published[]): Answerer {
   const isLatest = (one: Published) =>
     one === all.findLast(({ server }) => server.name === one.server.name);

@@ -1,5 +1,5 @@
 /**
- * A provider of models on loopback: keeps what it is asked, and answers what a test says, in the
+ * A provider of models on loopback: keeps its requests, and sends the answers of a test, in the
  * wire format of Anthropic or of OpenAI.
  *
  * @module
@@ -7,20 +7,20 @@
 
 import { HttpSink, type Received } from "./sinks.ts";
 
-/** The formats that it speaks. */
+/** The supported formats. */
 export type Format = "anthropic" | "openai";
 
-/** What the model says in one turn. */
+/** The answer of the model in one turn. */
 export interface Said {
   readonly text?: string;
   readonly uses?: readonly { readonly name: string; readonly input: unknown }[];
-  /** As the format names it. */
+  /** The stop reason in the words of the format. */
   readonly stop?: string;
-  /** Tokens in and out; not said if it is undefined. */
+  /** Tokens in and out; omitted if undefined. */
   readonly usage?: readonly [input: number, output: number] | null;
 }
 
-/** Answers a request; a response is sent as it is. */
+/** Answers a request; a response is sent unchanged. */
 export type Reply = Said | Response | ((asked: Received, turn: number) => Said | Response);
 
 /** A running provider. */
@@ -28,7 +28,7 @@ export class FakeProvider implements AsyncDisposable {
   readonly #sink: HttpSink;
   readonly #format: Format;
 
-  /** Answers with these in turn, then with the last one again and again. */
+  /** Answers with these in turn, then repeats the last one. */
   constructor(format: Format, ...replies: readonly Reply[]) {
     this.#format = format;
     let turn = 0;
@@ -50,18 +50,18 @@ export class FakeProvider implements AsyncDisposable {
     return `127.0.0.1:${this.#sink.port}`;
   }
 
-  /** What it was asked, in order. */
+  /** The requests, in order. */
   get received(): readonly Received[] {
     return this.#sink.received;
   }
 
-  /** The bodies that it was sent, as JSON. */
+  /** The bodies of the requests, as JSON. */
   // deno-lint-ignore no-explicit-any -- tests look at every field
   get bodies(): readonly any[] {
     return this.received.map(({ body }) => JSON.parse(body));
   }
 
-  /** Returns the section `sampling` of a `config.yaml` that names it. */
+  /** Returns the section `sampling` of a `config.yaml` that names this provider. */
   config(more: Readonly<Record<string, unknown>> = {}): string {
     const settings = { provider: this.#format, model: "m-1", base_url: this.url, ...more };
     return `sampling: ${JSON.stringify(settings)}\n`;
@@ -73,7 +73,7 @@ export class FakeProvider implements AsyncDisposable {
   }
 }
 
-/** Returns a stream of events, each as one JSON, or a text as it is. */
+/** Returns a stream of events, each as one JSON value, or a text unchanged. */
 export function events(all: readonly unknown[], headers: Record<string, string> = {}): Response {
   const text = all.map((event) => {
     if (typeof event === "string") return `data: ${event}\n\n`;

@@ -1,6 +1,6 @@
 /**
- * A registry on the loopback: entries that a test gives it, answered by the code of
- * `pml registry serve`, with a log of what it was asked and faults that a test scripts.
+ * A registry on loopback: entries of a test, served by the code of `pml registry serve`, with a log
+ * of its requests and faults that a test scripts.
  *
  * @module
  */
@@ -22,47 +22,47 @@ import {
   versionsOf,
 } from "../../src/registry/registry_store.ts";
 
-/** What goes wrong with the answers of a path; what is not named goes well. */
+/** The faults of the responses of a path; members that are not set have no fault. */
 export interface Fault {
-  /** How many answers it holds for; all unless told. */
+  /** The number of responses with this fault; all by default. */
   readonly times?: number;
   readonly status?: number;
-  /** Headers to add or to take the place of others; undefined leaves one out. */
+  /** Headers to add or replace; undefined removes one. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   /** Shorthands of `headers` and `status`. */
   readonly contentType?: string | undefined;
   readonly etag?: string | undefined;
   readonly redirect?: string;
-  /** Another body; the length of it is told. */
+  /** Another body, with its length. */
   readonly body?: string | Uint8Array;
   /** Changes the last byte of the body and nothing else. */
   readonly corrupt?: true;
-  /** Sends so many bytes of the body, then closes. */
+  /** Sends so many bytes of the body, then closes the connection. */
   readonly truncate?: number;
-  /** Closes the connection in place of an answer. */
+  /** Closes the connection instead of a response. */
   readonly drop?: true;
-  /** Sends the body again and again. */
+  /** Repeats the body endlessly. */
   readonly endless?: true;
-  /** Says nothing at all. */
+  /** Sends nothing at all. */
   readonly hang?: true;
-  /** Waits before the answer. */
+  /** Waits before the response, in milliseconds. */
   readonly delayMs?: number;
-  /** Sends the body byte by byte, with such waits. */
+  /** Sends the body byte by byte, with such waits in milliseconds. */
   readonly byteMs?: number;
 }
 
-/** A request that came. */
+/** A received request. */
 export interface Logged {
   readonly method: string;
-  /** The path with its query, as it was sent. */
+  /** The path with its query, unchanged. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Answers in the place of a registry of PML's own contract. */
+/** Answers instead of a registry of PML's own contract. */
 export type Answerer = (asked: RegistryRequest) => RegistryResponse | Promise<RegistryResponse>;
 
-/** Makes a store of what is there. */
+/** Creates a store of the versions. */
 export function storeOf(versions: readonly Versions[]): RegistryStore {
   return {
     entry: (fqdn, version) => {
@@ -75,7 +75,7 @@ export function storeOf(versions: readonly Versions[]): RegistryStore {
 
 /** A running registry. */
 export class FakeRegistry implements AsyncDisposable {
-  /** What it was asked, in order. */
+  /** The requests, in order. */
   readonly asked: Logged[] = [];
   #entries: readonly Entry[];
   #tags: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
@@ -92,24 +92,24 @@ export class FakeRegistry implements AsyncDisposable {
     this.#answerer = answerer ?? ((asked) => this.#answer(asked));
   }
 
-  /** Serves entries at a free port. */
+  /** Serves entries on a free port. */
   static async open(entries: readonly Entry[] = [], answerer?: Answerer): Promise<FakeRegistry> {
     const registry = new FakeRegistry(entries, answerer);
     await registry.start();
     return registry;
   }
 
-  /** Its address without a path. */
+  /** The address without a path. */
   get origin(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** The address to configure; it stays the same over `stop()` and `start()`. */
+  /** The address to configure; it stays the same after `stop()` and `start()`. */
   get url(): string {
     return `${this.origin}/mcp`;
   }
 
-  /** The paths that were asked for, each as often as it was. */
+  /** The requested paths, with repetitions. */
   get paths(): readonly string[] {
     return this.asked.map(({ target }) => target);
   }
@@ -120,13 +120,16 @@ export class FakeRegistry implements AsyncDisposable {
     this.#tags = tags;
   }
 
-  /** Scripts what goes wrong at a path (`/mcp/x`, whatever its query), or at all with `*`; nothing without a fault. */
+  /**
+   * Scripts a fault of a path (`/mcp/x`, with any query), or of all with `*`; without a fault,
+   * removes it.
+   */
   fault(path: string, fault?: Fault): void {
     if (fault === undefined) this.#faults.delete(path);
     else this.#faults.set(path, fault);
   }
 
-  /** Listens, where it listened before. */
+  /** Listens, on the same port as before. */
   async start(): Promise<void> {
     this.#server = createServer((socket) => this.#converse(socket));
     this.#server.listen(this.#port, "127.0.0.1");
@@ -134,7 +137,7 @@ export class FakeRegistry implements AsyncDisposable {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Is gone, with all its connections: one is refused from now on. */
+  /** Stops, with all its connections: new ones are refused from now on. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
@@ -147,7 +150,7 @@ export class FakeRegistry implements AsyncDisposable {
     await closed;
   }
 
-  /** Stops it. */
+  /** Stops the registry. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
@@ -155,7 +158,7 @@ export class FakeRegistry implements AsyncDisposable {
   #converse(socket: Socket): void {
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    socket.on("error", () => {}); // whoever asked has gone
+    socket.on("error", () => {}); // the client has disconnected
     let text = "";
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
@@ -226,7 +229,7 @@ export class FakeRegistry implements AsyncDisposable {
     socket.end();
   }
 
-  /** Waits, and for ever where it is stopped meanwhile. */
+  /** Waits, and forever if it is stopped meanwhile. */
   #wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -238,7 +241,9 @@ export class FakeRegistry implements AsyncDisposable {
   }
 }
 
-/** Makes the entry of a module of its source; it is run in this process to read its `__meta__`. */
+/**
+ * Creates the entry of a module from its source, which runs in this process to read its `__meta__`.
+ */
 export async function moduleEntry(
   fqdn: string,
   source: string,
@@ -252,7 +257,7 @@ export async function moduleEntry(
   return { fqdn, version: known, manifest, code, immutable };
 }
 
-/** Makes the entry of another kind, of its manifest; what is left out is filled in. */
+/** Creates the entry of another kind from its manifest; missing members are filled in. */
 export function manifestEntry(fqdn: string, said: JsonObject): Entry {
   const manifest = {
     fqdn,
@@ -282,7 +287,7 @@ function spoiled(made: RegistryResponse, fault: Fault): RegistryResponse {
   const kept = Object.entries(headers).filter(([, value]) => value !== undefined);
   return {
     status: fault.status ?? (fault.redirect === undefined ? made.status : 302),
-    headers: Object.fromEntries(kept) as RegistryResponse["headers"], // of what is left
+    headers: Object.fromEntries(kept) as RegistryResponse["headers"], // without the removed ones
     body,
   };
 }

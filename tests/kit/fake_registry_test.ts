@@ -14,7 +14,7 @@ async function text(url: string, init: RequestInit = {}): Promise<string> {
   return await (await fetch(url, init)).text();
 }
 
-Deno.test("FakeRegistry serves modules and manifests, keeps a log, and comes back at its port", async () => {
+Deno.test("FakeRegistry serves modules and manifests, keeps a log, and restarts on its port", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("greeter", SOURCE),
     manifestEntry("serena", {
@@ -37,7 +37,7 @@ Deno.test("FakeRegistry serves modules and manifests, keeps a log, and comes bac
   assert.equal((await (await fetch(registry.url)).json()).items.length, 2);
 });
 
-Deno.test("FakeRegistry has its faults as they are scripted", async () => {
+Deno.test("FakeRegistry has the scripted faults", async () => {
   await using registry = await FakeRegistry.open([await moduleEntry("greeter", SOURCE)]);
   const url = `${registry.url}/greeter`;
   registry.fault("/mcp/greeter", { corrupt: true, times: 1 });

@@ -1,6 +1,6 @@
 /**
- * A program `uv` for tests: it takes exactly the commands that PML may give it, looks at its folder
- * and environment, and lays files as the real one does. It was not tried beside the real one.
+ * A program `uv` for tests: it accepts exactly the commands that PML may run, checks its folder and
+ * environment, and creates files as the real one does. It was not compared with the real one.
  *
  * @module
  */
@@ -14,30 +14,30 @@ export interface FakePackage {
   readonly version: string;
   /** The text of each program. */
   readonly programs: Readonly<Record<string, string>>;
-  /** What its wheel for this system holds beside them; nothing by default. */
+  /** The further content of its wheel for this system; nothing by default. */
   readonly wheel?: string;
   /** The wheels of other systems. */
   readonly others?: readonly string[];
-  /** The wheel that is sent in the place of the one that is listed. */
+  /** The wheel that is sent instead of the listed one. */
   readonly sent?: string;
-  /** How the registry names the bytes of wheels; sha256 by default. */
+  /** The hash of wheels in the registry; sha256 by default. */
   readonly hash?: "sha256" | "md5" | "none";
   /** Whether it would have to be built. */
   readonly isSource?: boolean;
-  /** A package that it names by an address, which is installed with it. */
+  /** A dependency with an address, which is installed with it. */
   readonly needs?: string;
 }
 
 /** A folder with the program, for PATH. */
 export class FakeUv implements AsyncDisposable {
-  /** Where the program lies. */
+  /** The folder of the program. */
   readonly folder: string;
 
   private constructor(folder: string) {
     this.folder = folder;
   }
 
-  /** Makes the program; it knows these packages. */
+  /** Creates the program with these packages. */
   static async make(packages: Readonly<Record<string, FakePackage>>): Promise<FakeUv> {
     const folder = await mkdtemp(join(tmpdir(), "fake-uv-"));
     await writeFile(join(folder, "packages.json"), JSON.stringify(packages));
@@ -46,7 +46,7 @@ export class FakeUv implements AsyncDisposable {
     return new FakeUv(folder);
   }
 
-  /** What it was asked to do, a line each time, and what it did not like. */
+  /** Returns the commands, a line each, and the errors that it found. */
   async asked(): Promise<readonly string[]> {
     const text = await readFile(join(this.folder, "asked"), "utf8").catch(() => "");
     return text.split("\n").filter((line) => line !== "");
@@ -128,7 +128,7 @@ if (args[0] === "venv") {
   if (!same(args, ["pip", "install", ...apart, ...flags])) end("arguments");
   if (!fs.existsSync("venv/pyvenv.cfg")) end("no environment");
   const text = fs.readFileSync("requirements.txt", "utf8");
-  // Programs begin with the path of their Python, which is another one on each machine.
+  // Programs begin with the path of their Python, which differs on each machine.
   put("venv/bin/activate", "VIRTUAL_ENV=" + process.cwd() + "\\n");
   for (const [, name, hashes] of text.matchAll(/^([\\w.-]+)==\\S+((?: \\\\\\n.*)*)$/gm)) {
     const found = packages[name];

@@ -1,5 +1,5 @@
 /**
- * An MCP server on stdio whose results are as large, or as many, as the arguments say.
+ * An MCP server on stdio whose results have the size and number in the arguments.
  *
  *     deno run flood_server.ts
  *
@@ -12,7 +12,7 @@ interface Message {
   readonly params?: { readonly name?: string; readonly arguments?: Asked };
 }
 
-/** What a call asks for. */
+/** The arguments of a call. */
 interface Asked {
   readonly size?: number;
   /** A file that gets a line once the answer is written. */
@@ -23,7 +23,7 @@ const TOOLS = ["done", "text", "quotes", "objects", "deep", "blocks", "told", "s
   .concat("half", "names", "lines", "meta", "audience");
 const encoder = new TextEncoder();
 
-/** Makes the JSON of a result, of about so many bytes. */
+/** Returns the JSON of a result, of about so many bytes. */
 function resultOf(name: string, size: number): string {
   switch (name) {
     case "text":
@@ -81,7 +81,7 @@ function called(id: unknown, name: string, { size = 0, ledger }: Asked): void {
   if (name === "log") {
     for (let at = 0; at < size; at++) console.error(`line ${at} ${"e".repeat(200)}`);
   }
-  // The id first, or last as the SDK has it.
+  // The id first, or last as in the SDK.
   const both = [`"id":${JSON.stringify(id)}`, `"result":${resultOf(name, size)}`];
   if (size % 2 === 0) both.reverse();
   write(`{${both[0]},"jsonrpc":"2.0",${both[1]}}`);

@@ -1,5 +1,5 @@
 /**
- * Puts a form to the person on its terminal, as `pml call` does, and prints the answer.
+ * Shows a form to the user on its terminal, as `pml call` does, and prints the answer.
  *
  *     deno run -A form_asker.ts SCHEMA
  *

@@ -1,6 +1,6 @@
 /**
- * Installs clients as people find them, at the versions of `tests/clients/package.json`, and a Node
- * that is new enough for them where the present one is older.
+ * Installs public clients, at the versions of `tests/clients/package.json`, and a Node that is new
+ * enough for them if the present one is older.
  *
  * @module
  */
@@ -8,17 +8,17 @@
 import assert from "node:assert/strict";
 import { repoFile } from "./pml_command.ts";
 
-/** The Node that they need, and the one that npm installs where the present one is older. */
+/** The Node that they need, and the one that npm installs if the present one is older. */
 const [LEAST, NODE] = [24, "node@24.21.0"];
 
-/** How a program ended, and what it wrote. */
+/** The exit code and output of a program. */
 export interface Said {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Where a program runs. */
+/** The folder and environment of a program. */
 export interface RunPlace {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export async function runClient(
 
 /** The installed clients. */
 export interface FoundClients {
-  /** Where they are installed. */
+  /** The folder that contains them. */
   readonly folder: string;
   /** The program that runs node. */
   readonly node: string;

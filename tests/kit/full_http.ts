@@ -1,5 +1,5 @@
 /**
- * The server that has everything, over Streamable HTTP on loopback, in either era.
+ * The server with all features, over Streamable HTTP on loopback, in either revision.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { fullServer } from "./full_server.ts";
 
-/** A request that it was sent. */
+/** A request to the server. */
 export interface Asked {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -20,9 +20,9 @@ export interface Asked {
 /** Answers a request instead of the server; undefined lets it pass. */
 export type HttpGuard = (request: Request) => Promise<Response | undefined>;
 
-/** The server, and what it saw. */
+/** The server, and its records. */
 export class FullHttp implements AsyncDisposable {
-  /** What it did, a line each. */
+  /** Its actions, a line each. */
   readonly ledger: string[] = [];
   /** The requests, in order. */
   readonly asked: Asked[] = [];
@@ -32,7 +32,7 @@ export class FullHttp implements AsyncDisposable {
   readonly #make: ReturnType<typeof fullServer>;
   readonly #guard: HttpGuard | undefined;
 
-  /** Listens on a free port of 127.0.0.1, for one era. */
+  /** Listens on a free port of 127.0.0.1, for one revision. */
   constructor(kind: "legacy" | "modern", { guard }: { readonly guard?: HttpGuard } = {}) {
     this.#guard = guard;
     const note = (line: string) => void this.ledger.push(line);
@@ -54,19 +54,19 @@ export class FullHttp implements AsyncDisposable {
     return guarded ?? await (this.#modern?.fetch(request) ?? this.#older(request));
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/mcp`;
   }
 
-  /** Forgets everybody, as a server does that was started anew. */
+  /** Drops all sessions, like a server that was restarted. */
   async forget(): Promise<void> {
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
     for (const transport of sessions) await transport.close();
   }
 
-  /** Stops listening, and drops who is connected. */
+  /** Stops listening, and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.forget();
     await this.#modern?.close();

@@ -1,6 +1,6 @@
 /**
- * An MCP server on stdio with everything beside plain tools: resources, templates, subscriptions,
- * prompts, completion, log messages, questions and sampling, in either era.
+ * An MCP server on stdio with all features next to plain tools: resources, templates,
+ * subscriptions, prompts, completion, log messages, questions and sampling, in either revision.
  *
  *     deno run -A full_server.ts ERA LEDGER
  *
@@ -15,12 +15,12 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-/** What a server stands in. */
+/** The environment of a server. */
 export interface FullOptions {
   readonly isModern: boolean;
-  /** Takes note of what it did, a line each. */
+  /** Records the actions of the server, a line each. */
   readonly note: (line: string) => void;
-  /** Tells whoever listens, where that is none of the server's own connections. */
+  /** Notifies subscribers outside of the server's own connections. */
   readonly tell?: {
     readonly resourceUpdated: (uri: string) => void;
     readonly promptsChanged: () => void;
@@ -58,7 +58,10 @@ function text(said: unknown) {
   return { content: [{ type: "text" as const, text: String(said) }] };
 }
 
-/** Asks the client: at once where the era has it, else by an answer that it comes back to. */
+/**
+ * Asks the client: with a request if the revision has one, else with a result after which the
+ * client repeats its request.
+ */
 async function asked(
   { isModern, context }: { readonly isModern: boolean; readonly context: ServerContext },
   requests: Readonly<Record<string, { method: string; params: object }>>,
@@ -82,7 +85,7 @@ function question(message: string) {
   };
 }
 
-/** What a tool wants to know before it answers. */
+/** Returns the questions of a tool before it answers. */
 function wantedBy(name: string, args: unknown): Record<string, { method: string; params: object }> {
   const wanted: Record<string, { method: string; params: object }> = {};
   if (name === "ask_name") wanted.one = question("Who\nare you?");
@@ -159,7 +162,7 @@ async function call(
   }
 }
 
-/** Gives what makes the server, once for each connection or request. */
+/** Returns a function that creates the server, once for each connection or request. */
 export function fullServer(options: FullOptions): () => Server {
   const prompts = [{ name: "greet", arguments: [{ name: "name", required: true }] }];
   const state: State = { ...options, prompts };

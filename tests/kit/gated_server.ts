@@ -1,6 +1,6 @@
 /**
- * An MCP server on stdio that answers nothing before a file exists. It has one tool, one prompt, one
- * resource and one template, and writes each method that it gets into a ledger.
+ * An MCP server on stdio that sends no response until a file exists. It has one tool, one prompt,
+ * one resource and one template, and writes each method that it gets into a ledger.
  *
  *     deno run -A gated_server.ts GATE LEDGER [INSTRUCTIONS]
  *

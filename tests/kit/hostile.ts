@@ -1,14 +1,14 @@
 /**
- * Files of a workspace that try to come between an installed PML and what it imports.
+ * Files of a workspace that try to replace the imports of an installed PML.
  *
  * @module
  */
 
-/** Code that tells when somebody runs it. */
+/** Code that fails when it runs. */
 const EVIL = `throw new Error("EVIL ran");`;
 const PACKAGES = ["zod", "@modelcontextprotocol/server", "commander", "yaml", "jsonc-parser"];
 
-/** The files of a folder that wants its own code to run instead of PML's. */
+/** The files of a folder that would run its own code instead of PML's. */
 export const HOSTILE: Record<string, string> = {
   "README.md": "# Hello from the workspace\n",
   "evil.ts": EVIL,

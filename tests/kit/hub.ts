@@ -1,5 +1,5 @@
 /**
- * Spawned hubs, and publishers who write to them.
+ * Spawned hubs, and their publishers.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { makeWorkspace, type Workspace } from "./workspace.ts";
 
 const HUB = denoCommand("hub/mod.ts");
 
-/** What a hub answered. */
+/** The response of a hub. */
 export interface Told {
   readonly status: number;
   // deno-lint-ignore no-explicit-any
@@ -26,15 +26,15 @@ export interface Offer {
   readonly code?: string;
 }
 
-/** A hub that was spawned in a folder of its own. */
+/** A hub that was spawned in a new folder. */
 export interface TestHub extends AsyncDisposable {
   readonly ws: Workspace;
-  /** The hub that runs. */
+  /** The running hub. */
   readonly serving: Serving;
   readonly url: string;
   /** Runs a command of the hub. */
   readonly run: (...args: readonly string[]) => ReturnType<typeof runPml>;
-  /** Makes a key for an organisation; `--client` makes one for clients. */
+  /** Creates a key for an organisation; `--client` creates one for clients. */
   readonly key: (
     owner: string,
     ...more: readonly string[]
@@ -48,7 +48,7 @@ export function spawnHub(...args: readonly string[]): Promise<TestHub> {
   return spawnHubWith({}, ...args);
 }
 
-/** Spawns a hub that has variables of its own. */
+/** Spawns a hub with additional variables. */
 export async function spawnHubWith(
   env: Readonly<Record<string, string>>,
   ...args: readonly string[]
@@ -71,7 +71,7 @@ export async function spawnHubWith(
 
 /** Returns a module with a tool that greets. */
 export function moduleOffer(fqdn: string, version: string, text = "hello "): Offer {
-  // A capability has the tool of its name.
+  // A capability has a tool of the same name.
   const tool = fqdn.split(":")[1] ?? "greet";
   const code = `export const __meta__ = { name: "greeter", tools: { ${tool}: {} } };
 export const ${tool} = ({ who }) => ${JSON.stringify(text)} + who;\n`;

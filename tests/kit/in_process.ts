@@ -13,8 +13,7 @@ import { openStream, type Output } from "../../src/transport/stdio/_pipes.ts";
 import { passThrough } from "./through_door.ts";
 
 /**
- * Whether PML runs in the process of its test where nothing else is asked for. Benchmarks measure a
- * separate process.
+ * Whether PML runs in the process of its test by default. Benchmarks measure a separate process.
  */
 export const IN_PROCESS: boolean = Deno.mainModule.endsWith("_test.ts");
 
@@ -26,21 +25,21 @@ export type Running =
   & Pick<Deno.ChildProcess, "stdin" | "stdout" | "stderr" | "status" | "kill">
   & Partial<Pick<Deno.ChildProcess, "pid">>;
 
-/** Returns the id of a process. Throws where PML runs in the test's. */
+/** Returns the id of a process. Throws if PML runs in the test's process. */
 export function pidOf({ pid }: Running): number {
   if (pid !== undefined) return pid;
   throw new Error("PML has no separate process here: pass `ownProcess: true`");
 }
 
-/** How to run PML. */
+/** The options of a run. */
 export interface InProcessOptions {
-  /** The words after `pml`. */
+  /** The arguments of `pml`. */
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Starts PML in this process. Of the signals there are those that PML handles itself. */
+/** Starts PML in this process. It supports only the signals that PML handles itself. */
 export function startInProcess(options: InProcessOptions): Running {
   const stdin = new Pipe();
   const stdout = new Pipe();
@@ -140,7 +139,7 @@ function inOneBuffer(take: (piece: Uint8Array) => void): (piece: Uint8Array) => 
   };
 }
 
-/** A pipe in memory, which takes as much as one of the system before it is read. */
+/** A pipe in memory with the same capacity as one of the system. */
 class Pipe implements Output {
   readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly writable: WritableStream<Uint8Array<ArrayBufferLike>>;
@@ -164,14 +163,14 @@ class Pipe implements Output {
     });
   }
 
-  /** Adds bytes, however many wait. */
+  /** Adds bytes, beyond the capacity if needed. */
   add(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length && this.#isOpen; at += PIPE_BYTES) {
       this.#controller?.enqueue(bytes.slice(at, at + PIPE_BYTES));
     }
   }
 
-  /** Writes bytes. Resolves when the pipe takes more. */
+  /** Writes bytes. Resolves when the pipe accepts more. */
   async write(bytes: Uint8Array): Promise<void> {
     if (!this.#isOpen) throw new Deno.errors.BrokenPipe("the pipe is closed");
     this.add(bytes);
@@ -181,7 +180,7 @@ class Pipe implements Output {
     if (!this.#isOpen) throw new Deno.errors.BrokenPipe("the pipe is closed");
   }
 
-  /** Resolves when everything was done that this turn began, as with the sockets of a process. */
+  /** Resolves when all work of this turn is done, as with the sockets of a process. */
   turn(): Promise<void> {
     return new Promise((resolve) => nextTick(resolve));
   }
@@ -208,7 +207,7 @@ class Pipe implements Output {
 /** The signal listeners of one PML. */
 class SignalListeners {
   readonly #listeners = new Map<string, Set<() => void>>();
-  /** The signal that came before its listener. */
+  /** The signal that arrived before its listener. */
   #early: Deno.Signal | undefined;
   #hasEnded = false;
 

@@ -1,6 +1,6 @@
 /**
- * The codes and tokens of an authorization server of tests: codes that hold once, refresh tokens
- * that rotate, and families that are revoked when one of theirs is used again.
+ * The codes and tokens of an authorization server of tests: codes that are valid once, refresh
+ * tokens that rotate, and families that are revoked when one of their tokens is used again.
  *
  * @module
  */
@@ -8,22 +8,22 @@
 import { createHash, randomBytes } from "node:crypto";
 import { OAuthFault } from "./oauth_clients.ts";
 
-/** What a person allowed. */
+/** The user's consent. */
 export interface Allowed {
   readonly client: string;
   readonly redirect: string;
   readonly challenge: string;
-  /** The server that the tokens are for; none where the request named none and need not. */
+  /** The server that the tokens are for; undefined if the request named none and need not. */
   readonly resource: string | undefined;
   readonly scopes: readonly string[];
 }
 
-/** One sign-in, and all tokens that came of it. */
+/** One sign-in, and all its tokens. */
 export interface Family extends Allowed {
   isRevoked: boolean;
-  /** The refresh token that holds now. */
+  /** The valid refresh token. */
   refresh: string | undefined;
-  /** How often it was refreshed. */
+  /** The number of refreshes. */
   refreshes: number;
 }
 
@@ -32,13 +32,13 @@ export interface Access {
   readonly token: string;
   readonly family: Family;
   readonly scopes: readonly string[];
-  /** By the clock of the server. */
+  /** The expiry by the clock of the server. */
   until: number;
 }
 
-/** The settings that hold when a token is made. */
+/** The settings of new tokens. */
 export interface TokenSettings {
-  /** Milliseconds since 1970, as the server believes. */
+  /** The clock of the server: milliseconds since 1970. */
   readonly now: () => number;
   readonly lifetimeMs: () => number;
   readonly rotates: () => boolean;
@@ -46,11 +46,11 @@ export interface TokenSettings {
 
 const CODE_MS = 60_000;
 
-/** All that was issued. */
+/** All issued codes and tokens. */
 export class IssuedTokens {
   /** Each sign-in, in order. */
   readonly families: Family[] = [];
-  /** How often a refresh token came that was used before. */
+  /** How often a used refresh token was sent again. */
   reuses = 0;
   readonly #settings: TokenSettings;
   readonly #codes = new Map<string, { allowed: Allowed; until: number; family?: Family }>();
@@ -61,24 +61,24 @@ export class IssuedTokens {
     this.#settings = settings;
   }
 
-  /** How often any of them was refreshed. */
+  /** The number of refreshes of all sign-ins. */
   get refreshes(): number {
     return this.families.reduce((sum, { refreshes }) => sum + refreshes, 0);
   }
 
-  /** Every access and refresh token that was ever given out. */
+  /** Every issued access and refresh token. */
   get secrets(): readonly string[] {
     return [...this.#access.keys(), ...this.#refresh.keys()];
   }
 
-  /** Makes a code that holds once, for a minute. */
+  /** Creates a code that is valid once, for a minute. */
   code(allowed: Allowed): string {
     const code = `code-${randomBytes(24).toString("base64url")}`;
     this.#codes.set(code, { allowed, until: this.#settings.now() + CODE_MS });
     return code;
   }
 
-  /** Gives tokens for a code. Throws `OAuthFault`; a code that comes again revokes what it gave. */
+  /** Issues tokens for a code. Throws `OAuthFault`; a repeated code revokes its tokens. */
   redeem(
     code: string,
     { verifier, ...given }: {
@@ -111,7 +111,7 @@ export class IssuedTokens {
     return { access: this.#give(family, family.scopes), family };
   }
 
-  /** Makes the refresh token of a family, in the place of the one before. */
+  /** Creates the refresh token of a family, which replaces the one before. */
   renewable(family: Family): string {
     family.refresh = `refresh-${randomBytes(24).toString("base64url")}`;
     this.#refresh.set(family.refresh, family);
@@ -119,8 +119,8 @@ export class IssuedTokens {
   }
 
   /**
-   * Gives another access token. Throws `OAuthFault`; a refresh token that was used before revokes
-   * the whole family.
+   * Issues another access token. Throws `OAuthFault`; a used refresh token revokes the whole
+   * family.
    */
   refresh(
     token: string,
@@ -151,12 +151,12 @@ export class IssuedTokens {
     return { access: this.#give(family, scopes ?? family.scopes), family };
   }
 
-  /** Returns an access token that was given out, whether it still holds or not. */
+  /** Returns an issued access token, also an invalid one. */
   access(token: string): Access | undefined {
     return this.#access.get(token);
   }
 
-  /** Tells whether an access token holds now. */
+  /** Returns whether an access token is valid now. */
   holds({ until, family }: Access): boolean {
     return !family.isRevoked && this.#settings.now() < until;
   }
@@ -166,7 +166,7 @@ export class IssuedTokens {
     for (const access of this.#access.values()) access.until = 0;
   }
 
-  /** Revokes a token as its client wants: a refresh token takes its whole family with it. */
+  /** Revokes a token for its client; a refresh token revokes its whole family. */
   revoke(token: string, client: string): boolean {
     const family = this.#refresh.get(token);
     const access = this.#access.get(token);

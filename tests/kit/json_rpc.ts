@@ -1,23 +1,23 @@
 /**
- * The words of JSON-RPC and of both eras of MCP, as the tests speak them on the wire.
+ * The messages of JSON-RPC and of both revisions of MCP, as the tests use them.
  *
  * @module
  */
 
 import assert from "node:assert/strict";
 
-/** The revisions of MCP that the tests speak: with a handshake, and without. */
+/** The revisions of MCP in the tests: with a handshake, and without. */
 export type Era = "2025-11-25" | "2026-07-28";
 
-/** Both eras, for tests that must hold in each. */
+/** Both revisions, for tests of both. */
 export const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 
-/** JSON that a test looks into by name; what is missing is undefined at each step. */
+/** JSON that a test reads by name; a missing member is undefined at each step. */
 export interface Json {
   readonly [key: string]: Json | undefined;
 }
 
-/** What a JSON-RPC message may carry. */
+/** The members of a JSON-RPC message. */
 export interface Message {
   readonly jsonrpc: "2.0";
   readonly id?: number | string | null;
@@ -27,10 +27,10 @@ export interface Message {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Who the client is, in each era. */
+/** The client's identity, in each revision. */
 export const CLIENT_INFO = { name: "pml-test", version: "1.0.0" } as const;
 
-/** Reads one line of output, or fails: it must hold exactly one JSON-RPC message. */
+/** Parses one line of output. Throws unless it contains exactly one JSON-RPC message. */
 export function parseMessage(line: string): Message {
   let value: unknown;
   try {
@@ -48,7 +48,7 @@ export function parseMessage(line: string): Message {
   return message;
 }
 
-/** Adds to the params of a request what its era wants there. */
+/** Adds the members that the revision requires to the params of a request. */
 export function paramsFor(
   era: Era,
   params: Record<string, unknown> | undefined,

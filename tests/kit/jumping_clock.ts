@@ -1,6 +1,6 @@
 /**
- * Replaces the clock of a process by the content of a file: `5000` moves it by 5 s, and `=5000` stops
- * it 5 s after 1970. It is loaded before PML (`deno run --preload`).
+ * Replaces the clock of a process by the content of a file: `5000` moves it by 5 s, and `=5000`
+ * stops it 5 s after 1970. It is loaded before PML (`deno run --preload`).
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * Keeps the packages that PML installed in one test for the next tests of a file, so that npm runs
- * once. It is for tests of what an installed server does.
+ * once. For tests of installed servers.
  *
  * @module
  */
@@ -10,16 +10,16 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Workspace } from "./workspace.ts";
 
-/** The packages of one file of tests. */
+/** The packages of one test file. */
 export class KeptPackages {
   #folder: string | undefined;
 
-  /** Puts into a workspace what was installed in another. */
+  /** Copies the packages of another workspace into this one. */
   async give({ home }: Workspace): Promise<void> {
     if (this.#folder !== undefined) await copied(join(this.#folder, "servers"), home);
   }
 
-  /** Keeps what is installed in a workspace, if nothing is kept yet. */
+  /** Keeps the packages of a workspace, if none are kept yet. */
   async keep({ home }: Workspace): Promise<void> {
     const servers = join(home, "servers");
     const isThere = await stat(servers).then(() => true, () => false);
@@ -30,7 +30,7 @@ export class KeptPackages {
   }
 }
 
-/** Copies a folder into another with the rights and the times of its files. */
+/** Copies a folder into another with the permissions and times of its files. */
 async function copied(from: string, into: string): Promise<void> {
   const { success, stderr } = await new Deno.Command("cp", { args: ["-a", from, into] }).output();
   assert.ok(success, new TextDecoder().decode(stderr));

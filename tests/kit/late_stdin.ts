@@ -1,6 +1,6 @@
 /**
- * Has `Deno.stdin` tell of what it read half a second later, as on a machine that has no time for
- * the thread that reads. It is loaded before PML (`deno run --preload`).
+ * Delays each read of `Deno.stdin` by half a second, as on a machine with no time for the reading
+ * thread. It is loaded before PML (`deno run --preload`).
  *
  * @module
  */

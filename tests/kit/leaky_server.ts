@@ -1,5 +1,5 @@
 /**
- * An MCP server on stdio that says the key that it was given wherever that is no result.
+ * An MCP server on stdio that repeats its key in all messages except results.
  *
  *     TOKEN=KEY deno run -A leaky_server.ts
  *
@@ -28,7 +28,7 @@ function send(message: object): void {
   for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
 }
 
-/** The key as a text, as the name of a member, and in the forms that it travels in. */
+/** The key as a text, as the name of a member, and in its encoded forms. */
 function forms(): object {
   const base64 = Buffer.from(`user:${key}`).toString("base64");
   return {

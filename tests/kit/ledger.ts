@@ -1,5 +1,5 @@
 /**
- * Keeps which requests were sent and what came: each request has one answer, and nothing else has.
+ * Records requests and received messages: each request has one answer, and no other answers exist.
  *
  * @module
  */
@@ -7,26 +7,26 @@
 import assert from "node:assert/strict";
 import type { Message } from "./json_rpc.ts";
 
-/** What was asked of a server, and what it said. */
+/** The requests to a server, and its messages. */
 export class Ledger {
-  /** The messages that came, in order. */
+  /** The received messages, in order. */
   readonly messages: Message[] = [];
   readonly #waiting = new Map<number | string, (message: Message) => void>();
   readonly #asked = new Set<number | string>();
   readonly #told: () => string;
   #broken: unknown;
 
-  /** Takes what tells more of the server, for messages. */
+  /** Takes a function that returns details about the server for errors. */
   constructor(told: () => string) {
     this.#told = told;
   }
 
-  /** Notes an id that was sent. */
+  /** Records a sent id. */
   ask(id: number | string): void {
     this.#asked.add(id);
   }
 
-  /** Notes an id that was sent, and gives its answer. */
+  /** Records a sent id, and returns its answer. */
   answerTo(id: number | string): Promise<Message> {
     this.ask(id);
     const { promise, resolve } = Promise.withResolvers<Message>();
@@ -41,12 +41,12 @@ export class Ledger {
     this.#waiting.delete(message.id);
   }
 
-  /** Notes what went wrong; the first thing counts. */
+  /** Records an error; the first one counts. */
   broke(error: unknown): void {
     this.#broken ??= error;
   }
 
-  /** Asserts that nothing went wrong, and no request has two answers. */
+  /** Asserts that there was no error, and that no request has two answers. */
   assertClean(): void {
     if (this.#broken !== undefined) throw this.#broken;
     const answers = this.messages.filter((message) => message.method === undefined);
@@ -57,7 +57,7 @@ export class Ledger {
     assert.deepEqual(twice, [], `answered twice: ${this.#told()}`);
   }
 
-  /** Asserts that every request so far has its one answer, and that nothing went wrong. */
+  /** Asserts that every request so far has exactly one answer, and that there was no error. */
   assertAnswered(): void {
     this.assertClean();
     const unanswered = [...this.#asked].filter((id) =>
