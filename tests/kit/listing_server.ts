@@ -1,6 +1,6 @@
 /**
- * An MCP server on stdio whose list of tools is what a file says at that moment, and a ledger of what
- * it was asked: a file that gets a line for each method.
+ * An MCP server on stdio whose list of tools is the present content of a file, and a ledger: a file
+ * that gets a line for each received method.
  *
  *     deno run -A listing_server.ts LIST LEDGER
  *
@@ -9,13 +9,13 @@
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What the file says. */
+/** The content of the file. */
 export interface Listing {
   /** The pages of the list of tools. */
   readonly pages: readonly (readonly Json[])[];
-  /** What the list does in place of an answer: nothing, or another page without end. */
+  /** The behaviour of the list instead of a response: none, or endless pages, or an error. */
   readonly instead?: "hang" | "endless" | "refuse";
-  /** How long the list stays current, over HTTP. */
+  /** How long the list stays current, over HTTP, in milliseconds. */
   readonly ttlMs?: number;
   /** The instructions of the server. */
   readonly instructions?: string;

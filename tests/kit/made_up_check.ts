@@ -1,5 +1,5 @@
 /**
- * A made-up check, for tests: tools are not called by their names in capitals.
+ * A made-up check, for tests: refuses calls whose tool name is in capitals.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { PmlError } from "../../src/core/errors.ts";
 import type { Check } from "../../src/calls/checks/check.ts";
 
-/** Refuses calls of tools whose names are written in capitals. */
+/** Refuses calls of tools whose names are in capitals. */
 export const notInCapitals: Check = ({ id, names: { tool } }) => {
   if (tool !== tool.toUpperCase()) return undefined;
   throw new PmlError("PERMISSION_DENIED", `Cannot run "${id}": its name is in capitals`);

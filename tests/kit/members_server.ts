@@ -1,6 +1,6 @@
 /**
- * A server whose messages have members that PML does not know, over stdio or HTTP, in either era.
- * The result of each request says which params came.
+ * A server whose messages have members that PML does not know, over stdio or HTTP, in either
+ * revision. The result of each request contains the received params.
  *
  *     deno run -A members_server.ts [--modern]
  *
@@ -55,17 +55,17 @@ const RESULTS: Readonly<Record<string, Json>> = {
 export class MembersServer {
   readonly #isModern: boolean;
   readonly #waiting = new Map<unknown, (answer: Json) => void>();
-  /** The notifications of the extension that came. */
+  /** The received notifications of the extension. */
   readonly #heard: Json[] = [];
-  /** The progress of the client that came since the last request to it. */
+  /** The progress of the client since the last request to it. */
   #progress: Json[] = [];
 
-  /** Takes the era. */
+  /** Takes the revision. */
   constructor(isModern: boolean) {
     this.#isModern = isModern;
   }
 
-  /** Takes a message. Resolves when it is answered. */
+  /** Handles a message. Resolves when it is answered. */
   async take({ jsonrpc: _, id, method, params = {}, ...more }: Json, send: Send): Promise<void> {
     const answer = (members: Json) => send({ jsonrpc: "2.0", id, ...members, ...MORE });
     if (method === undefined) return this.#waiting.get(id)?.(more);

@@ -1,6 +1,5 @@
 /**
- * Runs the nginx of the system with the configuration that the docs give, in front of processes of
- * PML.
+ * Runs the nginx of the system with the documented configuration, in front of processes of PML.
  *
  * @module
  */
@@ -10,7 +9,7 @@ import { join } from "node:path";
 import { repoFile } from "./pml_command.ts";
 import { until } from "./wait.ts";
 
-/** An nginx that runs. Disposing of it ends it. */
+/** A running nginx. Its disposal ends it. */
 export interface Nginx extends AsyncDisposable {
   /** The address of MCP behind it. */
   readonly url: string;
@@ -32,7 +31,7 @@ async function documented(
   return changed;
 }
 
-/** Starts nginx in a folder, and waits until it answers. It fails if nginx is not installed. */
+/** Starts nginx in a folder, and waits until it answers. Throws if nginx is not installed. */
 export async function startNginx(
   folder: string,
   urls: readonly string[],
@@ -77,7 +76,7 @@ export async function startNginx(
   };
 }
 
-/** Returns a port that nobody listens at now. */
+/** Returns a port that no program listens on now. */
 export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return (listener.addr as Deno.NetAddr).port;

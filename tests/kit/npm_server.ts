@@ -1,10 +1,10 @@
 /**
- * A server in plain JavaScript, as the files of a package of npm.
+ * A server in plain JavaScript, as the files of an npm package.
  *
  * @module
  */
 
-/** Gives the files of a server whose tool `tell` tells what an expression in it is worth. */
+/** Returns the files of a server whose tool `tell` returns the value of an expression. */
 export function npmServer(
   said: string,
   more: Readonly<Record<string, unknown>> = {},

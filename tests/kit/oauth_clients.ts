@@ -1,13 +1,13 @@
 /**
- * The clients of an authorization server of tests: registered by hand, by themselves, or by a
- * document at their address. Each fault of a client is told.
+ * The clients of an authorization server of tests: configured, registered by themselves, or defined
+ * by a document at their address. Each fault of a client is recorded.
  *
  * @module
  */
 
 import { randomBytes } from "node:crypto";
 
-/** How a client proves who it is at the token endpoint. */
+/** How a client authenticates at the token endpoint. */
 export type AuthMethod = "none" | "client_secret_basic" | "client_secret_post";
 
 /** A client. */
@@ -16,28 +16,28 @@ export interface OAuthClient {
   readonly secret?: string;
   /** `none` without a secret, else `client_secret_basic`. */
   readonly method?: AuthMethod;
-  /** Where the browser may be sent: `http://127.0.0.1/callback` unless given. */
+  /** The allowed redirect addresses; `http://127.0.0.1/callback` by default. */
   readonly redirects?: readonly string[];
 }
 
-/** Says what is wrong: an error of OAuth, and a sentence for the list of violations. */
+/** An error of OAuth, and a sentence for the list of violations. */
 export class OAuthFault extends Error {
   constructor(readonly code: string, message: string, readonly status = 400) {
     super(message);
   }
 }
 
-/** Which ways of registration there are. */
+/** The supported ways of registration. */
 export interface ClientsOptions {
   readonly clients?: readonly OAuthClient[];
-  /** Which methods a client may register for. */
+  /** The methods that a client may register. */
   readonly methods: readonly AuthMethod[];
-  /** Whether the port of a loopback address may differ from what was registered (RFC 8252). */
+  /** Whether the port of a loopback address may differ from the registered one (RFC 8252). */
   readonly isAnyPort: boolean;
   readonly takesDocuments: boolean;
 }
 
-/** The clients that a server knows. */
+/** The clients of a server. */
 export class OAuthClients {
   readonly #known = new Map<string, OAuthClient>();
   readonly #options: ClientsOptions;
@@ -47,7 +47,7 @@ export class OAuthClients {
     for (const client of options.clients ?? []) this.#known.set(client.id, client);
   }
 
-  /** The ids of all clients, in the order in which they came. */
+  /** The ids of all clients, in the order of their registration. */
   get ids(): readonly string[] {
     return [...this.#known.keys()];
   }
@@ -57,12 +57,12 @@ export class OAuthClients {
     return [...this.#known.values()].flatMap(({ secret }) => secret ?? []);
   }
 
-  /** Forgets a client, as a server does that removes registrations that are not used. */
+  /** Removes a client, as a server does that removes unused registrations. */
   forget(id: string): void {
     this.#known.delete(id);
   }
 
-  /** Registers a client that asks for it. Returns the answer. Throws `OAuthFault`. */
+  /** Registers a client on its request. Returns the response. Throws `OAuthFault`. */
   register(asked: Readonly<Record<string, unknown>>): Record<string, unknown> {
     const bad = (what: string) =>
       new OAuthFault("invalid_client_metadata", `registration: ${what}`);
@@ -93,7 +93,7 @@ export class OAuthClients {
     };
   }
 
-  /** Returns a client; one whose id is an address is read from there. Throws `OAuthFault`. */
+  /** Returns a client; if its id is an address, it is read from there. Throws `OAuthFault`. */
   async of(id: string): Promise<OAuthClient> {
     const known = this.#known.get(id);
     if (known !== undefined) return known;
@@ -105,7 +105,7 @@ export class OAuthClients {
     return client;
   }
 
-  /** Throws if the browser may not be sent there. */
+  /** Throws if the redirect address is not allowed. */
   assertRedirect({ id, redirects = ["http://127.0.0.1/callback"] }: OAuthClient, to: string): void {
     const isIt = (one: string) =>
       one === to || (this.#options.isAnyPort && isLoopback(to) && portless(one) === portless(to));
@@ -114,7 +114,7 @@ export class OAuthClients {
     }
   }
 
-  /** Returns the client that a request to the token endpoint proves to be. Throws `OAuthFault`. */
+  /** Returns the authenticated client of a request to the token endpoint. Throws `OAuthFault`. */
   async proven(headers: Headers, form: URLSearchParams): Promise<OAuthClient> {
     const bad = (what: string) => new OAuthFault("invalid_client", `client: ${what}`, 401);
     const basic = basicOf(headers.get("authorization"));
@@ -138,7 +138,7 @@ export class OAuthClients {
 async function readDocument(address: string): Promise<OAuthClient> {
   const bad = (what: string) => new OAuthFault("invalid_client", `document ${address}: ${what}`);
   const { hostname, pathname, protocol } = new URL(address);
-  // A real server takes https only. In tests it is on loopback.
+  // A real server accepts https only. In tests it is on loopback.
   if (hostname !== "127.0.0.1" && protocol !== "https:") throw bad("it is not https");
   if (pathname === "/") throw bad("it has no path");
   const response = await fetch(address, { redirect: "manual" });

@@ -1,6 +1,6 @@
 /**
- * What the endpoints of the authorization server of tests answer to a request that is as it should
- * be, and the fault that they throw for any other.
+ * The endpoints of the authorization server of tests: responses to valid requests, and the faults
+ * of all others.
  *
  * @module
  */
@@ -14,52 +14,52 @@ import {
   OAuthFault,
 } from "./oauth_clients.ts";
 
-/** How a server differs from the usual one. What has no `readonly` may change while it runs. */
+/** The differences from the usual server. Members without `readonly` may change while it runs. */
 export interface AuthorizationServerOptions {
-  /** The path of the issuer, e.g. `/tenant`; none unless given. The endpoints are below it. */
+  /** The path of the issuer, for example `/tenant`; none by default. The endpoints are below it. */
   path?: string;
   /**
-   * Where its metadata are: RFC 8414 (with the path of the issuer behind the well-known part),
+   * The place of its metadata: RFC 8414 (with the path of the issuer behind the well-known part),
    * OpenID Connect with the path behind (`oidc`) or before (`oidc-below`) the well-known part, or
    * nowhere.
    */
   metadata?: "oauth" | "oidc" | "oidc-below" | "none";
-  /** Changes the metadata before they are sent; a key that is undefined is left out. */
+  /** Changes the metadata before they are sent; an undefined key is removed. */
   amend?: (metadata: Record<string, unknown>) => Record<string, unknown>;
-  /** The clients that somebody registered by hand. */
+  /** The configured clients. */
   clients?: readonly OAuthClient[];
-  /** Whether clients may register themselves: they may, unless this is false. */
+  /** Whether clients may register themselves; true by default. */
   registers?: boolean;
-  /** Whether the id of a client may be the address of its document: not unless this is true. */
+  /** Whether the id of a client may be the address of its document; false by default. */
   takesDocuments?: boolean;
-  /** How clients may prove themselves: in all three ways unless given. */
+  /** The authentication methods of clients; all three by default. */
   methods?: readonly AuthMethod[];
-  /** Whether the port of a redirect to loopback may differ (RFC 8252): yes, unless this is false. */
+  /** Whether the port of a redirect to loopback may differ (RFC 8252); true by default. */
   isAnyPort?: boolean;
-  /** What `scopes_supported` says; other scopes are refused. All are taken without it. */
+  /** The value of `scopes_supported`; other scopes are refused. Without it, all are accepted. */
   scopes?: readonly string[];
-  /** Whether `resource` must be in each request: it must, unless this is false. */
+  /** Whether each request must contain `resource`; true by default. */
   wantsResource?: boolean;
-  /** Whether the answer of the person carries `iss`: it does, unless this is false. */
+  /** Whether the user's answer contains `iss`; true by default. */
   saysIssuer?: boolean;
-  /** How long access tokens hold, in seconds: 3,600 unless given. */
+  /** The lifetime of access tokens in seconds; 3600 by default. */
   expiresIn?: number;
-  /** Whether the answer says how long: it does, unless this is false. */
+  /** Whether the response contains the lifetime; true by default. */
   saysExpiry?: boolean;
-  /** When refresh tokens are given: always, never, or with the scope `offline_access` only. */
+  /** When refresh tokens are issued: always, never, or with the scope `offline_access` only. */
   renews?: "always" | "never" | "offline_access";
-  /** Whether each refresh gives another refresh token: it does, unless this is false. */
+  /** Whether each refresh issues another refresh token; true by default. */
   rotates?: boolean;
-  /** Whether tokens can be revoked: they can, unless this is false. */
+  /** Whether tokens can be revoked; true by default. */
   revokes?: boolean;
-  /** Answers a request itself, before anything else is done; undefined for the usual answer. */
+  /** Answers a request before all other handling; returns undefined for the usual response. */
   script?: (asked: OAuthRequest) => Response | undefined | Promise<Response | undefined>;
-  /** Sees the usual answer when all is done, may hold it for a while, and may change it. */
+  /** Gets the usual response at the end, may delay it, and may change it. */
   after?: (asked: OAuthRequest, answer: Response) => Response | Promise<Response>;
   readonly port?: number;
 }
 
-/** A request that it was sent. */
+/** A received request. */
 export interface OAuthRequest {
   readonly method: string;
   readonly path: string;
@@ -79,7 +79,7 @@ const TOKEN =
 /** All methods of the token endpoint. */
 export const METHODS: readonly AuthMethod[] = ["none", "client_secret_basic", "client_secret_post"];
 
-/** What the endpoints work with. */
+/** The state and options of the endpoints. */
 export interface Endpoints {
   readonly options: AuthorizationServerOptions;
   readonly clients: OAuthClients;
@@ -98,7 +98,7 @@ export class OAuthEndpoints {
     this.#of = of;
   }
 
-  /** Shows the page where the person decides. */
+  /** Shows the page where the user decides. */
   async authorize({ query }: OAuthRequest): Promise<Response> {
     const bad = (what: string) => new OAuthFault("invalid_request", `authorize: ${what}`);
     assertKnown(query, AUTHORIZE, "authorize");
@@ -126,7 +126,7 @@ export class OAuthEndpoints {
     return new Response(page, { headers: { "content-type": "text/html; charset=utf-8" } });
   }
 
-  /** Sends the browser back with the answer of the person. */
+  /** Redirects the browser with the user's answer. */
   decide({ query }: OAuthRequest): Response {
     const waiting = this.#waiting.get(query.get("id") ?? "");
     if (waiting === undefined) throw new OAuthFault("invalid_request", "decide: unknown id");
@@ -142,7 +142,7 @@ export class OAuthEndpoints {
     return new Response(null, { status: 302, headers: { location: String(to) } });
   }
 
-  /** Gives tokens for a code or a refresh token. */
+  /** Issues tokens for a code or a refresh token. */
   async token({ headers, form, query }: OAuthRequest): Promise<Response> {
     this.#assertForm({ headers, form, query }, TOKEN);
     const client = (await this.#of.clients.proven(headers, form)).id;
@@ -228,7 +228,7 @@ export class OAuthEndpoints {
   }
 }
 
-/** Throws if a parameter comes twice, or is none of these. */
+/** Throws if a parameter is repeated, or not in the list. */
 function assertKnown(params: URLSearchParams, names: readonly string[], where: string): void {
   for (const name of params.keys()) {
     const times = params.getAll(name).length;

@@ -1,5 +1,6 @@
 /**
- * A server whose answers to all but the handshake have one fault, on stdio in either era or over HTTP.
+ * A server whose responses have one fault, except in the handshake, on stdio in either revision or
+ * over HTTP.
  *
  *     deno run -A odd_server.ts ERA FAULT
  *
@@ -34,10 +35,10 @@ const FIELDS = [null, 5, "text", {}, [null], [1], [[]], [{}], [{
 }]];
 const DEEP = JSON.parse(`${'{"a":'.repeat(90)}1${"}".repeat(90)}`);
 
-/** How often each method was asked. */
+/** The number of requests for each method. */
 const asked = new Map<string, number>();
 
-/** Gives an answer without its id; a text is sent as it is, and undefined is none. */
+/** Returns a response without its id; a text is sent unchanged, and undefined means no response. */
 type Fault = (method: string, params: Json) => Json | string | undefined;
 
 function error(code: unknown, message: unknown = "It says no\nin two lines", data?: unknown): Json {
@@ -134,7 +135,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   "ends": () => undefined,
 };
 
-/** Answers a request: the handshake well, and all else with the fault. */
+/** Answers a request: the handshake correctly, and all others with the fault. */
 export function answered(
   { id, method, params }: Json,
   { fault, isModern }: { readonly fault: string; readonly isModern: boolean },
@@ -195,13 +196,13 @@ export async function listen(
   });
 }
 
-/** Listens over HTTP, and hands on each request that wants an answer. */
+/** Listens over HTTP, and passes each request that expects a response to a function. */
 export async function serveHttp(
   answer: (message: Json, response: ServerResponse) => void,
 ): Promise<OddServer> {
   const server = createServer(async (request, response) => {
     if (request.method !== "POST") return void response.writeHead(405).end();
-    // A PML that ends leaves what it sends.
+    // A PML that ends aborts its requests.
     const said = await text(request).catch(() => undefined);
     if (said === undefined) return;
     const message = JSON.parse(said) as Json;

@@ -51,7 +51,7 @@ export interface OldDecision {
   readonly approved?: Readonly<Record<string, string>>;
 }
 
-/** The places that an earlier home depends on. */
+/** The addresses that an earlier home depends on. */
 export interface Places {
   /** The folder around the workspace and the home. */
   readonly ROOT: string;
@@ -80,7 +80,7 @@ export function placeholdersOf(
   return values;
 }
 
-/** Fills placeholders of the form `{{NAME}}` in. */
+/** Replaces placeholders of the form `{{NAME}}`. */
 export function filled(
   text: string,
   values: readonly (readonly [name: string, value: string])[],
@@ -121,7 +121,7 @@ export function signInOf({ files }: OldHome): OldSignIn {
   return JSON.parse(found?.[1].join("\n") ?? "");
 }
 
-/** The sign-in of an earlier home, which the authorization server of a test has to know. */
+/** The sign-in of an earlier home, for the authorization server of a test. */
 export interface OldSignIn {
   readonly client: { readonly client_id: string };
   readonly accessToken: string;
@@ -152,7 +152,7 @@ const COUNT = `export const __meta__ = {
 export const count = ({ path = "none" }) => "counted " + path;
 `;
 
-/** The value of the key that the server `web` wants. */
+/** The value of the key of the server `web`. */
 export const WEB_KEY = "web-key-0123456789";
 
 /** The servers over HTTP and the registry that an earlier home uses. */
@@ -181,7 +181,7 @@ export class OldSite implements AsyncDisposable {
     this.oauth.mounted = (request) => this.#serve(request);
   }
 
-  /** Starts it. `known` is a sign-in that another process gave. */
+  /** Starts it. `known` is a sign-in of another process. */
   static async open(known?: OldSignIn): Promise<OldSite> {
     const registry = await FakeRegistry.open([
       await moduleEntry("greeter", GREETER),
@@ -199,7 +199,7 @@ export class OldSite implements AsyncDisposable {
     return { SITE: this.oauth.origin, REGISTRY: this.registry.origin };
   }
 
-  /** The variables that PML needs to reach it. */
+  /** The variables that PML needs to use it. */
   get env(): Readonly<Record<string, string>> {
     return { PML_REGISTRIES: this.registry.url };
   }

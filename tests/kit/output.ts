@@ -1,5 +1,5 @@
 /**
- * Reads all that a spawned process writes: the lines of stdout, each byte of it, and stderr.
+ * Reads all output of a spawned process: the lines of stdout, its bytes, and stderr.
  *
  * @module
  */
@@ -7,29 +7,29 @@
 import { Buffer } from "node:buffer";
 import type { Running } from "./in_process.ts";
 
-/** Gives what reading a pipe waits for, asked at each piece of it. */
+/** Returns a promise that delays reading a pipe; called for each piece. */
 export type Hold = () => Promise<unknown> | undefined;
 
-/** How a process is read. */
+/** The options of reading a process. */
 export interface OutputOptions {
   readonly reads: Hold | undefined;
   readonly hears: Hold | undefined;
-  /** Takes a line of stdout. */
+  /** Receives a line of stdout. */
   readonly onLine: (line: string) => void;
 }
 
-/** What a process wrote so far. */
+/** The output of a process so far. */
 export class Output {
-  /** Fulfils when all that the process wrote was read. */
+  /** Resolves when all output of the process was read. */
   readonly read: Promise<unknown>;
   readonly #child: Running;
   readonly #options: OutputOptions;
   readonly #chunks: Uint8Array[] = [];
-  /** What came of a line that has not ended; joined once, for a line may be very long. */
+  /** The parts of an incomplete line; joined once, because a line may be very long. */
   #rest: string[] = [];
   #stderr = "";
 
-  /** Begins to read. */
+  /** Starts to read. */
   constructor(child: Running, options: OutputOptions) {
     this.#child = child;
     this.#options = options;
@@ -46,7 +46,7 @@ export class Output {
     return this.#stderr;
   }
 
-  /** What came of a line of stdout that has not ended. */
+  /** The incomplete last line of stdout. */
   get rest(): string {
     return this.#rest.join("");
   }
@@ -77,7 +77,7 @@ export class Output {
     }
   }
 
-  /** Waits before a pipe is read; what an ended process left is read at once. */
+  /** Waits before a pipe is read; the rest of an ended process is read at once. */
   async #held(until: Hold | undefined): Promise<void> {
     const held = until?.();
     if (held !== undefined) await Promise.race([held, this.#child.status]);

@@ -10,7 +10,7 @@ import { repoFile } from "./pml_command.ts";
 /** A fenced block of a page. */
 export interface Block {
   readonly page: string;
-  /** The words behind the fence: the language, and perhaps a name. */
+  /** The words behind the fence: the language, and optionally a name. */
   readonly fence: string;
   readonly language: string;
   readonly text: string;

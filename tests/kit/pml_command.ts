@@ -1,5 +1,5 @@
 /**
- * Says how a test starts PML from the repository.
+ * The command that starts PML from the repository in tests.
  *
  * @module
  */
@@ -11,18 +11,21 @@ const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 /** A program and its first arguments. */
 export type Command = readonly [program: string, ...args: string[]];
 
-/** Gives the command that runs the repository's own `mod.ts`, as the installed one runs it. */
+/**
+ * Returns the command that runs the repository's own `mod.ts`, with the options of the installed
+ * one.
+ */
 export function pmlCommand(): Command {
   return denoCommand("mod.ts");
 }
 
-/** Gives the command that runs a file of the repository with every permission. */
+/** Returns the command that runs a file of the repository with every permission. */
 export function denoCommand(relative: string): Command {
   const config = repoFile("deno.json");
   return [process.execPath, "run", "-A", "--config", config, repoFile(relative)];
 }
 
-/** Gives the absolute path of a file of the repository. */
+/** Returns the absolute path of a file of the repository. */
 export function repoFile(relative: string): string {
   return ROOT + relative;
 }

@@ -17,7 +17,7 @@ export interface DevEvent {
   readonly [key: string]: unknown;
 }
 
-/** A module with these tools, whose functions have these bodies. */
+/** Returns a module with these tools, whose functions have these bodies. */
 export function module(tools: Readonly<Record<string, string>>, more = ""): string {
   const described = Object.keys(tools).map((name) => `${name}: { description: "${name}" }`);
   const functions = Object.entries(tools).map(([name, body]) =>
@@ -27,31 +27,31 @@ export function module(tools: Readonly<Record<string, string>>, more = ""): stri
     `  tools: { ${described.join(", ")} },\n};\n${functions.join("")}`;
 }
 
-/** Saves the module in one step, as editors do that write another file and rename it. */
+/** Saves the module in one step, like editors that write another file and rename it. */
 export async function save(ws: Workspace, text: string): Promise<void> {
   await writeFiles(ws.path, { "weather.ts~": text });
   await rename(ws.file("weather.ts~"), ws.file("weather.ts"));
 }
 
-/** How to run `pml dev`. */
+/** The options of `pml dev`. */
 export interface DevOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether PML runs as a separate process: for tests of its end. */
   readonly ownProcess?: boolean;
 }
 
-/** A `pml dev --json` that runs. Disposing of it ends it. */
+/** A running `pml dev --json`. Its disposal ends it. */
 export class Dev implements AsyncDisposable {
-  /** What it told so far. */
+  /** Its events so far. */
   readonly events: DevEvent[] = [];
-  /** What it wrote to stderr so far. */
+  /** Its stderr so far. */
   stderr = "";
   readonly #child: Running;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #reading: Promise<unknown>;
   #seen = 0;
 
-  /** Follows `weather.ts` of the workspace. */
+  /** Starts `pml dev` for `weather.ts` of the workspace. */
   constructor(
     ws: Workspace,
     args: readonly string[] = ["--no-types"],
@@ -74,7 +74,7 @@ export class Dev implements AsyncDisposable {
     await this.#writer.write(new TextEncoder().encode(`${line}\n`));
   }
 
-  /** Waits for the next event of this name, past those that were waited for. */
+  /** Waits for the next event of this name, after those that were returned before. */
   async next(name: string, is: (event: DevEvent) => boolean = () => true): Promise<DevEvent> {
     const fits = (event: DevEvent) => event.event === name && is(event);
     await until(() => this.events.slice(this.#seen).some(fits)).catch(() => {
@@ -85,13 +85,13 @@ export class Dev implements AsyncDisposable {
     return this.events[at] ?? assert.fail();
   }
 
-  /** Ends its input, and gives its exit code. */
+  /** Ends its input, and returns its exit code. */
   async end(): Promise<number> {
     await this.#writer.close();
     return await this.ended();
   }
 
-  /** Gives the exit code when it has ended. */
+  /** Returns the exit code when it has ended. */
   async ended(): Promise<number> {
     const what = () => `pml dev does not end: ${JSON.stringify(this.events)} ${this.stderr}`;
     const { code } = await within(this.#child.status, { what });
@@ -143,13 +143,13 @@ function spawned(
   }).spawn();
 }
 
-/** Gives the text of the result of a call. */
+/** Returns the text of the result of a call. */
 export function textIn({ result }: DevEvent): string {
   const { content } = result as { readonly content: readonly { readonly text: string }[] };
   return content.map(({ text }) => text).join("\n");
 }
 
-/** Gives the findings of a check that failed. */
+/** Returns the findings of a failed check. */
 export function failedIn({ checks }: DevEvent): readonly DevEvent[] {
   return (checks as DevEvent[]).filter(({ state }) => state === "failed");
 }

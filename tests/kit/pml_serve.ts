@@ -12,14 +12,14 @@ import type { ConnectOptions } from "./client.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** A `pml serve` that runs. Disposing of it kills it. */
+/** A running `pml serve`. Its disposal kills it. */
 export interface Served extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
-  /** What it wrote to stderr so far. */
+  /** Its stderr so far. */
   readonly stderr: string;
-  /** Ends with the exit code. */
+  /** Resolves to the exit code. */
   readonly ended: Promise<number>;
   /** Sends a signal. */
   kill(signal: Deno.Signal): void;
@@ -37,7 +37,7 @@ export interface HttpClient extends AsyncDisposable {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** How to run `pml serve`. */
+/** The options of `pml serve`. */
 export interface ServeOptions {
   /** A file that is loaded before PML, in a separate process. */
   readonly preload?: string;
@@ -46,7 +46,7 @@ export interface ServeOptions {
   readonly ownProcess?: boolean;
 }
 
-/** Starts `pml serve` at a free port, and waits until it listens. */
+/** Starts `pml serve` on a free port, and waits until it listens. */
 export async function servePml(
   ws: Workspace,
   args: readonly string[] = [],
@@ -115,7 +115,7 @@ function started(
   }).spawn();
 }
 
-/** Connects the SDK's client in either era. */
+/** Connects the SDK's client in either revision. */
 export async function connectHttp(
   { url, token }: Pick<Served, "url" | "token">,
   { era = "2025-11-25", capabilities, clientName = CLIENT_INFO.name, elicit }: Parameters<

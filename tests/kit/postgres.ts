@@ -1,5 +1,5 @@
 /**
- * Starts a PostgreSQL server of its own for a test, as another user than root.
+ * Starts a new PostgreSQL server for a test, as a user other than root.
  *
  * @module
  */
@@ -7,28 +7,28 @@
 import { treeOf } from "./procwatch.ts";
 import { until } from "./wait.ts";
 
-/** A server that runs. Disposing of it ends it, and removes all that it kept. */
+/** A running server. Its disposal ends it, and removes its data. */
 export interface TestPostgres extends AsyncDisposable {
   readonly port: number;
   /** A folder that its programs may write to. */
   readonly folder: string;
   /** Runs one of its programs, such as `pg_dump`. */
   readonly tool: (name: string, ...args: readonly string[]) => Promise<void>;
-  /** Makes an empty database, and returns its URL. */
+  /** Creates an empty database, and returns its URL. */
   readonly database: () => Promise<string>;
   /** Runs a statement in a database, and returns what `psql` prints. */
   readonly psql: (url: string, statement: string) => Promise<string>;
   /** Sends a signal to the server and all its processes: with SIGSTOP it hangs. */
   readonly signal: (signal: Deno.Signal) => Promise<void>;
-  /** Lets no file of the server become longer: as on a full disk, what writes more fails. */
+  /** Limits the size of the files of the server: as on a full disk, longer writes fail. */
   readonly limit: (bytes: number | "unlimited") => Promise<void>;
 }
 
 const PASSWORD = "geheim-pa55";
 
 /**
- * Starts a server on a free port. It fails if PostgreSQL is not installed. Only one that is safe
- * keeps what it answered when the machine ends.
+ * Starts a server on a free port. Throws if PostgreSQL is not installed. Only with `isSafe` does
+ * confirmed data survive a crash of the machine.
  */
 export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgres> {
   const bin = await programs();
@@ -88,7 +88,7 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
   };
 }
 
-/** Lets no file that a process writes become longer than this, until it may again. */
+/** Limits the size of the files that a process writes, until it is called with another limit. */
 export async function limited(
   pid: number,
   bytes: number | "unlimited",
@@ -101,7 +101,10 @@ export async function limited(
   if (!said.success && !why.includes("No such process")) throw new Error(why);
 }
 
-/** Makes the data of a server. Says how to run its programs as another user than root. */
+/**
+ * Creates the data of a server. Returns the command that runs its programs as a user other than
+ * root.
+ */
 async function madeData(
   bin: string,
   folder: string,

@@ -1,5 +1,5 @@
 /**
- * Hosts that are not public, in all the ways to write them.
+ * Hosts that are not public, in all spellings.
  *
  * @module
  */

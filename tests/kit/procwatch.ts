@@ -1,6 +1,6 @@
 /**
- * Looks through `/proc` for the processes of one test: by a random tag in their environment,
- * arguments or working folder, and by who started whom.
+ * Finds the processes of one test in `/proc`: by a random tag in their environment, arguments or
+ * working folder, and by their parents.
  *
  * @module
  */
@@ -14,9 +14,9 @@ import { END_MS, waitUntil } from "./wait.ts";
 export interface Process {
   readonly pid: number;
   readonly parent: number;
-  /** Its arguments, joined by blanks. */
+  /** The arguments, joined by blanks. */
   readonly command: string;
-  /** When it started, in ticks: with the pid it names one process for ever. */
+  /** The start time in ticks: together with the pid it identifies one process. */
   readonly started: string;
 }
 
@@ -24,8 +24,8 @@ export interface Process {
 type Standing = Omit<Process, "command">;
 
 /**
- * When this file was loaded, in ticks and with a second to spare: what runs for longer carries no tag
- * of a test, and looking through it would take most of what a look takes.
+ * The time when this file was loaded, in ticks, minus one second: earlier processes have no tag of
+ * a test, and reading them would take most of the time.
  */
 const SINCE = (Number(readOrNothing("/proc/uptime").split(" ")[0]) - 1) * 100;
 
@@ -34,13 +34,13 @@ export class ProcWatch {
   readonly #tag: string;
   readonly #remembered = new Map<string, Standing>();
 
-  /** Follows the processes that carry a tag. */
+  /** Follows the processes with a tag. */
   constructor(tag: string) {
     assert.match(tag, /^\w{8,}$/, "a tag must be long enough to be found by chance nowhere");
     this.#tag = tag;
   }
 
-  /** Gives the processes that carry the tag now, and those remembered that still live. */
+  /** Returns the processes that have the tag now, and the remembered ones that still run. */
   living(): Promise<readonly Process[]> {
     const all = standings();
     const remembered = all.filter((item) => this.#remembered.has(keyOf(item)));
@@ -51,14 +51,14 @@ export class ProcWatch {
     return Promise.resolve([...remembered.map(named), ...tagged]);
   }
 
-  /** Remembers a process and all that it started, so that they count even without the tag. */
+  /** Remembers a process and all its descendants, so that they count even without the tag. */
   async remember(pid: number): Promise<readonly Process[]> {
     const found = await treeOf(pid);
     for (const item of found) this.#remembered.set(keyOf(item), item);
     return found;
   }
 
-  /** Remembers the processes that carry the tag, and all that they started. */
+  /** Remembers the processes with the tag, and all their descendants. */
   async rememberTagged(): Promise<void> {
     const all = standings();
     for (const { pid } of await this.living()) {
@@ -66,7 +66,7 @@ export class ProcWatch {
     }
   }
 
-  /** Asserts that nothing is left, waiting a little for what is about to end. */
+  /** Asserts that no process is left, after a short wait for those that are about to end. */
   async assertNothingLeft(
     { withinMs = END_MS }: { readonly withinMs?: number } = {},
   ): Promise<void> {
@@ -77,7 +77,7 @@ export class ProcWatch {
   }
 }
 
-/** Gives a process and all its living descendants. */
+/** Returns a process and all its living descendants. */
 export function treeOf(pid: number): Promise<readonly Process[]> {
   return Promise.resolve(treeIn(standings(), pid).map(named));
 }
@@ -88,18 +88,18 @@ function treeIn(all: readonly Standing[], pid: number): readonly Standing[] {
   return found;
 }
 
-/** Gives every living process; a zombie counts as gone. */
+/** Returns every living process; a zombie counts as ended. */
 export function processes(): Promise<readonly Process[]> {
   return Promise.resolve(standings().map(named));
 }
 
-/** Gives the resident memory of a process in bytes, or 0 when it is gone. */
+/** Returns the resident memory of a process in bytes, or 0 if it has ended. */
 export function rssOf(pid: number): Promise<number> {
   const status = readOrNothing(`/proc/${pid}/status`);
   return Promise.resolve(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024);
 }
 
-/** Gives what the open file descriptors of a process lead to. */
+/** Returns the targets of the open file descriptors of a process. */
 export async function openFiles(pid: number): Promise<readonly string[]> {
   const folder = `/proc/${pid}/fd`;
   const names = await readdir(folder).catch(() => []);
@@ -109,9 +109,9 @@ export async function openFiles(pid: number): Promise<readonly string[]> {
   return links.filter((link) => link !== "");
 }
 
-/** Reads what every living process is, without its arguments. */
+/** Reads the state of every living process, without its arguments. */
 function standings(): readonly Standing[] {
-  // Nothing in `/proc` has to be waited for, and a promise for each file costs far more than it.
+  // No read of `/proc` blocks, and a promise for each file costs far more than the read.
   return Array.from(Deno.readDirSync("/proc"), ({ name }) => name)
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readStanding(Number(name)) ?? []);
@@ -119,7 +119,7 @@ function standings(): readonly Standing[] {
 
 function readStanding(pid: number): Standing | undefined {
   const stat = readOrNothing(`/proc/${pid}/stat`);
-  // The name stands in parentheses and may hold any character.
+  // The name is in parentheses and may contain any character.
   const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (stat === "" || state === "Z" || state === "X") return undefined;
   return { pid, parent: Number(parent), started: rest[17] ?? "" };

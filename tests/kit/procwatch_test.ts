@@ -39,7 +39,7 @@ Deno.test("ProcWatch finds a process without the tag in its environment by its f
   await watch.assertNothingLeft();
 });
 
-Deno.test("ProcWatch remembers grandchildren that nothing marks, after their parent's end", async () => {
+Deno.test("ProcWatch remembers grandchildren without a tag after their parent's end", async () => {
   const watch = new ProcWatch("no-such-tag".replaceAll("-", "_"));
   const shell = spawnShell({ clearEnv: true, env: {} });
   assert.ok(await waitUntil(async () => (await treeOf(shell.pid)).length === 2), "no grandchild");
@@ -51,7 +51,7 @@ Deno.test("ProcWatch remembers grandchildren that nothing marks, after their par
   await watch.assertNothingLeft();
 });
 
-Deno.test("rssOf() and openFiles() look into a process", async () => {
+Deno.test("rssOf() and openFiles() inspect a process", async () => {
   assert.ok(await rssOf(process.pid) > 10_000_000);
   assert.equal(await rssOf(0), 0);
   assert.ok((await openFiles(process.pid)).length > 2);

@@ -1,6 +1,6 @@
 /**
- * The server that has everything, over Streamable HTTP on loopback in either era, for those who
- * bring an access token.
+ * The server with all features, over Streamable HTTP on loopback in either revision, for clients
+ * with an access token.
  *
  * @module
  */
@@ -8,27 +8,27 @@
 import type { AuthorizationServer } from "./authorization_server.ts";
 import { FullHttp } from "./full_http.ts";
 
-/** How a server is protected. What has no `readonly` may change while it runs. */
+/** The protection of a server. Members without `readonly` may change while it runs. */
 export interface ProtectedOptions {
-  /** Who gives the tokens. */
+  /** The authorization server that issues the tokens. */
   readonly server: AuthorizationServer;
   /**
-   * Where the metadata of the resource are: named in the answer 401 (`header`), at the well-known
-   * path with the server's path (`path`) or without it (`root`), or nowhere. With `none` and
-   * `isMounted` it is a server of 2025-03-26.
+   * The place of the metadata of the resource: named in the response 401 (`header`), at the
+   * well-known path with the server's path (`path`) or without it (`root`), or nowhere. With `none`
+   * and `isMounted` it is a server of 2025-03-26.
    */
   metadata?: "header" | "path" | "root" | "none";
-  /** Changes the metadata before they are sent; a key that is undefined is left out. */
+  /** Changes the metadata before they are sent; an undefined key is removed. */
   amend?: (metadata: Record<string, unknown>) => Record<string, unknown>;
   /** The scopes that each request needs, with spaces between. The challenge names them. */
   scope?: string;
-  /** The scopes that a tool needs, besides; without them the answer is 403. */
+  /** The additional scopes of a tool; without them the response is 403. */
   toolScopes?: Readonly<Record<string, string>>;
-  /** Changes the challenge of the answers 401 and 403. */
+  /** Changes the challenge of the responses 401 and 403. */
   challenge?: (usual: string, status: 401 | 403) => string;
-  /** Answers a request itself, before anything else; undefined for the usual answer. */
+  /** Answers a request before all other handling; returns undefined for the usual response. */
   script?: (request: Request) => Response | undefined | Promise<Response | undefined>;
-  /** What it is called in metadata and tokens; its address unless given. */
+  /** Its identifier in metadata and tokens; its address by default. */
   readonly resource?: string;
   /** Whether it is at the origin of the authorization server, at `/mcp`. */
   readonly isMounted?: boolean;
@@ -37,9 +37,9 @@ export interface ProtectedOptions {
 /** The server. Its options may be changed while it runs. */
 export class ProtectedHttp implements AsyncDisposable {
   readonly options: ProtectedOptions;
-  /** The tokens that came, in order; undefined where there was none. */
+  /** The received tokens, in order; undefined for a request without one. */
   readonly tokens: (string | undefined)[] = [];
-  /** How often a request was refused, by its status. */
+  /** The number of refused requests, by status. */
   readonly refused = { 401: 0, 403: 0 };
   readonly full: FullHttp;
 
@@ -57,22 +57,22 @@ export class ProtectedHttp implements AsyncDisposable {
     }
   }
 
-  /** What tokens are for. */
+  /** The resource of its tokens. */
   get resource(): string {
     return this.options.resource ?? this.url;
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return this.options.isMounted ? `${this.options.server.origin}/mcp` : this.full.url;
   }
 
-  /** What it did, a line each. */
+  /** Its actions, a line each. */
   get ledger(): readonly string[] {
     return this.full.ledger;
   }
 
-  /** Stops listening, and drops who is connected. */
+  /** Stops listening, and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.options.isMounted) this.options.server.mounted = undefined;
     await this.full[Symbol.asyncDispose]();

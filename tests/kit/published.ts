@@ -1,5 +1,5 @@
 /**
- * Asks Deno which files of the repository a release would carry.
+ * Lists the files of the repository that a release would contain.
  *
  * @module
  */
@@ -8,12 +8,12 @@ import process from "node:process";
 import { repoFile } from "./pml_command.ts";
 
 /**
- * Gives the files of a package that publishing would carry, and fails where publishing would. The
- * package is a folder of the repository that ends with a slash; without one it is PML.
+ * Returns the files of a package that publishing would contain, and throws if publishing would
+ * fail. The package is a folder of the repository that ends with a slash; without one it is PML.
  */
 export async function publishedFiles(folder = ""): Promise<readonly string[]> {
   const { success, stdout, stderr } = await new Deno.Command(process.execPath, {
-    // Types are checked elsewhere; what would be slow to read of them is told all the same.
+    // Types are checked elsewhere; slow types are reported all the same.
     args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
     cwd: repoFile(folder),
     env: { NO_COLOR: "1" },

@@ -1,15 +1,15 @@
 /**
- * Sends bytes to an HTTP server as they are, and reads what comes back.
+ * Sends bytes to an HTTP server unchanged, and reads the response.
  *
  * @module
  */
 
 import { DEADLINE_MS } from "./wait.ts";
 
-/** What came back until the server closed the connection, or the time was over. */
+/** The response until the server closed the connection, or the time was over. */
 export interface RawAnswer {
   readonly text: string;
-  /** The status of the first answer; 0 if there was none. */
+  /** The status of the first response; 0 if there was none. */
   readonly status: number;
   /** Whether the server closed the connection. */
   readonly closed: boolean;
@@ -48,7 +48,7 @@ export async function rawHttp(
     try {
       connection.close();
     } catch {
-      // the timer did
+      // the timer closed it
     }
   }
   return { text, closed, status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0) };

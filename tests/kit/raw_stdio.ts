@@ -1,6 +1,6 @@
 /**
- * Speaks to a spawned PML byte by byte: keeps all that it says, holds each line to be one
- * JSON-RPC message, and each request to get exactly one answer.
+ * Communicates with a spawned PML byte by byte: keeps all its output, and asserts that each line is
+ * one JSON-RPC message, and that each request gets exactly one answer.
  *
  * @module
  */
@@ -16,16 +16,19 @@ import { throughDoor } from "./through_door.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** Answers what the server asks (`elicitation/create` and others): gives the result. */
+/** Answers the server's requests (`elicitation/create` and others): returns the result. */
 export type Answerer = (
   method: string,
   params: Record<string, unknown>,
 ) => unknown | Promise<unknown>;
 
-/** The ways in which clients come to PML: `pml stdio`, and `pml serve`. */
+/** The transports of clients: `pml stdio`, and `pml serve`. */
 export const DOORS = ["stdio", "http"] as const;
 
-/** The doors in both eras, and how a test names each: by its era, and the door if it is HTTP. */
+/**
+ * The transports with both revisions, and the name of each in test titles: its revision, and the
+ * transport if it is HTTP.
+ */
 export const WAYS = DOORS.flatMap((door) =>
   ERAS.map((era) => ({ door, era, on: door === "stdio" ? era : `${era} over HTTP` }))
 );
@@ -33,14 +36,14 @@ export const WAYS = DOORS.flatMap((door) =>
 /** Each transport once and each revision once: two of the four combinations. */
 export const EACH_WAY = WAYS.filter(({ door, era }) => (door === "http") === (era === ERAS[1]));
 
-/** How to spawn and speak. */
+/** The options of a spawned PML and its client. */
 export interface RawStdioOptions {
   readonly era?: Era;
-  /** How the client comes; to `pml stdio` unless this is "http". */
+  /** The transport of the client; `pml stdio` unless this is "http". */
   readonly door?: typeof DOORS[number];
-  /** Arguments after `pml`; `stdio` unless given. */
+  /** Arguments after `pml`; `stdio` by default. */
   readonly args?: readonly string[];
-  /** Another program in the place of PML. */
+  /** Another program instead of PML. */
   readonly command?: Command;
   /** Whether PML runs as a separate process: for tests of signals, memory, start and end. */
   readonly ownProcess?: boolean;
@@ -50,15 +53,15 @@ export interface RawStdioOptions {
   readonly capabilities?: Record<string, unknown>;
   /** Answers the server's own requests; without it they stay unanswered. */
   readonly answer?: Answerer;
-  /** Sees every message, before anything else does. */
+  /** Receives every message first. */
   readonly onMessage?: (message: Message) => void;
-  /** Gives what reading stdout waits for, asked at each piece of it. */
+  /** Returns a promise that delays reading stdout; called for each piece. */
   readonly reads?: Hold;
-  /** Gives what reading stderr waits for, asked at each piece of it. */
+  /** Returns a promise that delays reading stderr; called for each piece. */
   readonly hears?: Hold;
 }
 
-/** Returns whether PML is a process: for another program, or for a pipe that is not read. */
+/** Returns whether PML must be a process: for another program, or for a pipe that is not read. */
 function needsProcess(
   { ownProcess = !IN_PROCESS, command, reads, hears }: RawStdioOptions,
 ): boolean {
@@ -91,17 +94,17 @@ export interface RequestOptions {
   readonly next?: Readonly<Record<string, unknown>>;
 }
 
-/** How a process ended. */
+/** The end of a process. */
 export interface Ended {
   readonly code: number;
   readonly signal: string | null;
-  /** From the hang-up or the signal to the end, in milliseconds. */
+  /** From the end of stdin or the signal to the end, in milliseconds. */
   readonly ms: number;
 }
 
-/** A spawned server and everything that it said. Disposing of it kills what is left. */
+/** A spawned server and all its output. Its disposal kills remaining processes. */
 export class RawStdio implements AsyncDisposable {
-  /** The era that requests are written in. */
+  /** The revision of the requests. */
   readonly era: Era;
   /** Follows the processes that the server starts. */
   readonly watch: ProcWatch;
@@ -129,7 +132,7 @@ export class RawStdio implements AsyncDisposable {
     });
   }
 
-  /** The messages that came, in order. */
+  /** The received messages, in order. */
   get messages(): readonly Message[] {
     return this.#ledger.messages;
   }
@@ -139,7 +142,7 @@ export class RawStdio implements AsyncDisposable {
     return pidOf(this.#child);
   }
 
-  /** Fulfils when the process has ended and all that it wrote was read; tells first how it ended. */
+  /** Resolves to the exit status when the process has ended and all its output was read. */
   get ended(): Promise<[Deno.CommandStatus, unknown]> {
     return Promise.all([this.#child.status, this.#output.read]);
   }
@@ -159,12 +162,12 @@ export class RawStdio implements AsyncDisposable {
     return this.#output.stderr;
   }
 
-  /** Sends bytes as they are. */
+  /** Sends bytes unchanged. */
   async sendBytes(bytes: Uint8Array): Promise<void> {
     await this.#input.write(bytes);
   }
 
-  /** Sends a text as it is. */
+  /** Sends a text unchanged. */
   async sendText(text: string): Promise<void> {
     await this.sendBytes(new TextEncoder().encode(text));
   }
@@ -179,20 +182,20 @@ export class RawStdio implements AsyncDisposable {
     await this.sendJson({ jsonrpc: "2.0", method, params: this.#params(params) });
   }
 
-  /** Sends a request and gives its id and the promise of its answer, the whole message. */
+  /** Sends a request and returns its id and the promise of its answer, the whole message. */
   begin(
     method: string,
     params?: Record<string, unknown>,
     { id = this.#nextId++, ms, next }: RequestOptions = {},
   ): { readonly id: number | string; readonly answer: Promise<Message> } {
     const answer = this.expect(id, { ms, what: method });
-    // A process that has ended tells through the answer that never comes.
+    // The end of a process is reported by the missing answer.
     const message = { ...next, jsonrpc: "2.0", id, method, params: this.#params(params) };
     this.sendJson(message).catch(() => {});
     return { id, answer };
   }
 
-  /** Sends a request and waits for its answer, an error too. */
+  /** Sends a request and waits for its answer, which may be an error. */
   request(
     method: string,
     params?: Record<string, unknown>,
@@ -201,14 +204,14 @@ export class RawStdio implements AsyncDisposable {
     return this.begin(method, params, options).answer;
   }
 
-  /** Notes an id whose answer is read elsewhere, so that it counts as asked. */
+  /** Records an id whose answer is read elsewhere, so that it counts as a request. */
   noteAsked(id: number | string): void {
     this.#ledger.ask(id);
   }
 
   /**
-   * Waits for the answer to an id that was sent by hand. Who does not wait for the promise is not
-   * told that it failed: some requests are given up, and a busy machine is slow.
+   * Waits for the answer to an id that was sent without the kit. A failure of a promise that is
+   * never awaited is ignored: some requests are aborted, and a busy machine is slow.
    */
   expect(
     id: number | string,
@@ -217,7 +220,7 @@ export class RawStdio implements AsyncDisposable {
     const ended = this.#output.read.then(() => {
       throw new Error(`The process ended without an answer to ${id} ${what}: ${this.#told()}`);
     });
-    ended.catch(() => {}); // told through the race alone
+    ended.catch(() => {}); // reported through the race alone
     const answer = within(Promise.race([this.#ledger.answerTo(id), ended]), {
       ms,
       what: () => `no answer to ${id} ${what}: ${this.#told()}`,
@@ -225,7 +228,7 @@ export class RawStdio implements AsyncDisposable {
     return untold(answer);
   }
 
-  /** Opens the conversation as the era does: a handshake, or a look at what the server is. */
+  /** Opens the connection: a handshake, or `server/discover`, depending on the revision. */
   async open(): Promise<Message> {
     if (this.era === "2026-07-28") return await this.request("server/discover", {});
     const answer = await this.request("initialize", {
@@ -237,7 +240,7 @@ export class RawStdio implements AsyncDisposable {
     return answer;
   }
 
-  /** Calls a tool to its end, answering questions through the answerer in either era. */
+  /** Calls a tool to its end, with questions answered by the answerer in either revision. */
   callTool(
     name: string,
     args: Record<string, unknown> = {},
@@ -246,7 +249,7 @@ export class RawStdio implements AsyncDisposable {
     return untold(calledTool(this, { name, args, answer: this.#options.answer, ...options }));
   }
 
-  /** Hangs up (end of stdin), waits for the end, and asserts that the output was clean. */
+  /** Closes stdin, waits for the end, and asserts that the output was clean. */
   async close({ ms = DEADLINE_MS }: { readonly ms?: number } = {}): Promise<Ended> {
     await this.#remember();
     const since = performance.now();
@@ -270,15 +273,15 @@ export class RawStdio implements AsyncDisposable {
     this.#ledger.assertClean();
   }
 
-  /** Asserts that every request so far has its one answer, and that the output was clean. */
+  /** Asserts that every request so far has exactly one answer, and that the output was clean. */
   assertAnswered(): void {
     this.#ledger.assertAnswered();
   }
 
-  /** Kills what is left of the process. */
+  /** Kills remaining processes. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      // What stands between is asked to, so that it kills PML, too.
+      // A program in between gets SIGTERM, so that it kills PML, too.
       const isAsked = this.#options.door === "http" || !this.#isOwnProcess;
       this.#child.kill(isAsked ? "SIGTERM" : "SIGKILL");
     } catch {
@@ -306,7 +309,7 @@ export class RawStdio implements AsyncDisposable {
   async #closeInput(): Promise<void> {
     if (this.#closedInput) return;
     this.#closedInput = true;
-    await this.#input.close().catch(() => {}); // the other end is gone already
+    await this.#input.close().catch(() => {}); // the other end is closed already
   }
 
   async #end(since: number, ms: number): Promise<Ended> {
@@ -360,7 +363,7 @@ async function replyTo(
   return { inputResponses, requestState: result?.requestState };
 }
 
-/** Returns the same promise, whose failure ends no test that does not wait for it. */
+/** Returns the same promise, whose rejection fails no test that does not wait for it. */
 function untold<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,5 +1,5 @@
 /**
- * A made-up kind of servers, for tests: one that speaks a phrase.
+ * A made-up kind of servers, for tests: a server that speaks a phrase.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { ServerDefinition, ServerKind } from "../../../src/servers/kind.ts"
 /** A server that speaks. */
 export interface SpokenDefinition extends ServerDefinition {
   readonly phrase: string;
-  /** The channels on which it is heard. */
+  /** The channels of its speech. */
   readonly channels: readonly string[];
 }
 
