@@ -6,7 +6,7 @@ import { makeWorkspace } from "./workspace.ts";
 
 const ECHO = denoCommand("tests/kit/echo_server.ts");
 
-/** A server that says just these lines. */
+/** Returns a server that prints only these lines. */
 function says(...lines: string[]): Command {
   return [
     "sh",
@@ -18,7 +18,7 @@ function says(...lines: string[]): Command {
 }
 
 for (const era of ERAS) {
-  Deno.test(`RawStdio opens, lists, calls and hangs up in ${era}`, async () => {
+  Deno.test(`RawStdio opens, lists, calls and closes stdin in ${era}`, async () => {
     await using ws = await makeWorkspace();
     await using raw = new RawStdio(ws, { era, command: ECHO });
     const opened = await raw.open();
@@ -34,7 +34,7 @@ for (const era of ERAS) {
     await ws.assertCanaries();
   });
 
-  Deno.test(`RawStdio answers what the server asks in ${era}`, async () => {
+  Deno.test(`RawStdio answers requests of the server in ${era}`, async () => {
     await using ws = await makeWorkspace();
     const asked: unknown[] = [];
     await using raw = new RawStdio(ws, {
@@ -53,7 +53,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("RawStdio takes a frame in pieces and keeps every byte", async () => {
+Deno.test("RawStdio reads a frame in pieces and keeps every byte", async () => {
   await using ws = await makeWorkspace();
   const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
   await using raw = new RawStdio(ws, {
@@ -64,7 +64,7 @@ Deno.test("RawStdio takes a frame in pieces and keeps every byte", async () => {
   assert.equal(raw.stdout, `${answer}\n`);
 });
 
-Deno.test("RawStdio fails on output that is not one JSON-RPC message a line", async () => {
+Deno.test("RawStdio fails on output other than one JSON-RPC message in each line", async () => {
   const bad: [string, RegExp][] = [
     ["hello", /not JSON/],
     ["", /not JSON/],
@@ -82,7 +82,7 @@ Deno.test("RawStdio fails on output that is not one JSON-RPC message a line", as
   }
 });
 
-Deno.test("RawStdio fails on a second answer to one id, and on half a line at the end", async () => {
+Deno.test("RawStdio fails on a second answer to one id, and on an incomplete last line", async () => {
   await using ws = await makeWorkspace();
   const answer = '{"jsonrpc":"2.0","id":1,"result":{}}';
   await using twice = new RawStdio(ws, { command: says(answer, answer) });
@@ -92,7 +92,7 @@ Deno.test("RawStdio fails on a second answer to one id, and on half a line at th
   await assert.rejects(half.close(), /half a line/);
 });
 
-Deno.test("RawStdio tells a request without an answer", async () => {
+Deno.test("RawStdio reports a request without an answer", async () => {
   await using ws = await makeWorkspace();
   await using silent = new RawStdio(ws, { command: ["sh", "-c", "cat >/dev/null"] });
   await assert.rejects(silent.request("ping", {}, { ms: 50 }), /no answer to 1 ping/);
@@ -101,7 +101,7 @@ Deno.test("RawStdio tells a request without an answer", async () => {
   await assert.rejects(dead.request("ping"), /ended without an answer to 1 ping: .*why/);
 });
 
-Deno.test("RawStdio kills, and tells how the process ended", async () => {
+Deno.test("RawStdio kills, and returns how the process ended", async () => {
   await using ws = await makeWorkspace();
   await using raw = new RawStdio(ws, { command: ["sleep", "600"] });
   assert.equal((await raw.kill("SIGTERM")).signal, "SIGTERM");

@@ -1,5 +1,5 @@
 /**
- * What each registry of PML's own contract answers, byte for byte, and how it is asked.
+ * The requests and responses of each registry of PML's own contract, byte for byte.
  *
  * @module
  */
@@ -29,19 +29,19 @@ export function greet({ who }) {
   return "hello " + who;
 }
 `;
-/** Where it runs in the trusted process, or with a grant, it leaves its mark. */
+/** Leaves its mark if it runs in the trusted process, or with a grant. */
 export const EVIL = `try { Deno.writeTextFileSync("MARK", "was here"); } catch { /* denied */ }
 export const __meta__ = { name: "evil", tools: { a: {} } };
 export function a() {}
 `;
 const USED = `sha256-${"0".repeat(64)}`;
 const hash = (text: string) => integrityOf(new TextEncoder().encode(text));
-/** A capability goes over the wire in its canonical form. */
+/** A capability is sent in its canonical form. */
 const COPY = '{"description":"Copies a note","kind":"plan","parameters":{"type":"object"},' +
   '"plan":{"tasks":[{"arguments":{"text":{"$ref":"a#"}},"id":"b","tool":"fs:write"},' +
   '{"arguments":{},"id":"a","tool":"fs:read"}]},' +
   `"tools_used":{"fs:read":"${USED}","fs:write":"${USED}"},"version":1}`;
-/** The files of the folder that is served. */
+/** The files of the served folder. */
 export const FILES = {
   "greeter.ts": GREETER,
   "greeter@1.1.0.ts": GREETER.replace("1.2.0", "1.1.0"),
@@ -57,7 +57,7 @@ export const FILES = {
     "type": "cloud", "version": "2.0.0", "proxy_to": "https://t.example.com/mcp",
     "env_required": ["TAVILY_API_KEY"]
   }`,
-  // As `pml capability export` writes it.
+  // In the format of `pml capability export`.
   "text__copy@1.0.0.json": JSON.stringify(
     {
       ...{ name: "text:copy", hash: hash(COPY), version: 1 },
@@ -106,7 +106,7 @@ const COPYING = '{"fqdn":"text:copy","type":"capability","version":"1.0.0",' +
 const CATALOG = '{"items":[{"fqdn":"docs","type":"http","version":"1.0.0","routing":"local"},' +
   '{"fqdn":"evil","type":"deno","version":"0.0.0","routing":"local"}],"next_cursor":"evil"}';
 
-/** An answer as it goes over the wire, but for its date. */
+/** Returns a response as it is sent, without its date. */
 function answered(status: string, headers: readonly string[], body = ""): string {
   return [`HTTP/1.1 ${status}`, ...headers, "Date: DATE", "Connection: close", "", body]
     .join("\r\n");
@@ -121,7 +121,7 @@ function served(body: string, type: string, rest: readonly string[]): string {
   return answered("200 OK", [...head, ...rest], body);
 }
 
-/** The headers about `TYPE ROUTING VERSION`. */
+/** Returns the headers for `TYPE ROUTING VERSION`. */
 function about(what: string, caching = "no-cache"): readonly string[] {
   const [type, routing, version] = what.split(" ");
   return [
@@ -130,7 +130,9 @@ function about(what: string, caching = "no-cache"): readonly string[] {
   ];
 }
 
-/** As PML asks for what an entry pins. Clients that do not name the type get a module. */
+/**
+ * PML requests the code of a pinned entry with this type. Clients that do not name it get a module.
+ */
 const CODE_WANTED = "accept: application/typescript\r\n";
 const JSON_WANTED = "accept: application/json\r\n";
 const OLD = GREETER.replace("1.2.0", "1.1.0");
@@ -139,7 +141,7 @@ const NOT_FOUND = `{"error":"not_found","message":"MCP 'x' not in registry"}`;
 const READ_ONLY =
   '{"error":"method_not_allowed","message":"This registry is read-only: GET and HEAD"}';
 
-/** What is sent, and every byte that comes back. */
+/** Each request, and every byte of its response. */
 const PINS: readonly (readonly [sent: string, headers: string, back: string])[] = [
   ["GET /mcp/greeter", "", served(GREETER, "typescript", about("deno local 1.2.0"))],
   [
@@ -187,11 +189,11 @@ export interface Serving extends AsyncDisposable {
   readonly port: number;
   readonly pid: number;
   readonly said: string;
-  /** What it wrote to stderr, once it has ended with this code. */
+  /** Ends the program, and returns its exit code and stderr. */
   readonly end: () => Promise<{ readonly code: number; readonly stderr: string }>;
 }
 
-/** Spawns a command that says as JSON where it listens. */
+/** Spawns a command that prints the address that it listens on as JSON. */
 export async function spawnServing(
   workspace: Workspace,
   [program, ...args]: Command,
@@ -227,19 +229,19 @@ async function exchange(port: number, sent: string): Promise<string> {
   return back;
 }
 
-/** Sends a request on a connection of its own, and returns the answer without its date. */
+/** Sends a request on a new connection, and returns the response without its date. */
 export async function asked(port: number, first: string, headers = ""): Promise<string> {
   const host = headers.includes("host:") ? "" : "host: 127.0.0.1\r\n";
   const sent = `${first} HTTP/1.1\r\n${host}connection: close\r\n${headers}\r\n`;
   return (await exchange(port, sent)).replace(/Date: .*/, "Date: DATE");
 }
 
-/** Asserts that what listens at a port answers as the contract says, and to this machine alone. */
+/** Asserts that the server on a port answers by the contract, and to this machine alone. */
 export async function assertContract(port: number): Promise<void> {
   for (const [first, headers, back] of PINS) {
     assert.equal(await asked(port, first, headers), back, `${first} ${headers}`);
   }
-  // A page of the web that reaches the loopback by its own name, or from its own origin.
+  // A web page that reaches the loopback by its own host name, or from its own origin.
   for (
     const headers of [
       "host: evil.example\r\n",

@@ -1,5 +1,6 @@
 /**
- * An MCP server on stdio that abuses what it may say beside results, one way a tool or resource.
+ * An MCP server on stdio that abuses messages other than results, one way for each tool or
+ * resource.
  *
  *     deno run -A rude_server.ts LEDGER WORD
  *
@@ -16,7 +17,7 @@ const [ledger = "/dev/null", word = ""] = Deno.args;
 const encoder = new TextEncoder();
 const ODD = '{"toString":1,"valueOf":1}';
 const TOOLS = ["word", "flood", "deaf", "deep", "odd_token", "odd_error", "ask_and_go"];
-/** What `flood` says, in bytes. */
+/** The size of the messages of `flood`, in bytes. */
 const FLOOD = 40_000_000;
 
 let isDeaf = false;

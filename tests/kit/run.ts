@@ -1,6 +1,6 @@
 /**
- * Runs a command of PML to its end: with pipes as a script does, or on a pseudo terminal as a
- * person does.
+ * Runs a command of PML to its end: with pipes as a script does, or on a pseudo terminal as a user
+ * does.
  *
  * @module
  */
@@ -10,27 +10,27 @@ import { type Command, pmlCommand } from "./pml_command.ts";
 import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** How to run a command. */
+/** The options of a run. */
 export interface RunOptions {
-  /** What stdin carries before it ends. */
+  /** The content of stdin. */
   readonly stdin?: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Another program in the place of PML. */
+  /** Another program instead of PML. */
   readonly command?: Command;
   /** Whether the command runs as a separate process: for tests of signals, start and end. */
   readonly ownProcess?: boolean;
   readonly ms?: number;
 }
 
-/** How a run ended, and what it wrote. */
+/** The exit code and output of a run. */
 export interface Ran {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What is on the screen, and what the person types then; Enter follows. Or what else is done. */
+/** A text on the screen, and the user's input, followed by Enter. Or another action. */
 export type Typed = readonly [sees: string | RegExp, types: string | (() => Promise<unknown>)];
 
 /** Runs `pml ARGS` in a workspace, without a terminal. */
@@ -54,17 +54,17 @@ export async function runPml(
 }
 
 /**
- * Runs `pml ARGS` on a pseudo terminal and types each text once its turn is on the screen.
- * Everything that the command writes comes as `stdout`.
+ * Runs `pml ARGS` on a pseudo terminal and types each text once its prompt is on the screen. All
+ * output of the command is in `stdout`.
  */
 export async function runPmlOnTerminal(
   workspace: Workspace,
   args: readonly string[],
   { typed = [], ifAsked, echo = false, ...options }: RunOptions & {
     readonly typed?: readonly Typed[];
-    /** A question that may come after these, and its answer. */
+    /** A question that may follow these, and its answer. */
     readonly ifAsked?: readonly [sees: RegExp, types: string];
-    /** Whether the terminal shows what is typed where no program hides it; Python's always does. */
+    /** Whether the terminal echoes input that no program hides; Python's always does. */
     readonly echo?: boolean;
   } = {},
 ): Promise<Ran> {
@@ -93,7 +93,9 @@ export async function runPmlOnTerminal(
   }
 }
 
-/** Gives the command that puts another on a pseudo terminal: `script` of util-linux, or Python. */
+/**
+ * Returns the command that runs another on a pseudo terminal: `script` of util-linux, or Python.
+ */
 async function onTerminal(command: readonly string[], echo: boolean): Promise<string[]> {
   if (/util-linux/.test(await versionOf("script"))) {
     const line = command.map((part) => `'${part.replaceAll("'", `'\\''`)}'`).join(" ");
@@ -116,11 +118,11 @@ async function versionOf(program: string): Promise<string> {
     const { stdout } = await new Deno.Command(program, { args: ["--version"] }).output();
     return new TextDecoder().decode(stdout);
   } catch {
-    return ""; // it is not there
+    return ""; // it does not exist
   }
 }
 
-/** What passes its output on to another program, or is printed without the parts of PML. */
+/** Commands that pass their output to another program, or print without the modules of PML. */
 const NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "-v", "--version", "-h", "--help"]);
 
 /** Starts a command in this process or in a separate one. */
@@ -175,7 +177,7 @@ async function type(
       await types();
       continue;
     }
-    // Ctrl-C and Ctrl-D are keys; whoever presses one does not press Enter.
+    // Ctrl-C and Ctrl-D are keys that need no Enter.
     const isKey = ["\x03", "\x04"].includes(types);
     await writer.write(new TextEncoder().encode(isKey ? types : `${types}\r`));
   }

@@ -4,7 +4,7 @@ import { makeWorkspace } from "./workspace.ts";
 
 const SHELL = ["sh", "-c"] as const;
 
-Deno.test("runPml() gives code, stdout and stderr, and hands stdin in", async () => {
+Deno.test("runPml() returns code, stdout and stderr, and passes stdin", async () => {
   await using ws = await makeWorkspace();
   const command = [...SHELL, 'cat; echo "$1" "$PML_HOME" >&2; exit 3', "sh"] as const;
   const ran = await runPml(ws, ["it's one"], { command, stdin: "in\n" });
@@ -17,7 +17,7 @@ Deno.test("runPml() fails when a command does not end, and kills it", async () =
   await assert.rejects(run, /Nothing came in 50 ms: pml\s+does not end/);
 });
 
-Deno.test("runPmlOnTerminal() is a terminal, and types when it is its turn", async () => {
+Deno.test("runPmlOnTerminal() is a terminal, and types after each prompt", async () => {
   await using ws = await makeWorkspace();
   const script = 'test -t 0 && test -t 1 || exit 9; echo "Who?"; read a; echo "Sure, $a?"; ' +
     'read b; echo "[$a][$b][$1]"; exit 4';
@@ -29,7 +29,7 @@ Deno.test("runPmlOnTerminal() is a terminal, and types when it is its turn", asy
   assert.equal(ran.code, 4);
 });
 
-Deno.test("runPmlOnTerminal() tells what the screen shows when its turn never comes", async () => {
+Deno.test("runPmlOnTerminal() reports the screen when a prompt never appears", async () => {
   await using ws = await makeWorkspace();
   const run = runPmlOnTerminal(ws, [], {
     command: [...SHELL, "echo Hm; read a"],

@@ -1,20 +1,23 @@
 /**
- * A server that answers by a table and nothing else, over stdio or over HTTP.
+ * A server that only answers from a table, over stdio or over HTTP.
  *
  *     deno run -A said_server.ts TABLE.json
  *
  * @module
  */
 
-/** What is answered, by the method: a `result` or an `error`; several take turns, the last stays. */
+/**
+ * The answers by method: a `result` or an `error`; several are used in turn, and the last is
+ * repeated.
+ */
 export type Table = Readonly<Record<string, Said | readonly Said[]>>;
 
-/** An answer of JSON-RPC, without its id. */
+/** A JSON-RPC response, without its id. */
 export type Said =
   /** A notification may follow, over stdio. */
   | { readonly result: unknown; readonly tells?: string }
   | { readonly error: { readonly code: number; readonly message: string } }
-  /** A member of the params that were sent, or `*` for all of them; as JSON where it is no text. */
+  /** A member of the received params, or `*` for all of them; as JSON unless it is a string. */
   | { readonly echo: string };
 
 interface Request {
@@ -26,7 +29,9 @@ interface Request {
 const MODERN = "2026-07-28";
 const ALL = { tools: {}, resources: { subscribe: true }, prompts: {}, completions: {} };
 
-/** Makes what answers the requests of one server; `tell` is given what it tells afterwards. */
+/**
+ * Creates the function that answers the requests of one server; `tell` receives its notifications.
+ */
 export function answers(
   table: Table,
   tell: (method: string) => void = () => {},

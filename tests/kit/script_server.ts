@@ -1,29 +1,32 @@
 /**
- * An MCP server on stdio that does in each call what the arguments of the call say.
+ * An MCP server on stdio that runs the script in the arguments of each call.
  *
  *     deno run -A script_server.ts LEDGER
  *
  * @module
  */
 
-/** One step of a call. `$ID`, `$TOKEN` and `$ANSWER` in a line stand for what they say, as JSON. */
+/**
+ * One step of a call. `$ID`, `$TOKEN` and `$ANSWER` in a line are replaced by their values, as
+ * JSON.
+ */
 export type Step =
   /** Writes a line, once or until so many are written or the call is cancelled. */
   | { readonly write: string; readonly times?: number }
   | { readonly wait: number }
   /** Keeps its event loop busy. */
   | { readonly block: number }
-  /** Waits until there is a file. */
+  /** Waits until a file exists. */
   | { readonly until: string }
-  /** Asks the client something, and waits for its answer. */
+  /** Sends a request to the client, and waits for its answer. */
   | { readonly ask: { readonly method: string; readonly params: unknown } }
-  /** Notes what the files of a folder hold. */
+  /** Records the contents of the files of a folder. */
   | { readonly read: string }
-  /** Describes its tools in other words from now on, and says so. */
+  /** Changes the descriptions of its tools from now on, and sends a notification. */
   | { readonly describe: string }
   | { readonly exit: number };
 
-/** What a call says: its steps, and whether the server answers by itself after them. */
+/** The arguments of a call: its steps, and whether the server answers by itself after them. */
 export interface Script {
   readonly steps?: readonly Step[];
   readonly silent?: boolean;

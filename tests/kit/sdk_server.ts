@@ -1,5 +1,5 @@
 /**
- * The SDK's server in front of a connection of PML, with which tests compare PML's own answers.
+ * The SDK's server in front of a connection of PML, for comparisons with PML's own answers.
  *
  * @module
  */
@@ -11,10 +11,13 @@ import { ANY } from "./any_schema.ts";
 import type { Connection, RequestContext } from "../../src/protocol/connection.ts";
 import type { Hello } from "../../src/protocol/connection.ts";
 
-/** What the SDK takes for the tasks of an older revision, unless it is told how to read it. */
+/**
+ * The methods that the SDK reads as tasks of an older revision, unless a schema is registered for
+ * them.
+ */
 const REUSED = ["tasks/get", "tasks/cancel"];
 
-/** Makes the server. `open` returns the connection whose requests it passes on. */
+/** Creates the server. `open` returns the connection that gets its requests. */
 export function sdkServer(
   { serverInfo, ...hello }: Hello,
   { open, onError }: {
@@ -31,7 +34,7 @@ export function sdkServer(
   server.onerror = onError;
   server.onclose = () => connection.close();
   server.removeRequestHandler("logging/setLevel");
-  // What is registered by its method loses the fields that the SDK does not know.
+  // A handler for one method loses the fields that the SDK does not know.
   const serve = async (params: unknown, context: ServerContext) => {
     using cancellation = Cancellation.of(context.mcpReq.signal);
     return await connection.serve(params, contextOf(context, cancellation));
@@ -42,7 +45,7 @@ export function sdkServer(
   return server;
 }
 
-/** Returns a request as the gateway reads it. */
+/** Returns the context of a request for the gateway. */
 function contextOf({ mcpReq, http }: ServerContext, cancellation: Cancellation): RequestContext {
   const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
   return {

@@ -1,5 +1,5 @@
 /**
- * Shortens the time that calls have after a signal to one second, where it is loaded before PML.
+ * Shortens the time of calls after a signal to one second, where it is loaded before PML.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Signs in with `pml login --no-browser`: takes the address that it prints, and visits it as the
- * browser of the user does.
+ * Signs in with `pml login --no-browser`: reads the printed address, and opens it as the user's
+ * browser does.
  *
  * @module
  */
@@ -12,33 +12,33 @@ import type { Ran } from "./run.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** How to sign in. */
+/** The options of a sign-in. */
 export interface SignInOptions extends BrowseOptions {
   /** Further arguments of `pml login SERVER --no-browser`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Another program in the place of PML. */
+  /** Another program instead of PML. */
   readonly command?: Command;
   /** Whether the command runs as a separate process: for tests of signals and its end. */
   readonly ownProcess?: boolean;
 }
 
-/** A `pml login` that printed its address. Disposing of it ends it. */
+/** A `pml login` that printed its address. Its disposal ends it. */
 export interface Login extends AsyncDisposable {
   readonly address: string;
   readonly pid: number;
-  /** Types a line, as a person pastes an address. */
+  /** Types a line, as a user pastes an address. */
   paste(line: string): Promise<void>;
   /** Waits for the end. */
   ended(): Promise<Ran>;
 }
 
-/** What came of a sign-in. */
+/** The result of a sign-in. */
 export interface SignedIn extends Ran {
   readonly browsed: Browsed;
 }
 
-/** Starts `pml login`, and returns when it printed the address. Throws if it ends without. */
+/** Starts `pml login`, and returns when it printed the address. Throws if it ends before that. */
 export async function beginLogin(
   ws: Workspace,
   server: string,
@@ -84,7 +84,7 @@ export async function beginLogin(
   };
 }
 
-/** Signs in, or is refused: returns what the command and the person saw. */
+/** Signs in, or is refused: returns the output of the command and the page that the user saw. */
 export async function signIn(
   ws: Workspace,
   server: string,

@@ -1,5 +1,5 @@
 /**
- * Listens on loopback where nothing should call, and keeps what came all the same.
+ * Listens on loopback for requests that must not arrive, and keeps those that do.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 
-/** A request that an HTTP sink was sent. */
+/** A request to an HTTP sink. */
 export interface Received {
   readonly method: string;
   /** Path and query. */
@@ -16,13 +16,13 @@ export interface Received {
   readonly body: string;
 }
 
-/** Keeps every HTTP request that it is sent. */
+/** Keeps every HTTP request. */
 export class HttpSink implements AsyncDisposable {
   /** The requests, in order. */
   readonly received: Received[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  /** Listens on a free port of 127.0.0.1 and answers with what `reply` gives, or 204. */
+  /** Listens on a free port of 127.0.0.1 and answers with the result of `reply`, or 204. */
   constructor(reply: (received: Received) => Response | Promise<Response> = noContent) {
     const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     this.#server = Deno.serve(options, async (request) => {
@@ -43,12 +43,12 @@ export class HttpSink implements AsyncDisposable {
     return this.#server.addr.port;
   }
 
-  /** Its origin, without a slash at the end. */
+  /** The origin, without a slash at the end. */
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Asserts that nobody called. */
+  /** Asserts that there was no request. */
   assertSilent(): void {
     const calls = this.received.map(({ method, path }) => `${method} ${path}`);
     assert.deepEqual(calls, [], "somebody called");
@@ -62,7 +62,7 @@ export class HttpSink implements AsyncDisposable {
 
 /** Keeps the bytes of every TCP connection, and answers nothing. */
 export class TcpSink implements AsyncDisposable {
-  /** What each connection sent, in the order of the connections. */
+  /** The received text of each connection, in the order of the connections. */
   readonly received: string[] = [];
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #open = new Set<Deno.Conn>();
@@ -73,7 +73,7 @@ export class TcpSink implements AsyncDisposable {
     return this.#listener.addr.port;
   }
 
-  /** Asserts that nobody connected. */
+  /** Asserts that there was no connection. */
   assertSilent(): void {
     assert.deepEqual(this.received, [], "somebody connected");
   }
@@ -99,7 +99,7 @@ export class TcpSink implements AsyncDisposable {
     try {
       for await (const chunk of connection.readable) this.received[index] += decoder.decode(chunk);
     } catch (error) {
-      // Closing a connection while it is read is how this ends.
+      // Closing a connection during a read leads to these errors.
       if (!(error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted)) {
         throw error;
       }
@@ -118,10 +118,10 @@ export function assertNoLeak(secret: string, texts: Readonly<Record<string, stri
   }
 }
 
-/** Writes a secret in the ways in which it could leak. */
+/** Returns a secret in all forms in which it could leak. */
 function encodingsOf(secret: string): Record<string, string> {
   const bytes = Buffer.from(secret);
-  // Base64 of a text inside another one depends on where it begins: the inner part shows it.
+  // The base64 of a text inside another one depends on its position: the inner part shows it.
   const shifted = ["", "x", "xx"].map((before) =>
     Buffer.from(before + secret).toString("base64").slice(before === "" ? 0 : 4).slice(0, -4)
   );

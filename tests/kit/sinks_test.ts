@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { assertNoLeak, HttpSink, TcpSink } from "./sinks.ts";
 import { waitUntil } from "./wait.ts";
 
-Deno.test("HttpSink keeps what it is sent", async () => {
+Deno.test("HttpSink keeps its requests", async () => {
   await using sink = new HttpSink(() => new Response("seen"));
   sink.assertSilent();
   const options = { method: "POST", headers: { "x-key": "k" }, body: "b" };
@@ -14,7 +14,7 @@ Deno.test("HttpSink keeps what it is sent", async () => {
   assert.throws(() => sink.assertSilent(), /somebody called/);
 });
 
-Deno.test("TcpSink keeps the bytes of each connection, and drops those still open", async () => {
+Deno.test("TcpSink keeps the bytes of each connection, and closes those still open", async () => {
   await using sink = new TcpSink();
   sink.assertSilent();
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: sink.port });
@@ -23,7 +23,7 @@ Deno.test("TcpSink keeps the bytes of each connection, and drops those still ope
   assert.throws(() => sink.assertSilent(), /somebody connected/);
 });
 
-Deno.test("assertNoLeak() sees a secret in each of its encodings", () => {
+Deno.test("assertNoLeak() finds a secret in each of its encodings", () => {
   const secret = 'a"key/with+all äöü';
   const leaks = [
     secret,

@@ -1,5 +1,5 @@
 /**
- * Watches which sockets of the internet a process and its children have open.
+ * Watches the open internet sockets of a process and its children.
  *
  * @module
  */
@@ -7,17 +7,17 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { treeOf } from "./procwatch.ts";
 
-/** Looks again and again until it is disposed of. */
+/** Looks repeatedly until it is disposed. */
 export class SocketWatch implements AsyncDisposable {
-  /** Every socket that was seen: its family, and where it led. */
+  /** Every observed socket: its family and its target. */
   readonly seen = new Set<string>();
-  /** How many times it looked. */
+  /** The number of looks. */
   looks = 0;
   readonly #pid: number;
   readonly #looking: Promise<void>;
   #isOver = false;
 
-  /** Begins to look at a process and all that it starts. */
+  /** Starts to watch a process and all its descendants. */
   constructor(pid: number) {
     this.#pid = pid;
     this.#looking = this.#lookOn();
@@ -49,7 +49,7 @@ export class SocketWatch implements AsyncDisposable {
   }
 }
 
-/** Gives the inodes of the sockets of a family, and where each leads. */
+/** Returns the inodes of the sockets of a family, with their targets. */
 async function tableOf(family: string): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(`/proc/net/${family}`, "utf8").catch(() => "");
   const rows = text.split("\n").slice(1).map((line) => line.trim().split(/\s+/));

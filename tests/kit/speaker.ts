@@ -1,5 +1,5 @@
 /**
- * Speaks to PML in any revision of MCP, over stdio or HTTP, without an SDK in between.
+ * Communicates with PML in any revision of MCP, over stdio or HTTP, without an SDK in between.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export const ALL_REVISIONS = [
 /** A revision. */
 export type Revision = typeof ALL_REVISIONS[number];
 
-/** A client that speaks one revision. */
+/** A client of one revision. */
 export interface Speaker extends AsyncDisposable {
   /** The result of `initialize`; undefined in the newest revision. */
   readonly opened: Message | undefined;
@@ -32,7 +32,7 @@ export interface Speaker extends AsyncDisposable {
 /** The client of every test. */
 export const HELLO = { capabilities: {}, clientInfo: { name: "speaker", version: "1" } };
 
-/** Speaks over stdio. */
+/** Opens a client over stdio. */
 export async function speakStdio(
   ws: Workspace,
   revision: Revision,
@@ -61,7 +61,7 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-/** Speaks over HTTP. */
+/** Opens a client over HTTP. */
 export async function speakHttp(served: Served, revision: Revision): Promise<Speaker> {
   let id = 0;
   let headers: Record<string, string> = {};
@@ -90,7 +90,7 @@ export async function speakHttp(served: Served, revision: Revision): Promise<Spe
     const response = await post({ id: ++id, method: "initialize", params });
     opened = await answerIn(response, id);
     headers = { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
-    // The first revisions do not know the header.
+    // The first revisions do not have the header.
     if (revision >= "2025-06-18") headers["mcp-protocol-version"] = revision;
     await (await post({ method: "notifications/initialized" })).body?.cancel();
   }

@@ -1,6 +1,6 @@
 /**
- * What clients send, mostly as they should, and a tool that echoes it, for tests that compare two who
- * answer.
+ * Mostly valid messages of clients, and a tool that echoes them, for tests that compare two
+ * servers.
  *
  * @module
  */
@@ -15,7 +15,7 @@ const META = "io.modelcontextprotocol/";
 const odd = fc.constantFrom<unknown>("x", 1, null, true, {}, [], { a: 1 }, {
   form: { applyDefaults: 1 },
 });
-/** A value, nearly always the one that is right. */
+/** Returns a value that is nearly always the valid one. */
 export function mostly(right: unknown): fc.Arbitrary<unknown> {
   return fc.oneof({ arbitrary: fc.constant(right), weight: 12 }, { arbitrary: odd, weight: 1 });
 }
@@ -36,7 +36,7 @@ const client = fc.record({
   title: mostly("T"),
   icons: mostly([{ src: "data:," }]),
 }, { requiredKeys: ["name", "version"] });
-/** What a request of the newest revision says of its client. */
+/** The client's data in a request of the newest revision. */
 export const envelope: fc.Arbitrary<object> = fc.record({
   [`${META}protocolVersion`]: mostly("2026-07-28"),
   [`${META}clientCapabilities`]: fc.oneof({ arbitrary: able, weight: 8 }, odd),
@@ -53,7 +53,7 @@ const answer = fc.record({
     [`${META}serverInfo`]: { name: "own", version: "2" },
   }),
 }, { requiredKeys: [] });
-/** Params of a request: what a test answers, and what answers a question. */
+/** Params of a request: a name and arguments, and answers to questions. */
 export const params: fc.Arbitrary<object> = fc.record({
   name: fc.constant("echo"),
   answer: answer,
@@ -71,7 +71,7 @@ export const methods: fc.Arbitrary<string> = fc.constantFrom(
   ...["server/discover", "no/such", "tasks/update", "resources/templates/list"],
 );
 
-/** Tells what it is asked to tell, and answers with what it was given. */
+/** Sends the requested notifications, and returns its arguments. */
 export async function echo(params: unknown, context: RequestContext): Promise<JsonObject> {
   const { id, method, meta, envelope, inputResponses, requestState: state } = context;
   const header = context.headers?.get("mcp-param-x") ?? undefined;

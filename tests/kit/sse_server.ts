@@ -1,6 +1,6 @@
 /**
- * Servers of HTTP+SSE, the transport of 2024-11-05, on loopback: one that answers as a test says,
- * and the server that has everything. Both are strict about what a client sends.
+ * Servers of HTTP+SSE, the transport of 2024-11-05, on loopback: one that a test scripts, and the
+ * server with all features. Both are strict about the requests of a client.
  *
  * @module
  */
@@ -11,30 +11,30 @@ import { fullServer } from "./full_server.ts";
 
 type Json = Record<string, unknown>;
 
-/** A request that it was sent. */
+/** A received request. */
 export interface SseCame {
   readonly method: string;
   readonly path: string;
   readonly headers: Headers;
   /** The message in it. */
   readonly message: Json;
-  /** The stream that its answer goes to; undefined if nobody knows the session. */
+  /** The stream for its answer; undefined if the session does not exist. */
   readonly stream: SseStream | undefined;
-  /** Aborts when the sender has gone. */
+  /** Aborts when the sender has disconnected. */
   readonly signal: AbortSignal;
 }
 
-/** Returns the answer to an HTTP request; undefined for the usual one. */
+/** Returns the response to an HTTP request; undefined for the usual one. */
 export type SseScript = (came: SseCame) => Response | undefined | Promise<Response | undefined>;
 
 /** A stream to one client. */
 export class SseStream {
-  /** Whether it is over, because one of both has left. */
+  /** Whether it is over, because one side has disconnected. */
   isLeft = false;
   readonly body: ReadableStream<Uint8Array>;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
-  /** Opens it. */
+  /** Opens the stream. */
   constructor(onLeft: () => void = () => {}) {
     this.body = new ReadableStream({
       start: (controller) => void (this.#controller = controller),
@@ -45,12 +45,12 @@ export class SseStream {
     });
   }
 
-  /** How much the client has taken: positive if it takes more. */
+  /** The capacity of the queue: positive if the client reads. */
   get room(): number {
     return this.#controller?.desiredSize ?? 0;
   }
 
-  /** Writes text as it is. */
+  /** Writes text unchanged. */
   write(text: string): void {
     if (!this.isLeft) this.#controller?.enqueue(new TextEncoder().encode(text));
   }
@@ -72,13 +72,13 @@ export class SseStream {
   }
 }
 
-/** A server that answers as a test says. */
+/** A server that a test scripts. */
 export class SseServer implements AsyncDisposable {
   /** The requests, in order. */
   readonly came: SseCame[] = [];
-  /** The streams, in order; each has the number of its place as its session. */
+  /** The streams, in order; the session of each is its index. */
   readonly streams: SseStream[] = [];
-  /** What each stream begins with. */
+  /** The beginning of each stream. */
   begins: (session: number) => string = (session) =>
     `event: endpoint\ndata: /messages?session=${session}\n\n`;
   /** The tools that it lists. */
@@ -87,7 +87,7 @@ export class SseServer implements AsyncDisposable {
   readonly #gone = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  /** Listens on a free port of 127.0.0.1, unless one is given. */
+  /** Listens on a free port of 127.0.0.1 by default. */
   constructor(script: SseScript = () => undefined, { port = 0 } = {}) {
     this.#script = script;
     const { signal } = this.#gone;
@@ -96,12 +96,12 @@ export class SseServer implements AsyncDisposable {
     this.#server = Deno.serve(options, (request) => this.#answer(request));
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/sse`;
   }
 
-  /** Its port. */
+  /** The port. */
   get port(): number {
     return this.#server.addr.port;
   }
@@ -111,7 +111,7 @@ export class SseServer implements AsyncDisposable {
     return this.came.map(({ method, message }) => String(message.method ?? method));
   }
 
-  /** Stops listening and drops who is connected. */
+  /** Stops listening and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#gone.abort();
     await this.#server.finished;
@@ -180,9 +180,9 @@ export class SseServer implements AsyncDisposable {
   }
 }
 
-/** The server that has everything, over HTTP+SSE. */
+/** The server with all features, over HTTP+SSE. */
 export class FullSse implements AsyncDisposable {
-  /** What it did, a line each. */
+  /** Its actions, a line each. */
   readonly ledger: string[] = [];
   readonly #server: SseServer;
 
@@ -205,7 +205,7 @@ export class FullSse implements AsyncDisposable {
         return opened;
       }
       const take = stream?.isLeft === false ? takers.get(stream) : undefined;
-      // The usual answer is that of a server that refuses.
+      // The usual response is that of a server that refuses.
       if (take === undefined || headers.get("content-type") !== "application/json") {
         return new Response("Session not found", { status: 404 });
       }
@@ -214,12 +214,12 @@ export class FullSse implements AsyncDisposable {
     });
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return this.#server.url;
   }
 
-  /** The requests that it was sent. */
+  /** The received requests. */
   get asked(): readonly Asked[] {
     return this.#server.came.map(({ method, headers }) => ({
       method,
@@ -227,7 +227,7 @@ export class FullSse implements AsyncDisposable {
     }));
   }
 
-  /** Ends all streams: nobody is known any more. */
+  /** Ends all streams and sessions. */
   forget(): Promise<void> {
     for (const stream of this.#server.streams) stream.end();
     return Promise.resolve();

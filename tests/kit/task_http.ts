@@ -1,5 +1,6 @@
 /**
- * A server over Streamable HTTP on loopback whose one slow tool runs as a task alone, in either era.
+ * A server over Streamable HTTP on loopback whose only slow tool always runs as a task, in either
+ * revision.
  *
  * @module
  */
@@ -27,11 +28,11 @@ const AT = "2026-01-01T00:00:00Z";
 const ANY = { "~standard": { version: 1, vendor: "test", validate: (value: Json) => ({ value }) } };
 const OBJECT = { type: "object" as const };
 
-/** The server, and what it saw. */
+/** The server, and its records. */
 export class TaskHttp implements AsyncDisposable {
-  /** What it did, a line each. */
+  /** Its actions, a line each. */
   readonly ledger: string[] = [];
-  /** The headers of the requests about tasks of the newest revision, by their methods. */
+  /** The `Mcp-Name` headers of the task requests of the newest revision, by method. */
   readonly named = new Map<string, string | null>();
   readonly #isModern: boolean;
   readonly #tasks = new Map<string, Task>();
@@ -39,10 +40,10 @@ export class TaskHttp implements AsyncDisposable {
   readonly #servers = new Set<Server>();
   readonly #modern: McpHttpHandler | undefined;
   readonly #http: Deno.HttpServer<Deno.NetAddr>;
-  /** Who listens for a task, and the id of the request by which they do. */
+  /** The subscribers of tasks, with the id of their request. */
   readonly #listens = new Map<ReadableStreamDefaultController<Uint8Array>, Json>();
 
-  /** Listens on a free port of 127.0.0.1, for one era. */
+  /** Listens on a free port of 127.0.0.1, for one revision. */
   constructor(kind: "legacy" | "modern") {
     this.#isModern = kind === "modern";
     const make = () => this.#make();
@@ -54,19 +55,19 @@ export class TaskHttp implements AsyncDisposable {
     });
   }
 
-  /** Its address. */
+  /** The address. */
   get url(): string {
     return `http://127.0.0.1:${this.#http.addr.port}/mcp`;
   }
 
-  /** Ends all tasks, and tells of it. */
+  /** Ends all tasks, and notifies the clients. */
   async finish(status = "completed"): Promise<void> {
     for (const task of this.#tasks.values()) {
       if (task.status === "working") await this.#end(task, status);
     }
   }
 
-  /** Tells how a task stands, whatever that is. */
+  /** Notifies the clients of the state of a task, with any further members. */
   async tell(taskId: string, more: Json = {}): Promise<void> {
     const task = this.#tasks.get(taskId);
     const params = { ...task ? this.#shown(task) : { taskId, status: "working" }, ...more };
@@ -84,7 +85,7 @@ export class TaskHttp implements AsyncDisposable {
     }
   }
 
-  /** Stops listening, and drops who is connected. */
+  /** Stops listening, and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const controller of this.#listens.keys()) controller.close();
     for (const transport of this.#sessions.values()) await transport.close();
@@ -165,7 +166,7 @@ export class TaskHttp implements AsyncDisposable {
     return { taskId, status, ...dates, ttlMs: 60_000, pollIntervalMs: 5, ...more };
   }
 
-  /** Answers who wants to be told of tasks: the SDK does not know that. */
+  /** Answers subscriptions to tasks, which the SDK does not support. */
   async #listen(request: Request): Promise<Response | undefined> {
     const { method, id, params } = await request.json().catch(() => ({})) as Json;
     const named = request.headers.get("mcp-name");
@@ -212,7 +213,7 @@ export class TaskHttp implements AsyncDisposable {
   }
 }
 
-/** Refuses a client that does not say with its request that it takes tasks. */
+/** Refuses a request that does not declare support for tasks. */
 function assertTakesTasks({ mcpReq: { envelope } }: ServerContext): void {
   const able = (envelope as Json | undefined)?.[`${META}clientCapabilities`] as Json | undefined;
   if (TASKS in (able?.extensions as Json | undefined ?? {})) return;

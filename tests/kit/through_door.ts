@@ -1,7 +1,8 @@
 /**
- * A program that puts `pml serve` in the place of `pml stdio`: it starts one, sends each line of its
- * stdin to it over HTTP as a client of that revision does, and writes what comes to its stdout. With
- * it, a test for stdio is a test for HTTP. It ends PML when stdin ends, and exits as PML does.
+ * A program that puts `pml serve` in the place of `pml stdio`: it starts one, sends each line of
+ * its stdin to it over HTTP as a client of that revision does, and writes the responses to its
+ * stdout. With it, a test for stdio is a test for HTTP. It ends PML when stdin ends, and exits with
+ * the code of PML.
  *
  *     deno run -A through_door.ts
  *
@@ -24,7 +25,7 @@ export function throughDoor(): Command {
 }
 
 const NEWEST = "2026-07-28";
-/** Fewer than one token may keep at once. */
+/** Fewer connections than one token may keep open. */
 const SOCKETS = 700;
 const NAMES = ["name", "uri", "taskId"];
 
@@ -50,7 +51,7 @@ class Door {
     this.#options = options;
   }
 
-  /** Sends a message. Resolves when others may be sent. */
+  /** Sends a message. Resolves when the next may be sent. */
   async send(message: Message): Promise<void> {
     const { id, method, params } = message;
     if (!isOfNewest(message) || method !== "notifications/cancelled") {
@@ -60,12 +61,12 @@ class Door {
       if (method === "notifications/initialized") void this.#listen().catch(() => {});
       return;
     }
-    // In the newest revision, a client goes away from what it does not want any more.
+    // In the newest revision, a client cancels a request by closing its connection.
     this.#open.get(params?.requestId)?.destroy();
     this.#open.delete(id);
   }
 
-  /** Leaves. */
+  /** Disconnects. */
   close(): void {
     for (const one of this.#open.values()) one.destroy();
     this.#agent.destroy();
@@ -86,7 +87,7 @@ class Door {
     this.#open.delete(message.id);
   }
 
-  /** Writes each message of an answer as a line. */
+  /** Writes each message of a response as a line. */
   async #write(answer: IncomingMessage, id: Message["id"]): Promise<void> {
     for await (const text of messagesOf(answer)) {
       const line = lineOf(text, id);
@@ -145,17 +146,17 @@ function headersFor(message: Message): Record<string, string> {
   };
 }
 
-/** Writes a value as a header can hold it. */
+/** Encodes a value for a header. */
 function headerOf(value: string): string {
   if (/^[\x21-\x7e]+$/.test(value) && !value.startsWith("=?")) return value;
   return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
 }
 
-/** Returns the texts of the messages of an answer. */
+/** Returns the texts of the messages of a response. */
 async function* messagesOf(answer: IncomingMessage): AsyncGenerator<string> {
   const isStream = String(answer.headers["content-type"]).startsWith("text/event-stream");
   answer.setEncoding("utf8");
-  // A long line comes in many pieces, which are joined once.
+  // A long line arrives in many pieces, which are joined once.
   let parts: string[] = [];
   for await (const piece of answer as AsyncIterable<string>) {
     const [first = "", ...lines] = isStream ? piece.split("\n") : [piece];
@@ -172,7 +173,7 @@ async function* messagesOf(answer: IncomingMessage): AsyncGenerator<string> {
 function lineOf(line: string, id: Message["id"]): string | undefined {
   if (!line.startsWith("data: {")) return undefined;
   const text = line.slice("data: ".length);
-  // A refusal of the door names no request.
+  // A refusal of the HTTP endpoint has no id.
   const isRefusal = id !== undefined && text.length < 10_000 && JSON.parse(text).id === null;
   return isRefusal ? JSON.stringify({ ...JSON.parse(text), id }) : text;
 }
@@ -183,7 +184,7 @@ function lost({ id, method }: Message, error: unknown): string {
 
 /** The options of `passThrough`. */
 export interface DoorOptions {
-  /** What `pml serve --json` prints. */
+  /** The output of `pml serve --json`. */
   readonly greeting: string;
   /** The bytes of the client. */
   readonly input: ReadableStream<Uint8Array>;
@@ -215,7 +216,7 @@ async function main(): Promise<number> {
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
-  // A test that gives up ends both at once.
+  // A test that times out ends both at once.
   Deno.addSignalListener("SIGTERM", () => {
     child.kill("SIGKILL");
     Deno.exit(1);

@@ -4,7 +4,9 @@
  * @module
  */
 
-/** Gives a server whose only tool answers what an expression of its arguments gives, as JSON. */
+/**
+ * Returns a server whose only tool returns the value of an expression of its arguments, as JSON.
+ */
 export function tinyServer(expression: string): string {
   return `#!/usr/bin/env node
 let rest = "";

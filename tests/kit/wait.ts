@@ -1,5 +1,5 @@
 /**
- * Waits for a condition or a promise, and never for ever.
+ * Waits for a condition or a promise, with a deadline.
  *
  * @module
  */
@@ -7,16 +7,19 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 
-/** How long the kit waits for an answer before it calls a test failed; a loaded machine is slow. */
+/**
+ * How long the kit waits for an answer before a test fails, in milliseconds; a loaded machine is
+ * slow.
+ */
 export const DEADLINE_MS = 60_000;
 
-/** How long PML may take to end: lists that servers have begun get 10 seconds. */
+/** How long PML may take to end, in milliseconds: lists that servers have begun get 10 seconds. */
 export const END_MS = 25_000;
 
 const LOOK_MS = 10;
 const LONGEST_LOOK_MS = 50;
 
-/** Looks again and again until a condition holds; tells whether it did in time. */
+/** Checks a condition repeatedly; returns whether it became true in time. */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   withinMs: number = DEADLINE_MS,
@@ -25,14 +28,14 @@ export async function waitUntil(
   while (!await holds()) {
     const waited = performance.now() - start;
     if (waited > withinMs) return false;
-    // Whoever waits long looks less often: a look may read all of `/proc`, or a journal.
+    // A longer wait checks less often: a check may read all of `/proc`, or a journal.
     const pause = Math.min(LOOK_MS + waited / 20, LONGEST_LOOK_MS);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
   return true;
 }
 
-/** Waits until a condition holds, or fails. */
+/** Waits until a condition is true. Throws after the deadline. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
   withinMs: number = DEADLINE_MS,
@@ -43,8 +46,8 @@ export async function until(
 }
 
 /**
- * Runs something again until it took less time of this thread than that, ten times at most, or
- * fails. The time that other programs take of the processor does not count.
+ * Repeats a function until it took less time of this thread than that, ten times at most. Throws
+ * otherwise. The processor time of other programs does not count.
  */
 export async function assertQuick(ms: number, run: () => unknown): Promise<void> {
   const times: number[] = [];
@@ -57,7 +60,10 @@ export async function assertQuick(ms: number, run: () => unknown): Promise<void>
   assert.ok(Math.min(...times) < ms, `not under ${ms} ms: ${times}`);
 }
 
-/** Gives what a promise gives, or fails with a text made when the time is over. */
+/**
+ * Returns the result of a promise, or throws an error with a text that is made when the time is
+ * over.
+ */
 export async function within<T>(
   promise: Promise<T>,
   { ms = DEADLINE_MS, what }: { readonly ms?: number; readonly what: () => string },

@@ -1,6 +1,6 @@
 /**
- * An MCP server on stdio that is written by hand, so that it says what no library would let it: tools
- * for clients that can do something, and tasks, as each revision has them.
+ * An MCP server on stdio without a library, so that it can send messages that no library allows:
+ * tools for clients with certain capabilities, and tasks, as each revision has them.
  *
  *     deno run -A wire_server.ts ERA LEDGER
  *
@@ -27,7 +27,7 @@ const REVISION = isModern ? "2026-07-28" : "2025-11-25";
 const AT = "2026-01-01T00:00:00Z";
 const tasks = new Map<string, Task>();
 const answers = new Map<unknown, (said: unknown) => void>();
-/** Who listens for which tasks. */
+/** The task ids of each subscription. */
 const listens = new Map<unknown, readonly unknown[]>();
 const FORM = { type: "object", properties: { name: { type: "string" } } };
 const ASKED = {
@@ -40,7 +40,7 @@ const ASKED = {
 const held = Promise.withResolvers<void>();
 let greeted: Json = {};
 
-/** An error that is answered. */
+/** An error response. */
 class Refused extends Error {
   constructor(readonly code: number, message: string, readonly data?: Json) {
     super(message);
@@ -61,7 +61,7 @@ function objectOf(value: unknown): Json {
   return typeof value === "object" && value !== null ? value as Json : {};
 }
 
-/** Gives what the client can do: as each request says, or as it was greeted. */
+/** Returns the capabilities of the client: from the request, or from initialize. */
 function ableIn(params: Json): Json {
   return isModern ? objectOf(objectOf(params._meta)[`${META}clientCapabilities`]) : greeted;
 }
@@ -90,7 +90,7 @@ function shown({ taskId, status, result, asked }: Task, isWhole = false): Json {
   return { taskId, status, ...dates, ttlMs: 60_000, pollIntervalMs: 5, ...more };
 }
 
-/** Asks the client, as older servers do, and takes what it says. */
+/** Asks the client, as older servers do, and records its answer. */
 async function askNow(taskId: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   answers.set("asked", resolve);
@@ -174,7 +174,7 @@ async function answered(method: string, params: Json): Promise<Json> {
   return await told(method, params);
 }
 
-/** Answers what is asked of a task. */
+/** Answers a request about a task. */
 async function told(method: string, params: Json): Promise<Json> {
   note(`${method} ${params.taskId}`);
   const task = tasks.get(String(params.taskId));

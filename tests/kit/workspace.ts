@@ -1,6 +1,6 @@
 /**
- * Makes a workspace, a PML home and a canary file outside both, in a temporary folder that is
- * removed with whatever a test put in it.
+ * Creates a workspace, a PML home and a canary file outside both, in a temporary folder that is
+ * removed with all its content.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 
-/** Names of the own environment that spawned programs get too: where to find and load packages. */
+/** Names of the test's own environment that spawned programs get too: to find and load packages. */
 const PASSED = [
   "PATH",
   "LANG",
@@ -37,19 +37,19 @@ const PASSED = [
   "SSL_CERT_FILE",
 ];
 
-/** What a workspace holds when the test begins. */
+/** The initial content of a workspace. */
 export interface WorkspaceOptions {
   /** Files of the workspace: relative path to text or bytes. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
-  /** The content of `.pml.json`, an object or text as it is; no file without it. */
+  /** The content of `.pml.json`, an object or an unchanged text; no file without it. */
   readonly pml?: Readonly<Record<string, unknown>> | string;
-  /** Whether `PML_TRUST` names that file; it does unless this is false. */
+  /** Whether `PML_TRUST` names that file; true by default. */
   readonly trusted?: boolean;
-  /** Environment of the spawned programs beside the basic one. */
+  /** Environment of the spawned programs next to the basic one. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A temporary workspace; disposing of it removes everything. */
+/** A temporary workspace; its disposal removes everything. */
 export interface Workspace extends AsyncDisposable {
   /** The temporary folder around all the others. */
   readonly root: string;
@@ -57,7 +57,7 @@ export interface Workspace extends AsyncDisposable {
   readonly path: string;
   /** The PML home (`PML_HOME`). */
   readonly home: string;
-  /** A file outside the workspace that nothing may read or change. */
+  /** A file outside the workspace that no program may read or change. */
   readonly outside: string;
   /** The random text in that file. */
   readonly canary: string;
@@ -65,13 +65,13 @@ export interface Workspace extends AsyncDisposable {
   readonly tag: string;
   /** The whole environment to spawn programs with. */
   readonly env: Readonly<Record<string, string>>;
-  /** Gives the absolute path of a file in the workspace. */
+  /** Returns the absolute path of a file in the workspace. */
   file(relative: string): string;
-  /** Asserts that the canary file and its folder are as they were made. */
+  /** Asserts that the canary file and its folder are unchanged. */
   assertCanaries(): Promise<void>;
 }
 
-/** Makes a workspace outside the repository. */
+/** Creates a workspace outside the repository. */
 export async function makeWorkspace(options: WorkspaceOptions = {}): Promise<Workspace> {
   const tag = randomBytes(8).toString("hex");
   // The tag in the path marks children whose environment was cleared.
@@ -95,7 +95,9 @@ export async function makeWorkspace(options: WorkspaceOptions = {}): Promise<Wor
   };
 }
 
-/** Gives the folder of the environment's own Deno cache, so that spawned programs work offline. */
+/**
+ * Returns the folder of the environment's own Deno cache, so that spawned programs work offline.
+ */
 export function denoDir(): string {
   const base = {
     linux: process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"),
@@ -126,7 +128,7 @@ function environment(
     DENO_NO_UPDATE_CHECK: "1",
     NO_COLOR: "1",
     PML_HOME: place.home,
-    PML_REGISTRIES: "none", // no test goes out to the network
+    PML_REGISTRIES: "none", // no test uses the network
     PML_TEST_TAG: place.tag,
     ...(pml !== undefined && trusted ? { PML_TRUST: join(place.path, ".pml.json") } : {}),
     ...env,
@@ -137,7 +139,7 @@ async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
 }
 
-/** Writes files under a folder, making the folders between. */
+/** Writes files under a folder, and creates the folders between. */
 export async function writeFiles(
   folder: string,
   files: Readonly<Record<string, string | Uint8Array>>,
@@ -168,7 +170,7 @@ async function removeAll(root: string): Promise<void> {
   try {
     await rm(root, options);
   } catch {
-    // A test may have taken the rights of a folder away.
+    // A test may have removed the permissions of a folder.
     for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
       if (entry.isDirectory()) await chmod(join(entry.parentPath, entry.name), 0o700);
     }

@@ -13,7 +13,7 @@ Deno.test("makeWorkspace() writes the files and the configuration, and trusts it
   assert.equal(ws.env.PML_REGISTRIES, "none");
 });
 
-Deno.test("makeWorkspace() trusts nothing when told so, nor where there is nothing", async () => {
+Deno.test("makeWorkspace() trusts nothing with `trusted: false`, nor without a file", async () => {
   await using untrusted = await makeWorkspace({ pml: { version: 1 }, trusted: false });
   await using empty = await makeWorkspace();
   assert.equal(untrusted.env.PML_TRUST, undefined);
@@ -27,7 +27,7 @@ Deno.test("makeWorkspace() leaves nothing behind", async () => {
   await assert.rejects(stat(ws.root), { code: "ENOENT" });
 });
 
-Deno.test("assertCanaries() tells a changed canary, and a new file beside it", async () => {
+Deno.test("assertCanaries() reports a changed canary, and a new file next to it", async () => {
   await using ws = await makeWorkspace();
   await ws.assertCanaries();
   await writeFile(`${ws.outside}.new`, "");
