@@ -1,5 +1,5 @@
 /**
- * Keeps the messages of a session, so that a client whose stream broke can ask for the rest.
+ * Keeps the messages of a session, so that a client whose stream broke can request the rest.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface SentBytes {
   readonly most: number;
 }
 
-/** The most messages that one session keeps, and for how long. */
+/** The most messages that one session keeps, and for how long, in milliseconds. */
 const [MOST_EVENTS, KEPT_MS] = [1_000, 300_000];
 
 /** The latest events of one session, in the order in which they were sent. */
@@ -27,7 +27,7 @@ export class SentEvents implements EventStore, Disposable {
   readonly #shared: SentBytes;
   #last = 0;
 
-  /** Keeps nothing yet. Forgets its oldest events if all sessions keep too much together. */
+  /** Creates an empty store. Removes its oldest events if all sessions keep too much together. */
   constructor(shared: SentBytes) {
     this.#shared = shared;
   }
@@ -47,7 +47,7 @@ export class SentEvents implements EventStore, Disposable {
     return Promise.resolve(id);
   }
 
-  /** Forgets all events. */
+  /** Removes all events. */
   [Symbol.dispose](): void {
     for (const [id, kept] of this.#all) this.#forget(id, kept);
   }

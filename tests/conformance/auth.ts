@@ -1,6 +1,6 @@
 /**
  * `deno task conformance:auth`: runs the client scenarios about sign-in of MCP's conformance suite
- * against PML, and prints what passes.
+ * against PML, and prints the results.
  *
  *     deno task conformance:auth [SCENARIO...]
  *
@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { denoCommand } from "../kit/pml_command.ts";
 
 const SUITE = "npm:@modelcontextprotocol/conformance@0.2.0-alpha.12";
-/** The suite's names of the revisions, and those of its scenarios that no set requires. */
+/** The suite's names of the revisions, and of the scenarios that no set requires. */
 const REVISIONS: Readonly<Record<string, readonly string[]>> = {
   "2025-03-26": [
     "auth/2025-03-26-oauth-metadata-backcompat",
@@ -23,14 +23,14 @@ const REVISIONS: Readonly<Record<string, readonly string[]>> = {
 };
 const AT_ONCE = 2;
 
-/** How one scenario went. */
+/** The result of one scenario. */
 export interface Scored {
   readonly revision: string;
   readonly scenario: string;
   readonly isPassed: boolean;
   /** The checks that failed or warned, a line each. */
   readonly told: readonly string[];
-  /** What the client said, for failures. */
+  /** The output of the client, for failures. */
   readonly said: string;
 }
 
@@ -45,7 +45,7 @@ export async function scenariosOf(revision: string): Promise<readonly string[]> 
   const more = REVISIONS[revision] ?? [];
   if (more.length > 0) return more;
   const listed = (await suite(["list", "--requirements", revision])).split("\n");
-  // What is never scored stands below.
+  // Scenarios that are never scored are listed below.
   const end = listed.findIndex((line) => line.startsWith("Run and reported"));
   return listed.slice(0, end < 0 ? undefined : end).flatMap((line) =>
     /^ *- (auth\/\S+)/.exec(line)?.[1] ?? []
@@ -90,7 +90,7 @@ async function runScenario(revision: string, scenario: string): Promise<Scored> 
   }
 }
 
-/** Runs the suite, and returns what it printed. */
+/** Runs the suite, and returns its output. */
 async function suite(args: readonly string[]): Promise<string> {
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "--no-lock", "--no-config", SUITE, ...args],
@@ -100,7 +100,7 @@ async function suite(args: readonly string[]): Promise<string> {
   return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
 }
 
-/** Runs the scenarios of a revision, and prints how they went. Returns how many failed. */
+/** Runs the scenarios of a revision, and prints their results. Returns how many failed. */
 async function tell(revision: string, only: readonly string[]): Promise<number> {
   const all = await scenariosOf(revision);
   const chosen = all.filter((name) => only.length === 0 || only.includes(name));

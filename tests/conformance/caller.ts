@@ -1,6 +1,6 @@
 /**
- * The client that the conformance suite starts: PML with the suite's server behind it. It lists
- * everything, calls each tool, reads each resource and gets each prompt, as a client of PML.
+ * The client that the conformance suite starts: PML with the suite's server behind it. It requests
+ * all lists, calls each tool, reads each resource and gets each prompt, as a client of PML.
  *
  *     deno run -A tests/conformance/caller.ts URL
  *
@@ -53,19 +53,19 @@ function sampleOf({ type, properties, required = [] }: Json): unknown {
   return null;
 }
 
-/** Leaves out arguments that are null: their schemas forbid null, so PML would refuse the call. */
+/** Removes arguments that are null: their schemas forbid null, so PML would refuse the call. */
 function withoutNulls({ name, arguments: args }: Json): Json {
   const given = Object.entries(Object(args)).filter(([, value]) => value !== null);
   return { name, arguments: Object.fromEntries(given) };
 }
 
-/** Returns the calls to make: those that the scenario names, or one of each tool. */
+/** Returns the calls to make: those of the scenario, or one of each tool. */
 function callsOf(tools: readonly Json[]): readonly Json[] {
   const { toolCalls } = JSON.parse(context);
   if (toolCalls !== undefined) return (toolCalls as readonly Json[]).map(withoutNulls);
   const [first] = tools;
   return tools.map(({ name, inputSchema }) => {
-    // It wants to see the schema that came.
+    // The scenario expects the received schema as an argument.
     if (name === "json_schema_echo") return { name, arguments: { schema: first?.inputSchema } };
     return { name, arguments: sampleOf(inputSchema as Json) };
   });
@@ -106,7 +106,7 @@ async function main(): Promise<number> {
     return items;
   };
   const calls = callsOf(await listed("tools/list", "tools"));
-  // Those at once are more than those one by one.
+  // Simultaneous calls test more than consecutive ones.
   await Promise.all(calls.map((call) => ask("tools/call", call)));
   for (const { uri } of await listed("resources/list", "resources")) {
     await ask("resources/read", { uri });

@@ -1,7 +1,7 @@
 /**
  * The client that the conformance suite of MCP starts: PML with its server behind it. It calls a
- * tool, and whenever PML says which command signs the person in, it runs that command and goes
- * through the browser.
+ * tool, and whenever PML names the command that signs the user in, it runs that command and acts as
+ * the browser.
  *
  *     deno run -A tests/conformance/client.ts URL
  *
@@ -17,9 +17,9 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { signIn } from "../kit/sign_in.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
 
-/** Where the document of the client is, by the words of the suite. Nobody reads it there. */
+/** The address of the client's document, which the suite requires and never reads. */
 const DOCUMENT = "https://conformance-test.local/client-metadata.json";
-/** How often a person would sign in anew for the same call. */
+/** How often a user would sign in again for the same call. */
 const PATIENCE = 5;
 
 const { MCP_CONFORMANCE_SCENARIO: scenario = "", MCP_CONFORMANCE_CONTEXT: context = "{}" } =
@@ -44,7 +44,7 @@ async function main(): Promise<number> {
   }
   await using pml = new RawStdio(ws, { era });
   await pml.open();
-  // The second call is one of a person who is signed in; servers may have changed by then.
+  // The second call is that of a signed-in user; servers may have changed by then.
   for (let call = 0; call < 2; call++) {
     const said = await calledSignedIn(pml, ws);
     console.error(`call ${call}: ${said}`);
@@ -53,12 +53,12 @@ async function main(): Promise<number> {
   return (await pml.close()).code;
 }
 
-/** Calls, and signs in as often as PML says. Returns what went wrong in the end. */
+/** Calls, and signs in as often as PML requires. Returns the last error. */
 async function calledSignedIn(pml: RawStdio, ws: Workspace): Promise<string | undefined> {
   for (let round = 0;; round++) {
     const answer = await pml.callTool("call", { tool: "suite:test-tool", arguments: {} });
     const said = textOf(answer) || JSON.stringify(answer);
-    // A server that says nothing of sign-in gets other words, and the person has to know.
+    // For a server without sign-in metadata the text differs, and the user has to configure it.
     const [, name = "suite", more = ""] =
       /^Run: pml login (\S+?)((?: --scope (?:'[^']*'|"[^"]*"|\S+))?)`?$/m
         .exec(said) ?? [];

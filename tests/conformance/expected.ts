@@ -6,17 +6,17 @@
 
 import type { Kind } from "./words.ts";
 
-/** Checks that do not pass for one reason. */
+/** Checks that fail for the same reason. */
 export interface Expected {
-  /** Why they do not pass. */
+  /** The reason. */
   readonly why: string;
-  /** The era of the server behind PML, if it matters. */
+  /** The revision of the server behind PML, if it matters. */
   readonly kind?: Kind;
   /** The ids of the checks. */
   readonly ids: readonly string[];
 }
 
-/** What a check says, as far as it matters here. */
+/** The used members of a check's result. */
 interface Result {
   readonly id: string;
   readonly status: string;
@@ -96,7 +96,7 @@ export const EXPECTED: readonly Expected[] = [
   },
 ];
 
-/** The checks of client scenarios that do not pass, by the words of their errors. */
+/** The checks of client scenarios that do not pass, by the texts of their errors. */
 export const EXPECTED_OF_CLIENTS: readonly { readonly why: string; readonly says: RegExp }[] = [
   {
     why: "The revision 2026-07-28 has neither `initialize` nor `notifications/initialized`.",
@@ -104,7 +104,7 @@ export const EXPECTED_OF_CLIENTS: readonly { readonly why: string; readonly says
   },
 ];
 
-/** Returns the checks of client scenarios that did not pass, without those that are expected. */
+/** Returns the failed checks of client scenarios, without the expected ones. */
 export function unexpectedOfClients<T extends Result & { readonly why: string }>(
   checks: readonly T[],
 ): readonly T[] {
@@ -133,7 +133,9 @@ export function differing<T extends Result & { readonly scenario: string; readon
     .sort();
 }
 
-/** Compares checks with what is expected. Returns a line for each difference, both ways. */
+/**
+ * Compares checks with the expected ones. Returns a line for each difference, in both directions.
+ */
 export function differences<T extends Result>(
   checks: readonly T[],
   { revision, kind, isWhole = true }: {

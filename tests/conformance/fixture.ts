@@ -1,6 +1,6 @@
 /**
- * The tools, resources and prompts that the public conformance suite asks of a server, in either
- * era, on stdio or over HTTP:
+ * The tools, resources and prompts that the public conformance suite requires of a server, in
+ * either revision, on stdio or over HTTP:
  *
  *     deno run -A fixture.ts ERA
  *
@@ -104,20 +104,20 @@ async function prompt(name: string, { args, ask }: At): Promise<unknown> {
   throw new ProtocolError(-32602, "Prompt not found");
 }
 
-/** What a fixture has changed in its lists. */
+/** The changes of a fixture in its lists. */
 interface Changes {
   tools: number;
   prompts: number;
 }
 
-/** How to make a fixture. */
+/** The options of a fixture. */
 export interface FixtureOptions {
   readonly kind: Kind;
-  /** Tells a change of a list, if no connection of the server does. */
+  /** Notifies clients of a changed list, if no connection of the server does. */
   readonly tell?: (list: "tools" | "prompts") => void;
 }
 
-/** Returns what makes the server, once for each connection or request. */
+/** Returns a function that creates the server, once for each connection or request. */
 export function fixtureOf(options: FixtureOptions): () => Server {
   const changes: Changes = { tools: 0, prompts: 0 };
   return () => makeServer(options, changes);
@@ -237,7 +237,7 @@ async function askNow(context: ServerContext, requests: Requests): Promise<Answe
   return Object.fromEntries(await Promise.all(answers));
 }
 
-/** Returns the answers that a request brings along. Collects what must still be asked. */
+/** Returns the answers in the request. Collects the questions that are still open. */
 function askedBefore(
   context: ServerContext,
   requests: Requests,
@@ -250,7 +250,7 @@ function askedBefore(
   return Promise.resolve(undefined);
 }
 
-/** What earlier rounds answered travels in the state. */
+/** Returns the answers of earlier rounds, which are in the state. */
 function before(context: ServerContext): Json {
   const state = context.mcpReq.requestState<unknown>();
   if (typeof state !== "string") return {};

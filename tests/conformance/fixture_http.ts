@@ -1,5 +1,5 @@
 /**
- * Serves the fixture of the conformance suite over Streamable HTTP on loopback, in either era.
+ * Serves the fixture of the conformance suite over Streamable HTTP on loopback, in either revision.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * `deno task conformance`: runs the public conformance suite against PML: its server scenarios in
- * all cells, and its client scenarios. Prints what passed, and everything that is not as expected.
+ * all cells, and its client scenarios. Prints the results, and every unexpected one.
  *
  *     deno task conformance [--write]
  *     deno task conformance --behind URL

@@ -7,7 +7,7 @@
 import { EXPECTED, EXPECTED_OF_CLIENTS } from "./expected.ts";
 import { SUITE } from "./suite.ts";
 
-/** How many checks passed. */
+/** The number of checks that passed. */
 export interface Row {
   readonly name: string;
   readonly passed: number;

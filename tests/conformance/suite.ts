@@ -31,7 +31,7 @@ export interface Checked {
   readonly why: string;
 }
 
-/** Returns how a server is reached. */
+/** Starts the server, and returns its address. */
 function serverOf(behind: Behind): AsyncDisposable & { readonly definition: object } {
   const none = () => Promise.resolve();
   if ("url" in behind) {
@@ -106,7 +106,7 @@ async function runSuite(
   return checks;
 }
 
-/** Waits until the lists of the fixture are known: the suite asks for each once. */
+/** Waits until PML has read the lists of the fixture: the suite requests each only once. */
 async function listed(served: Served): Promise<void> {
   await using connection = await served.connect();
   const { client } = connection;
@@ -115,7 +115,7 @@ async function listed(served: Served): Promise<void> {
   await until(async () => (await client.listResourceTemplates()).resourceTemplates.length > 0);
 }
 
-/** The suite sends no token: this adds it, and leaves everything else as it is. */
+/** Starts a proxy that adds the token to the requests of the suite, which sends none. */
 function withToken(served: { readonly url: string; readonly token: string }) {
   const { host } = new URL(served.url);
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
@@ -155,7 +155,7 @@ async function checksIn(folder: string): Promise<readonly Checked[]> {
   return all;
 }
 
-/** The fixture in all forms. */
+/** The fixture with each transport and revision. */
 export const CELLS: readonly Exclude<Behind, { readonly url: string }>[] = [
   { kind: "legacy", over: "stdio" },
   { kind: "modern", over: "stdio" },

@@ -31,12 +31,12 @@ interface Task {
   status: string;
   readonly asked: Requests;
   readonly said: Record<string, Json>;
-  /** Resolves when everything that was asked is answered. */
+  /** Resolves when all questions are answered. */
   readonly answered: PromiseWithResolvers<Answers>;
   outcome: Json;
 }
 
-/** What a task does: it may ask, and it fails by throwing. */
+/** The work of a task: it may ask, and it fails by throwing. */
 interface Job {
   readonly asks?: Requests;
   readonly run: (answers: Answers) => Promise<Json>;
@@ -44,7 +44,7 @@ interface Job {
 
 const all = new Map<string, Task>();
 
-/** Whether a client takes tasks. */
+/** Returns whether a client supports tasks. */
 function takes({ able }: Pick<At, "able">): boolean {
   return TASKS in Object(able.extensions);
 }
@@ -77,7 +77,7 @@ function stateOf({ taskId, status }: Task): Json {
   return { taskId, status, ...dates, ttlMs: 60_000, pollIntervalMs: 100 };
 }
 
-/** Has a server answer requests about tasks. */
+/** Registers the handlers of requests about tasks on a server. */
 export function takeTasks(server: Server, ableOf: (context: ServerContext) => Json): void {
   for (const method of METHODS) {
     const serve = (params: unknown, context: ServerContext) => {
@@ -121,7 +121,7 @@ function missing(): Error {
   });
 }
 
-/** A tool that runs as a task alone. */
+/** Creates a tool that always runs as a task. */
 function job(does: string, made: Job): Tool {
   return {
     does,

@@ -1,27 +1,29 @@
 /**
- * What the tools and prompts of the conformance fixture are made of.
+ * Types and functions of the tools and prompts of the conformance fixture.
  *
  * @module
  */
 
 import type { ServerContext } from "@modelcontextprotocol/server";
 
-/** The era of a fixture. */
+/** The revision of a fixture. */
 export type Kind = "legacy" | "modern";
 
 export type Json = Record<string, unknown>;
 export type Requests = Record<string, { readonly method: string; readonly params: Json }>;
 export type Answers = Readonly<Record<string, Json>>;
 
-/** What a tool or a prompt works with. */
+/** The context of a tool or a prompt. */
 export interface At {
   readonly args: Json;
   readonly context: ServerContext;
-  /** What the client declares that it can do. */
+  /** The capabilities that the client declares. */
   readonly able: Json;
-  /** Asks the client; undefined if it has to come again with the answers. */
+  /**
+   * Asks the client; returns undefined if the client has to repeat the request with the answers.
+   */
   readonly ask: (requests: Requests) => Promise<Answers | undefined>;
-  /** Changes a list, and tells it. */
+  /** Changes a list, and sends its notification. */
   readonly changed: (list: "tools" | "prompts") => void | Promise<void>;
 }
 
@@ -95,7 +97,7 @@ export const ENUMS = object({
   },
 }, []);
 
-/** Asks, and says what was answered. */
+/** Creates a tool that asks, and returns the answers. */
 export function asking(does: string, requests: Requests, say: (answers: Answers) => string): Tool {
   return {
     does,
