@@ -1,6 +1,6 @@
 /**
- * Four APIs of models, as far as clients need them to call tools: Anthropic's Messages, OpenAI's Responses and
- * Chat Completions, and Gemini's generateContent.
+ * The parts of four APIs of models that clients need to call tools: Anthropic's Messages, OpenAI's
+ * Responses and Chat Completions, and Gemini's generateContent.
  *
  * @module
  */
@@ -11,7 +11,7 @@ export interface ToolName {
   readonly namespace?: string | undefined;
 }
 
-/** The parts of a request that the stand-in of a model reads. */
+/** The parts of a request that the fake model reads. */
 export interface ModelRequest {
   /** The tools that the client offers. */
   readonly tools: readonly ToolName[];

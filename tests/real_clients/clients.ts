@@ -1,6 +1,6 @@
 /**
- * The clients that are driven: their packages, their configuration for a model on 127.0.0.1, and the
- * arguments of a run without a terminal.
+ * The clients: their packages, their configuration for a model on 127.0.0.1, and the arguments of a
+ * run without a terminal.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import type { ClientName } from "../../src/config/clients.ts";
 import type { ToolName } from "./apis.ts";
 
-/** Where a client runs. */
+/** The addresses and folders of a client. */
 export interface Place {
   /** The address of the model, without a slash at its end. */
   readonly model: string;
@@ -24,7 +24,7 @@ export interface RealClient {
   readonly npm: string;
   readonly version: string;
   readonly bin: string;
-  /** Whether `pml init` writes the user's own file, and not that of the project. */
+  /** Whether `pml init` writes the user's own file instead of the project's. */
   readonly isOwn: boolean;
   /** Returns its name of a tool of PML. */
   readonly toolName: (tool: string) => ToolName;
@@ -281,5 +281,5 @@ export const REAL_CLIENTS: readonly RealClient[] = [
   cline,
 ];
 
-/** Those whose sources are open; the tests drive them. */
+/** The clients with open sources, which the tests run. */
 export const OPEN_CLIENTS: readonly RealClient[] = [codex, gemini];

@@ -12,7 +12,7 @@ import type { RealClient } from "./clients.ts";
 
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "pml-ci", "clients");
 
-/** The codes of npm, Node and the system where no answer came from the registry. */
+/** The codes of npm, Node and the system when the registry sent no response. */
 const UNREACHABLE =
   /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ENOTCACHED|ERR_SOCKET_TIMEOUT)\b/;
 
@@ -25,7 +25,7 @@ export async function installClient({ name, version, npm, bin }: RealClient): Pr
   const program = join(folder, "node_modules", ".bin", bin);
   if (await exists(program)) return program;
   await mkdir(CACHE, { recursive: true });
-  // Installed under another name first, so that an install that was interrupted is never used.
+  // Installed under another name first, so that an interrupted install is never used.
   const fresh = await mkdtemp(join(CACHE, "new-"));
   try {
     await writeFile(join(fresh, "package.json"), '{ "private": true }\n');
@@ -40,7 +40,9 @@ export async function installClient({ name, version, npm, bin }: RealClient): Pr
   return program;
 }
 
-/** Returns why clients cannot be installed, or `undefined` where they can, or are already. */
+/**
+ * Returns why clients cannot be installed; `undefined` if they can be, or are already installed.
+ */
 export async function reasonNotToRun(clients: readonly RealClient[]): Promise<string | undefined> {
   try {
     for (const client of clients) await installClient(client);

@@ -1,6 +1,6 @@
 /**
- * `deno task clients`: drives real clients from npm through PML, with a stand-in of their model, and
- * prints what works. `--write` puts the table into docs/clients.md.
+ * `deno task clients`: runs real clients from npm with PML and a fake model, and prints the
+ * results. `--write` puts the table into docs/clients.md.
  *
  *     deno task clients [--only NAME]... [--write]
  *
@@ -15,7 +15,7 @@ import { runSession } from "./session.ts";
 
 if (import.meta.main) Deno.exit(await main(Deno.args));
 
-/** Drives the chosen clients, one after the other; 1 if one of them failed. */
+/** Runs the chosen clients, one after the other; returns 1 if one of them failed. */
 async function main(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],

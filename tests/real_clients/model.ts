@@ -1,5 +1,5 @@
 /**
- * A stand-in of a model on 127.0.0.1: it speaks the APIs of `apis.ts` and follows a script.
+ * A fake model on 127.0.0.1: it implements the APIs of `apis.ts` and follows a script.
  *
  * @module
  */
@@ -19,11 +19,11 @@ export interface Step {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/** A running stand-in of a model. */
+/** A running fake model. */
 export interface Model extends AsyncDisposable {
   /** The address, without a slash at its end. */
   readonly url: string;
-  /** The requests that offer tools, in their order. */
+  /** The requests that offer tools, in order. */
   readonly requests: readonly ModelRequest[];
 }
 
@@ -31,8 +31,8 @@ export interface Model extends AsyncDisposable {
 export const DONE = "All done.";
 
 /**
- * The answer to requests without tools, with which clients ask for titles, the next speaker or the
- * fitting model.
+ * The answer to requests without tools, in which clients ask for titles, the next speaker or the
+ * best model.
  */
 const ASIDE = JSON.stringify({
   ...{ title: "stand-in", isNewTopic: false },
@@ -40,11 +40,11 @@ const ASIDE = JSON.stringify({
 });
 
 /**
- * Starts a stand-in of a model that takes one step for each result it gets, and then ends. `nameOf`
- * returns the client's name of a tool of PML, for clients that do not list it.
+ * Starts a fake model that takes one step for each result it gets, and then ends. `nameOf` returns
+ * the client's name of a tool of PML, for clients that do not list it.
  *
- * @example
- * await using model = serveModel([{ tool: "search", args: { query: "files" } }], (name) => ({ name }));
+ * @example await using model = serveModel([{ tool: "search", args: { query: "files" } }], (name) =>
+ * ({ name }));
  */
 export function serveModel(
   script: readonly Step[],
@@ -79,7 +79,7 @@ export function serveModel(
   return {
     url: `http://127.0.0.1:${server.addr.port}`,
     requests,
-    // A client that was ended may have left a connection open.
+    // A client that was killed may have left a connection open.
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
 }

@@ -16,7 +16,7 @@ export interface ClientReport {
   readonly revision: string | undefined;
   /** Milliseconds from the start of the client, and of PML, to the answer of `tools/list`. */
   readonly listedAfter: { readonly client: number; readonly pml: number } | undefined;
-  /** Why search and call did not work, if they did not. */
+  /** The reason why search and call did not work, if they did not. */
   readonly failure: string | undefined;
 }
 
@@ -50,7 +50,7 @@ function failureOf(
 function revisionIn(recorded: readonly Recorded[]): string | undefined {
   const initialized = answerTo("initialize", recorded)?.message?.result?.protocolVersion;
   if (typeof initialized === "string") return initialized;
-  // From 2026-07-28 on each request names it.
+  // From 2026-07-28 on each request contains it.
   const meta = recorded.find(({ message }) => message?.method === "tools/list")?.message?.params
     ?._meta;
   const named = (meta as Record<string, unknown> | undefined)

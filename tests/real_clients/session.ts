@@ -1,6 +1,6 @@
 /**
- * One session of a real client in a new home and workspace, with PML from the repository as
- * `pml init` adds it, one prompt, and a stand-in of the model.
+ * One session of a real client in a new home and workspace, with PML from the repository as `pml
+ * init` adds it, one prompt, and a fake model.
  *
  * @module
  */
@@ -21,10 +21,12 @@ import { installClient } from "./install.ts";
 import { serveModel, type Step } from "./model.ts";
 import type { Recorded } from "./tee.ts";
 
-/** A session that does not end by itself is ended after this; a busy machine is slow. */
+/**
+ * The time limit of a session that does not end by itself, in milliseconds; a busy machine is slow.
+ */
 const SESSION_MS = 300_000;
 
-/** The script of the model: it searches, and calls a tool that was found. */
+/** The script of the model: it searches, and calls a tool from the result. */
 const SCRIPT: readonly Step[] = [
   { tool: "search", args: { query: "read a file" } },
   { tool: "call", args: { tool: "filesystem:read_file", arguments: { path: "a.txt" } } },
@@ -34,15 +36,15 @@ const SCRIPT: readonly Step[] = [
 export interface Session {
   /** The tools that each request to the model offered. */
   readonly offered: readonly (readonly ToolName[])[];
-  /** The results of tools that the model got, in their order. */
+  /** The results of tools that the model got, in order. */
   readonly results: readonly string[];
-  /** The text of the file that the model asked for. */
+  /** The text of the file that the model read. */
   readonly secret: string;
   /** All messages between the client and PML. */
   readonly recorded: readonly Recorded[];
   /** Milliseconds since 1970 when the client was started. */
   readonly startedAt: number;
-  /** Everything that the client wrote. */
+  /** All output of the client. */
   readonly output: string;
 }
 
@@ -80,9 +82,12 @@ export async function runSession(client: RealClient): Promise<Session> {
   }
 }
 
-/** Makes a `pml` that runs the repository's, and records what `pml stdio` and the client exchange. */
+/**
+ * Creates a `pml` that runs the repository's, and records the messages between `pml stdio` and the
+ * client.
+ */
 async function putPmlOnPath(ws: Workspace, record: string): Promise<string> {
-  // Some clients start servers with a few variables only; PML needs these of the test.
+  // Some clients start servers with only a few variables; PML needs these of the test.
   const names = Object.keys(ws.env).filter((name) => /^(PML|DENO)_/.test(name));
   const exports = names.map((name) => `export ${name}=${quoted(ws.env[name] ?? "")}`);
   const pml = pmlCommand().map(quoted).join(" ");
@@ -109,7 +114,7 @@ async function run(
   { ws, env }: { readonly ws: Workspace; readonly env: Readonly<Record<string, string>> },
 ): Promise<string> {
   const timer = setTimeout(() => endAll(ws), SESSION_MS);
-  // To a file: a daemon that a client leaves would keep a pipe open.
+  // To a file: a daemon of a client would keep a pipe open.
   const path = join(ws.root, "output.txt");
   const line = `exec "$@" >>${quoted(path)} 2>&1`;
   try {
