@@ -48,7 +48,7 @@ async function scene(
   return scene;
 }
 
-/** A call of a tool with other members. */
+/** Returns a call of a tool with other members. */
 function call(members: object = {}, { tool = "s__change", args = DRY as object } = {}): ToolCall {
   return { name: tool, arguments: args, ...members } as ToolCall;
 }

@@ -64,7 +64,7 @@ Deno.test("two texts of 60 MB at the same time are refused, and one of 31 MB pas
   await endWell(ws, pml);
 });
 
-Deno.test("output of a server after its disconnection is not parsed (GW3)", async () => {
+Deno.test("output of a server that was stopped for unexpected messages is not parsed (GW3)", async () => {
   const names = ["a", "b"];
   await using scene = await floodScene(names);
   const { ws, pml } = scene;

@@ -40,8 +40,8 @@ const START: Readonly<Record<string, (ws: Workspace) => Start>> = {
   "HOME, absolute": ({ path }) => ({ env: { HOME: join(path, ".h") } }),
   "HOME, through a link": () => ({ env: { HOME: "linked" } }),
   "PML_HOME": () => ({ env: { PML_HOME: ".h/.pml" } }),
-  "HOME beside the workspace": () => ({ env: { HOME: ".h", PML_WORKSPACE: "sub" } }),
-  "PML_HOME beside the workspace": () => ({ env: { PML_HOME: ".h/.pml", PML_WORKSPACE: "sub" } }),
+  "HOME next to the workspace": () => ({ env: { HOME: ".h", PML_WORKSPACE: "sub" } }),
+  "PML_HOME next to the workspace": () => ({ env: { PML_HOME: ".h/.pml", PML_WORKSPACE: "sub" } }),
   "HOME above the current folder": ({ path }) => ({
     cwd: join(path, "sub"),
     env: { HOME: "../.h" },

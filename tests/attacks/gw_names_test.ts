@@ -146,12 +146,12 @@ Deno.test("names that the user wrote are looked up unasked: in a rule or at a te
 const OFF = { command: "npx", args: ["-y", "secret-project"], disabled: true };
 /** Places where the workspace or the user can disable a server. */
 const PLACES = {
-  "as clients write it": { pml: { mcpServers: { "Secret Project": OFF } } },
-  "by a file that nobody trusts": {
+  "in the format of clients": { pml: { mcpServers: { "Secret Project": OFF } } },
+  "by an untrusted file": {
     pml: { mcpServers: { "secret-project": OFF } },
     trusted: false,
   },
-  "by the person": {
+  "by the user": {
     pml: {},
     person: 'mcpServers:\n  secret-project: { url: "https://x.example", disabled: true }\n',
   },

@@ -207,7 +207,7 @@ for (const era of ERAS) {
 }
 
 const ENDS = {
-  "hangs up": async (scene: Scene) => [await scene.pml.close(), 0] as const,
+  "closes stdin": async (scene: Scene) => [await scene.pml.close(), 0] as const,
   "is ended by SIGTERM": async (scene: Scene) => [await scene.pml.kill("SIGTERM"), 143] as const,
 };
 

@@ -293,7 +293,9 @@ fs.writeFileSync("built.js", "module.exports = " + JSON.stringify(JSON.stringify
 `;
 
 for (const isOff of [false, true]) {
-  const how = isOff ? "with the person's rights where that is off, which is said" : "confined";
+  const how = isOff
+    ? "with the user's rights if the sandbox is off, and PML reports it"
+    : "confined";
   Deno.test(`install scripts run ${how} (GW14)`, async () => {
     await using at = await yard();
     const { hosted: { ws, pml }, npm, env } = at;

@@ -125,7 +125,7 @@ Deno.test("HT11: connections that send nothing, half a header or half a body are
  */
 const LIMITS = {
   "after a time": { unread_ms: 6_000, queued_bytes: 200_000_000 },
-  "when too much waits": { unread_ms: 600_000, queued_bytes: 4_000_000 },
+  "when too much data waits": { unread_ms: 600_000, queued_bytes: 4_000_000 },
 };
 
 for (const [when, limits] of Object.entries(LIMITS)) {

@@ -35,7 +35,7 @@ const GIVEN: readonly (readonly [value: unknown, text: string])[] = [
   [{ content: [], structuredContent: { a: 1 }, _meta: { "x.test/k": 1 } }, ""],
 ];
 
-Deno.test("an honest module works as its author means it", async () => {
+Deno.test("an honest module works as its author expects", async () => {
   const modules = { good: "good.ts", commented: COMMENTED };
   await attack(
     { modules, era: "2026-07-28", stdio: { era: "2026-07-28" } },

@@ -169,7 +169,7 @@ Deno.test("an unusual token signs in no user and is sent nowhere (SX6)", async (
       await scene.assertRefused("UPSTREAM_PROTOCOL", /./);
     });
   }
-  await t.step("no JSON", async () => {
+  await t.step("a response that is not JSON", async () => {
     const page = { headers: { "content-type": "text/html" } };
     server.options.after = async ({ path }, answer) =>
       path === "/token" ? new Response(`<p>${await answer.text()}`, page) : answer;

@@ -165,7 +165,7 @@ Deno.test("notifications of any name, and endless progress, do not affect a serv
   await endWell(ws, pml);
 });
 
-Deno.test("a value in place of the end of code is returned as its result (SE12)", async () => {
+Deno.test("a forged end of code is reported as its own error (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const ends: readonly (readonly [type: string, json: string])[] = [

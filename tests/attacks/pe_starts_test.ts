@@ -20,17 +20,21 @@ const STARTS: readonly Start[] = [
   ["a linked PML_WORKSPACE", linkedTo((path) => ({ cwd: "/tmp", env: at(path) })), true],
   ["a relative PML_WORKSPACE", (ws) => made({ cwd: ws.root, env: at("./x/../ws") }), true],
   ["a relative PML_WORKSPACE, plain", (ws) => made({ cwd: ws.root, env: at("ws") }), true],
-  ["a missing one", (ws) => made({ env: at(join(ws.root, "none")) }), false],
-  ["a file", (ws) => made({ env: at(ws.file("good.txt")) }), false],
-  ["a link to nothing", (ws) => made({ env: at(ws.file("dangling")) }), false],
-  ["a name with NUL-like text", () => made({ env: at("a\u0001b") }), false],
+  ["a missing workspace", (ws) => made({ env: at(join(ws.root, "none")) }), false],
+  ["a file as workspace", (ws) => made({ env: at(ws.file("good.txt")) }), false],
+  ["a dangling link", (ws) => made({ env: at(ws.file("dangling")) }), false],
+  ["a name with a control character", () => made({ env: at("a\u0001b") }), false],
   ["the root as current folder", () => made({ cwd: "/" }), "elsewhere"],
   ["the home folder as current folder", (ws) => made({ cwd: join(ws.root, "home") }), "elsewhere"],
 ];
 
 for (const [name, make, serves] of STARTS) {
-  const title = `the workspace may be ${name}: ${
-    serves === "elsewhere" ? "never, PML's own folder is" : serves ? "served" : "refused"
+  const title = `a start with ${name} ${
+    serves === "elsewhere"
+      ? "serves PML's own folder"
+      : serves
+      ? "serves the workspace"
+      : "is refused"
   } (PE6)`;
   // Some workspaces contain their home, where only the account's own home counts.
   Deno.test(title, { ignore: !HAS_ACCOUNTS }, async () => {

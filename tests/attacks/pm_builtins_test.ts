@@ -37,11 +37,11 @@ const DENIED: Readonly<Record<string, Denied>> = {
   },
 };
 
-for (const how of ["whole", "by a condition"] as const) {
+for (const how of ["completely", "by a condition"] as const) {
   Deno.test(`a denied tool of a built-in runs at no entry point, denied ${how} (PM8)`, async () => {
     assertAllListed();
     const deny = Object.entries(DENIED).map(([tool, { condition }]) =>
-      how === "whole" ? tool : condition
+      how === "completely" ? tool : condition
     );
     const allow = ["*", "filesystem:*", "shell:*", "git:*", "sqlite:*", ...Object.keys(DENIED)];
     await using scene = await makeDoorScene({
@@ -54,10 +54,10 @@ for (const how of ["whole", "by a condition"] as const) {
       for (const [door, use] of Object.entries(ENTRY_POINTS)) {
         const said = await use(scene, tool, denied.arguments);
         // A model does not even see a tool that is denied for all arguments.
-        const isSeen = door !== LOOP || how !== "whole";
+        const isSeen = door !== LOOP || how !== "completely";
         assert.equal(said, isSeen ? "PERMISSION_DENIED" : NOT_OFFERED, `${door}: ${tool}`);
         // A command takes as long as thirty calls.
-        if (door === "cli" || how === "whole") continue;
+        if (door === "cli" || how === "completely") continue;
         assert.equal(await use(scene, tool, denied.beside), undefined, `${door}: ${tool} beside`);
       }
     }

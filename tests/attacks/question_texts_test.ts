@@ -119,7 +119,7 @@ Deno.test("the first question reports that no system layer confines modules", as
   const pml = { version: 1 };
   await using scene = await makeScene({
     ...{ era: "2025-11-25", pml, prepare: config, capabilities: { elicitation: { form: {} } } },
-    // There is no bubblewrap.
+    // This PATH contains no bubblewrap.
     env: { PATH: "/nonexistent" },
   });
   const asked: boolean[] = [];

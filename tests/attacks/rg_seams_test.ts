@@ -112,7 +112,7 @@ Deno.test("an entry leads to no host of another registry, and its question shows
   other.assertSilent();
 });
 
-Deno.test("the key of the account goes to the hub's own proxy, and a cloud server has the shown tools (SX3)", async () => {
+Deno.test("the key of the account goes only to the paths that the hub proxies, and a cloud server has the shown tools (SX3)", async () => {
   await using hub = new FakeCloud();
   const tools = [{ name: "look", description: "Looks", inputSchema: { type: "object" } }];
   const sky = { type: "cloud", tools, proxy_to: `${hub.url}/mcp/billing/upgrade` };

@@ -15,7 +15,7 @@ const OBJECT = { type: "object" } as const;
 const EVENTS = { headers: { "content-type": "text/event-stream" } };
 
 /** How the server reports changes: on the stream of a revision, with event ids, or not at all. */
-const KINDS = ["a subscription", "a stream", "a stream with places", "no stream"] as const;
+const KINDS = ["a subscription", "a stream", "a stream with event ids", "no stream"] as const;
 
 /** A server that simulates a restart as another program. */
 class Restarting implements AsyncDisposable {
@@ -48,7 +48,7 @@ class Restarting implements AsyncDisposable {
   }
 
   async #answer(request: Request): Promise<Response> {
-    const hasStream = this.#kind === "a stream" || this.#kind === "a stream with places";
+    const hasStream = this.#kind === "a stream" || this.#kind === "a stream with event ids";
     if (this.isDown) return new Response("Bad Gateway", { status: 502 });
     if (request.method === "GET" && hasStream) {
       return this.#stream(this.#kind === "a stream" ? ": open\n\n" : "id: 5\ndata:\n\n");

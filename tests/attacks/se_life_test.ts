@@ -53,7 +53,7 @@ Deno.test("a module can end nothing but its own child, and the next call has ano
 
 Deno.test("a module that ignores signals ends with the gateway", async () => {
   const modules = { evil: "life.ts" };
-  // It is the parent of the child.
+  // As a separate process, PML is the parent of the child.
   await attack({ ownProcess: true, modules }, async ({ call, pml }) => {
     const pid = Number((await call("evil:pid", { deaf: true })).text);
     assert.ok(pid > 0);

@@ -296,7 +296,7 @@ Deno.test("values named `data` that are not images count with their full size", 
   assert.equal(provider.received.length, 0);
 });
 
-Deno.test("a provider that uses names of object prototypes gets only plain texts", async () => {
+Deno.test("names of object prototypes in answers of a provider are plain texts", async () => {
   for (const format of ["anthropic", "openai"] as const) {
     const error = { type: "constructor", message: "no" };
     await using provider = new FakeProvider(

@@ -20,7 +20,7 @@ function writing(content: string): ToolCall {
 }
 
 for (const era of ERAS) {
-  Deno.test(`always within 300 ms runs the call once and writes no rule, on ${era} (GX13)`, async () => {
+  Deno.test(`Always within 300 ms runs the call once and writes no rule, on ${era} (GX13)`, async () => {
     const [deno, run = "", ...args] = pmlCommand();
     const preload = `--preload=${repoFile("tests/kit/jumping_clock.ts")}`;
     await using scene = await makeScene({

@@ -246,7 +246,7 @@ Deno.test("the version that pml.lock pins is installed, and PML asks about anoth
   await endWell(ws, pml);
 });
 
-Deno.test("a package that npx names ambiguously, or that does not exist, does not run", async () => {
+Deno.test("an npx command without a package of a registry, or whose package has no program, does not run", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": { "main.js": "" } } });
   const wanted: readonly (readonly [args: readonly string[], like: RegExp])[] = [
     [["-y", "no-such-package"], /^UPSTREAM_DOWN: Cannot install "no-such-package"/],

@@ -20,7 +20,7 @@ const DOING: Readonly<Record<string, (pml: RawStdio) => Promise<void>>> = {
   "after a call": assertServes,
   "in a call that waits": (pml) => begun(pml, "wait"),
   "in a call that spins": (pml) => begun(pml, "spin"),
-  "while a module loads for ever": async (pml) => {
+  "while a module never finishes loading": async (pml) => {
     pml.begin("tools/call", { name: "stuck__go", arguments: {} }).answer.catch(() => {});
     await assertServes(pml);
   },

@@ -40,7 +40,7 @@ const OTHERS: readonly (readonly [method: string, params: Record<string, unknown
 const KNOWN: Readonly<Record<string, readonly string[] | undefined>> = {
   "that is new": undefined,
   "that only pml.lock pins": ["pins", "lists"],
-  "that only pml.lock pins, whose tools are known": ["pins"],
+  "that only pml.lock pins, with cached tools": ["pins"],
 };
 
 /** Approves the server and runs it, then removes files of the PML home. */

@@ -256,7 +256,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
   test_trigger_prompt_change: changing("prompts"),
 };
 
-/** Changes a list, and tells it. */
+/** Creates a tool that changes a list, and sends its notification. */
 function changing(list: "tools" | "prompts"): Tool {
   return {
     does: `Changes the list of ${list}`,

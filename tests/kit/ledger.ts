@@ -34,7 +34,7 @@ export class Ledger {
     return promise;
   }
 
-  /** Takes an answer. */
+  /** Records an answer. */
   settle(message: Message): void {
     if (message.id === undefined || message.id === null) return;
     this.#waiting.get(message.id)?.(message);

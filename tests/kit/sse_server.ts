@@ -67,7 +67,7 @@ export class SseStream {
       if (error === undefined) this.#controller?.close();
       else this.#controller?.error(error);
     } catch {
-      // The client was faster.
+      // The client has disconnected first.
     }
   }
 }
