@@ -123,7 +123,7 @@ const OTHER_NAMES =
   `export { ${NAMES.flatMap((name) => [`out_${name}`, `in_${name}`]).join()} };`;
 
 /**
- * Pause between two calls of the other tool: calls without pauses would use a core of their own.
+ * Pause between two calls of the other tool: calls without pauses would use a whole core.
  */
 const PAUSE_MS = 20;
 

@@ -1,5 +1,5 @@
 /**
- * Clients of one `pml serve` that try to use what belongs to another client: its questions,
+ * Clients of one `pml serve` that try to use the objects of another client: its questions,
  * handles, answers, subscriptions, tasks, streams and sessions.
  *
  * @module

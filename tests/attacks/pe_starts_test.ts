@@ -8,7 +8,7 @@ import { assertRefused, plantLinks, use } from "./file_tools.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
-/** A start of PML, and what it serves: the workspace, PML's own folder, or nothing. */
+/** A start of PML, and the folder that it serves: the workspace, PML's own, or none. */
 type Start = readonly [
   name: string,
   make: (ws: Workspace) => Promise<{ cwd?: string; env?: Record<string, string> }>,

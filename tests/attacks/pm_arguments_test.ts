@@ -73,7 +73,7 @@ Deno.test("a batch with one denied call runs only the others (PM8)", async () =>
   await endWell(scene.ws, scene.pml);
 });
 
-Deno.test("an allow with a condition runs what it covers and asks about the rest, at every entry point", async () => {
+Deno.test("an allow with a condition runs the covered calls and asks about others, at every entry point", async () => {
   const pml = rules({ allow: [`${WRITE}(path=src/**)`, "filesystem:read_file"] }, true);
   await using scene = await makeDoorScene({ pml, capabilities: {}, prepare: furnish });
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {

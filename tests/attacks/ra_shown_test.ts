@@ -1,5 +1,5 @@
 /**
- * Changes between a question and its answer: PML does exactly what it showed, or nothing.
+ * Changes between a question and its answer: PML does exactly the shown action, or nothing.
  *
  * @module
  */

@@ -58,7 +58,7 @@ interface Shown {
   readonly own: string;
 }
 
-/** Returns what a model reads. */
+/** Returns the text for the model. */
 async function shownOf(ws: Workspace, options: RawStdioOptions = {}): Promise<Shown> {
   await using pml = new RawStdio(ws, options);
   const opened = await pml.open();

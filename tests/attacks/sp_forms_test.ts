@@ -141,7 +141,7 @@ Deno.test("a command's own registry widens nothing: packages from elsewhere are 
   await endWell(hosted.ws, hosted.pml);
 });
 
-Deno.test("a shell around npx runs what PML installs, separate from the workspace (RP7)", async () => {
+Deno.test("a shell around npx runs the package that PML installs, separate from the workspace (RP7)", async () => {
   await using npm = new FakeNpm({
     tiny: packageOf("tiny"),
     other: {

@@ -253,7 +253,9 @@ async function connected(child: Deno.ChildProcess): Promise<WebSocket> {
       },
     }),
   ).catch(() => {}); // it has ended
-  const url = await within(address.promise, { what: () => `Chromium says only ${said}` });
+  const url = await within(address.promise, {
+    what: () => `no address in the output of Chromium: ${said}`,
+  });
   const socket = new WebSocket(url);
   const open = Promise.withResolvers<void>();
   socket.onopen = () => open.resolve();

@@ -58,7 +58,7 @@ export async function connect(
     await client.connect(transport, { timeout: DEADLINE_MS });
   } catch (error) {
     await raw[Symbol.asyncDispose]();
-    throw new Error(`The client cannot connect; stderr said: ${raw.stderr}`, { cause: error });
+    throw new Error(`The client cannot connect; stderr: ${raw.stderr}`, { cause: error });
   }
   return {
     client,

@@ -52,7 +52,7 @@ export class Ledger {
     const answers = this.messages.filter((message) => message.method === undefined);
     const ids = answers.map(({ id }) => id).filter((id) => id !== null);
     const unasked = ids.filter((id) => !this.#asked.has(id as string | number));
-    assert.deepEqual(unasked, [], `answers to what was never asked: ${this.#told()}`);
+    assert.deepEqual(unasked, [], `answers without a request: ${this.#told()}`);
     const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
     assert.deepEqual(twice, [], `answered twice: ${this.#told()}`);
   }

@@ -316,8 +316,8 @@ export class RawStdio implements AsyncDisposable {
     const status = await within(this.#child.status, { ms, what: () => `no end: ${this.#told()}` });
     const took = performance.now() - since;
     await this.#closeInput();
-    await within(this.#output.read, { ms, what: () => "stdout is still held open by a child" });
-    assert.equal(this.#output.rest, "", `stdout ends in half a line: ${this.#told()}`);
+    await within(this.#output.read, { ms, what: () => "a child keeps stdout open" });
+    assert.equal(this.#output.rest, "", `stdout ends in an incomplete line: ${this.#told()}`);
     this.assertClean();
     return { code: status.code, signal: status.signal, ms: took };
   }
@@ -343,7 +343,7 @@ export class RawStdio implements AsyncDisposable {
   }
 
   #told(): string {
-    return `stderr said ${JSON.stringify(this.stderr.slice(-2000))}, ` +
+    return `stderr: ${JSON.stringify(this.stderr.slice(-2000))}, ` +
       `stdout ended in ${JSON.stringify(this.messages.at(-1) ?? null)}`;
   }
 }

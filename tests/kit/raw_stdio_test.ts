@@ -73,7 +73,7 @@ Deno.test("RawStdio fails on output other than one JSON-RPC message in each line
     ['{"jsonrpc":"2.0","id":1}', /neither one request nor one answer/],
     ['{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', /neither one/],
     ['{"jsonrpc":"2.0","result":{}}', /without an id/],
-    ['{"jsonrpc":"2.0","id":7,"result":{}}', /never asked/],
+    ['{"jsonrpc":"2.0","id":7,"result":{}}', /without a request/],
   ];
   await using ws = await makeWorkspace();
   for (const [line, error] of bad) {
@@ -89,7 +89,7 @@ Deno.test("RawStdio fails on a second answer to one id, and on an incomplete las
   await twice.request("ping");
   await assert.rejects(twice.close(), /answered twice/);
   await using half = new RawStdio(ws, { command: ["sh", "-c", "printf '{'"] });
-  await assert.rejects(half.close(), /half a line/);
+  await assert.rejects(half.close(), /incomplete line/);
 });
 
 Deno.test("RawStdio reports a request without an answer", async () => {

@@ -75,7 +75,7 @@ export class TcpSink implements AsyncDisposable {
 
   /** Asserts that there was no connection. */
   assertSilent(): void {
-    assert.deepEqual(this.received, [], "somebody connected");
+    assert.deepEqual(this.received, [], "there was a connection");
   }
 
   /** Stops listening and drops the connections. */

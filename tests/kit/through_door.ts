@@ -179,7 +179,7 @@ function lineOf(line: string, id: Message["id"]): string | undefined {
 }
 
 function lost({ id, method }: Message, error: unknown): string {
-  return `The door did not answer ${method} ${id}: ${error}`;
+  return `pml serve did not answer ${method} ${id}: ${error}`;
 }
 
 /** The options of `passThrough`. */

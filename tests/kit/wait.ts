@@ -41,7 +41,7 @@ export async function until(
   withinMs: number = DEADLINE_MS,
 ): Promise<void> {
   if (!await waitUntil(holds, withinMs)) {
-    assert.fail(`It is not so in ${withinMs} ms: ${holds}`);
+    assert.fail(`not true after ${withinMs} ms: ${holds}`);
   }
 }
 

@@ -89,7 +89,7 @@ export async function makeWorkspace(options: WorkspaceOptions = {}): Promise<Wor
     env: environment({ root, path, home, tag }, options),
     file: (relative) => join(path, relative),
     assertCanaries: async () => {
-      assert.deepEqual(await fingerprint(dirname(outside)), before, `changed beside ${outside}`);
+      assert.deepEqual(await fingerprint(dirname(outside)), before, `changed next to ${outside}`);
     },
     [Symbol.asyncDispose]: () => removeAll(root),
   };

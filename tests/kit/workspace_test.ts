@@ -31,9 +31,9 @@ Deno.test("assertCanaries() reports a changed canary, and a new file next to it"
   await using ws = await makeWorkspace();
   await ws.assertCanaries();
   await writeFile(`${ws.outside}.new`, "");
-  await assert.rejects(ws.assertCanaries(), /changed beside/);
+  await assert.rejects(ws.assertCanaries(), /changed next to/);
   await Deno.remove(`${ws.outside}.new`);
   await ws.assertCanaries();
   await writeFile(ws.outside, ws.canary.toUpperCase());
-  await assert.rejects(ws.assertCanaries(), /changed beside/);
+  await assert.rejects(ws.assertCanaries(), /changed next to/);
 });
