@@ -62,8 +62,8 @@ for (const [name, make, serves] of STARTS) {
           what: path,
         });
       }
-      assert.match(pml.stderr, /CONFIG_INVALID/);
       assert.equal((await pml.close()).code, 0);
+      assert.match(pml.stderr, /CONFIG_INVALID/);
     }
   });
 }
