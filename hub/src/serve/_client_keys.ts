@@ -89,7 +89,7 @@ export class ClientKeys implements Disposable {
   }
 }
 
-/** Returns the key of a request. A browser sends it as the password of a user, for pages alone. */
+/** Returns the key of a request. For reading, a browser may send it as the password of any user. */
 function keyOf({ method, headers: { authorization } }: HubRequest): string | undefined {
   const [, basic] = BASIC.exec(authorization ?? "") ?? [];
   if (basic === undefined || method !== "GET" && method !== "HEAD") return bearerOf(authorization);
