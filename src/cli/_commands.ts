@@ -151,7 +151,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: {
         ...JSON_OPTION,
         "--no-browser": "only print the address",
-        "--scope <scopes>": "ask for these scopes, too, separated by commas",
+        "--scope <scopes>": "also ask for these scopes, separated by spaces or commas",
       },
       examples: ["pml login notion", "pml login --no-browser notion"],
     },
