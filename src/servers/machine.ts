@@ -108,7 +108,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   heard: (server: string, entry: LogEntry) => void;
   /** The PML home. */
   readonly home: string;
-  /** The person's certificates, which confined servers may read. */
+  /** The user's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */
   readonly serverEnvironment: Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 /**
- * Reads what a confined server asked for: from the record that Deno writes, and from the server's
- * errors, because programs are not in the record.
+ * Reads the accesses that a confined server requested: from the record that Deno writes, and from
+ * the server's errors, because programs are not in the record.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { resolve } from "node:path";
 import { objectOf } from "../../core/json.ts";
 import { parseJson } from "../../core/parse_json.ts";
 
-/** What a server asked for. It does not say what was allowed. */
+/** The accesses that a server requested, allowed or not. */
 export interface AskedFor {
   readonly read: readonly string[];
   readonly write: readonly string[];
@@ -60,7 +60,7 @@ export function askedFor(
   return { ...Object.fromEntries(lists), run: [...run].sort() };
 }
 
-/** The record also contains whole URLs of requests, which may hold a secret. */
+/** Returns a host. The record also contains whole URLs of requests, which may contain a secret. */
 function hostOf(value: string): string {
   const url = value.includes("://") ? URL.parse(value) : null;
   if (url === null) return value.toLowerCase();

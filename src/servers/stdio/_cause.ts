@@ -1,5 +1,5 @@
 /**
- * Finds the line of a program's output that says why it failed.
+ * Finds the line of a program's output that states why it failed.
  *
  * @module
  */
@@ -9,10 +9,10 @@ import { visible } from "../../core/json.ts";
 const MAX = 300;
 /** How npm begins the lines of an error. */
 const OF_NPM = /^npm (?:error|ERR!) */;
-/** Lines of npm that say nothing of the cause. */
+/** Lines of npm that do not state the cause. */
 const NOISE = /^(?:code |errno |syscall |\d+$|A complete log of this run|$)/;
 
-/** Returns ": " and that line; nothing if the program printed nothing. npm tells its cause first. */
+/** Returns ": " and that line; "" if the program printed nothing. npm prints its cause first. */
 export function causeIn(text: string): string {
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim()).filter(Boolean);
   const cause = lines.filter((line) => OF_NPM.test(line)).map((line) => line.replace(OF_NPM, ""))

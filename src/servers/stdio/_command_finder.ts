@@ -44,7 +44,7 @@ export class CommandFinder implements ProgramFinder {
 
   #found(command: string): string {
     const { name, cwd } = this.#server;
-    // The person wrote this path and was shown it.
+    // The user wrote this path and saw it in the approval request.
     if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));
     const where = { path: searchFolders(this.#host), workspace: this.#host.workspace };
     const file = findProgram(command, where);

@@ -1,6 +1,6 @@
 /**
- * Makes the Deno command that runs an npm server with permissions, instead of node with the
- * person's rights.
+ * Builds the Deno command that runs an npm server with permissions, instead of node with the user's
+ * rights.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { Covers } from "../../sandbox/confined_program.ts";
 import { netFlags, pathFlag } from "../../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
 
-/** What a confined server may access. */
+/** The access of a confined server. */
 export interface Confinement {
   readonly name: string;
   /** The folder of its package, which it may read. */
@@ -23,7 +23,7 @@ export interface Confinement {
   /** The PML home. */
   readonly home: string;
   readonly grants: Grants | undefined;
-  /** The person's certificates. It may always read them. */
+  /** The user's certificates. The server may always read them. */
   readonly certificates: readonly string[];
   /**
    * Whether Landlock or bubblewrap confines it, too. Without them Deno alone cannot keep a path
@@ -42,8 +42,7 @@ export interface Confinement {
 }
 
 /**
- * A server, unlike a module, declares no permissions. It gets the workspace and what the person
- * granted.
+ * A server, unlike a module, declares no permissions. It gets the workspace and the user's grants.
  */
 const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
@@ -91,7 +90,7 @@ export interface ClosedPaths {
   readonly above: readonly string[];
 }
 
-/** Returns the paths that stay closed, whatever is granted. */
+/** Returns the paths that stay closed with any grants. */
 export function closedPaths(
   { workspace, protection, grants }: Pick<Confinement, "workspace" | "protection" | "grants">,
 ): ClosedPaths {
@@ -194,7 +193,7 @@ export function withStreams(
   });
 }
 
-/** Returns the pattern of a name in which a star stands for any characters. */
+/** Returns the pattern of a name in which a star matches any characters. */
 export function starred(name: string): RegExp {
   return new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
 }

@@ -93,7 +93,7 @@ function labelled(
 }
 
 /**
- * A small process beside a server. It ends the server's container when the server or PML has ended.
+ * A helper process. It ends the container of a server when the server or PML has ended.
  */
 export class ContainerEnd {
   readonly #process: Process | undefined;
@@ -124,7 +124,7 @@ export class ContainerEnd {
     if (stdin === undefined) return;
     this.#process?.ref();
     const writer = stdin.getWriter();
-    // The process may have been killed by somebody else.
+    // Another program may have killed the process.
     if (isOver) await writer.write(new TextEncoder().encode("over\n")).catch(() => {});
     await writer.close().catch(() => {});
     if (!await soon(status ?? Promise.resolve(), END_MS)) this.#process?.unref();

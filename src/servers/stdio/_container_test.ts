@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { containerRun } from "./_container.ts";
 
 function labelled(line: string): string | undefined {
-  // A tilde stands for a space within one argument.
+  // A tilde represents a space within one argument.
   const [file = "", ...args] = line.split(" ").map((word) => word.replaceAll("~", " "));
   const run = containerRun({ file, args });
   if (run === undefined) return undefined;

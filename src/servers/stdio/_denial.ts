@@ -1,6 +1,6 @@
 /**
- * Finds what a confined server was denied, and the grant that it lacks, as the person would write
- * it into the file.
+ * Finds the access that a confined server was denied, and the missing grant in the form of the
+ * configuration file.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { lessonOf, merged, type TrialOptions } from "./learn.ts";
 
 const DENIED = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"\\]{1,300}))?/;
 
-/** Finds a denial in what a server printed or answered. */
+/** Finds a denial in the output or an answer of a server. */
 export function denialIn(text: string, options: TrialOptions): Denial | undefined {
   const found = DENIED.exec(text);
   if (found === null) return undefined;

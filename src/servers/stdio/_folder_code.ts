@@ -1,5 +1,5 @@
 /**
- * Tells which commands take what they run, or how they run it, from the folder that they start in.
+ * Finds commands that load code or settings from the folder that they start in.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { packageIfAny, programName, type WrittenCommand } from "./_package_comma
 /** Programs that read settings or code in their folder, also where another program starts them. */
 const RUNNERS =
   /^(?:np[mx]|pnp[mx]|pnx?|yarn|bunx?|deno|dx|tsx|ts-node|uvx?|pipx?|poetry|pdm|cargo|go|dotnet|dnx|make|mise|compose)$/i;
-/** Programs that do so, too, unless a file follows by its whole path. */
+/** Programs that do the same, unless the command names a file by its absolute path. */
 const INTERPRETERS = /^(?:node|(?:python|pypy)w?[\d.]*|ruby|perl|php|java)$/i;
 /** Programs that only start others. */
 const STARTERS = /^(?:\w*sh|cmd|powershell|env|sudo|doas)$/i;
@@ -34,13 +34,13 @@ export function canRunAnything(program: string): boolean {
   return [name, plain].some((one) => runsAnything(one) || HOSTS_OF_CODE.test(one));
 }
 
-/** Returns whether a program runs code that others bring. */
+/** Returns whether a program runs code of other authors. */
 export function runsAnything(program: string): boolean {
   const name = programName(program);
   return RUNNERS.test(name) || INTERPRETERS.test(name) || STARTERS.test(name);
 }
 
-/** Returns whether other files in its folder would change what a command runs. */
+/** Returns whether other files in its folder could change the code that a command runs. */
 export function takesFromFolder(written: WrittenCommand): boolean {
   const { command, args } = plainCommand(written);
   const named = packageIfAny(written);

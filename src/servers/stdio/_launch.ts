@@ -1,5 +1,6 @@
 /**
- * Finds the program that a server is started with: its own command, or what PML installed for it.
+ * Finds the program that a server is started with: its own command, or the package that PML
+ * installed.
  *
  * @module
  */
@@ -39,10 +40,10 @@ import {
 import type { ProgramHost, StdioValues } from "./program_host.ts";
 import { StdioWire } from "./stdio_wire.ts";
 
-// What starts a program also talks to it.
+// A caller that starts a program also needs its wire.
 export { StdioWire };
 
-/** A package, and what installs it. */
+/** The installer of a package, and the finder of its programs. */
 interface Installation {
   readonly installs: Installs;
   readonly finder: CommandFinder;
@@ -74,7 +75,7 @@ export class ServerScripts {
     return this.#confining.layer;
   }
 
-  /** Runs the scripts of the packages that a person agreed to. */
+  /** Runs the scripts of the packages that the user approved. */
   async run(scripted: readonly ScriptedPackage[], tell: Tell): Promise<void> {
     const { installs, finder } = this.#from;
     const confining = this.#confining;
@@ -104,7 +105,7 @@ export class NewestPackage implements NewestVersion {
     this.#wanted = wanted;
   }
 
-  /** Installs that version beside the one that is there. No script of it runs. */
+  /** Installs that version next to the present one. No script of it runs. */
   async install(tell: Tell): Promise<InstalledPackage> {
     const { installs, finder } = this.#from;
     const asked = { ...this.#wanted, isOffline: false };
@@ -154,7 +155,7 @@ export class Launch implements InstallHost {
   async programOf(given: StdioValues): Promise<LaunchedProgram> {
     const { name, command, args, trial } = given;
     const data = this.#dataFolder(name);
-    // What lies in the workspace is no part of a server that is defined elsewhere.
+    // Files of the workspace must not become code of a server that is defined elsewhere.
     const cwd = given.isGuest && takesFromFolder(given) ? data : given.cwd;
     const server = { ...given, cwd };
     // The variables of a trial may name the folder of the server's data.
@@ -212,7 +213,7 @@ export class Launch implements InstallHost {
       const message = `Cannot install ${quoted(server.name)}: its command names no package`;
       throw new PmlError("BAD_ARGUMENTS", message, { hint: "`npx` and `uvx` name one" });
     }
-    // The person asks for this installation, so an offline option of the command does not count.
+    // The user requests this installation, so an offline option of the command does not count.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
     const confining = await this.#confining(present.waiting());
     return new ServerScripts(this.#from(server, wanted), present, confining);
@@ -312,7 +313,7 @@ export class Launch implements InstallHost {
       },
       kept: true,
     };
-    // A layer can only open what exists.
+    // A layer can only open a path that exists.
     Deno.mkdirSync(denoDir, { recursive: true, mode: 0o700 });
     const own = [denoDir, ...trial === undefined ? [] : [trial.file]];
     const reach = serverReach(confinement, { userHome, path: programs.path, own });
@@ -332,7 +333,10 @@ export class Launch implements InstallHost {
   }
 }
 
-/** Bun would run what `bunfig.toml` of its folder says, with the variables in `.env` there. */
+/**
+ * Without these, bun runs code that `bunfig.toml` of its folder names, with the variables in
+ * `.env`.
+ */
 const APART = { node: [], bun: [`--config=${devNull}`, `--env-file=${devNull}`] };
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The program of a server, and what explains a failed start or a denied access.
+ * The program of a server. It explains failed starts and denied accesses.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export class LaunchedProgram {
     this.#confined = confined;
   }
 
-  /** Takes the package that it is of. */
+  /** Sets the package that it belongs to. */
   of(server: string, present: PresentPackage): this {
     this.#server = server;
     this.#package = present;

@@ -9,7 +9,7 @@ import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { type PlainCommand, plainCommand } from "../../core/plain_command.ts";
 
-/** What a command such as `npx -y some-package --flag` names. */
+/** The parts of a command such as `npx -y some-package --flag`. */
 export interface PackageCommand {
   /** The command as it was written, such as `/opt/node/bin/npx`. */
   readonly command: string;
@@ -26,7 +26,7 @@ export interface PackageCommand {
   readonly args: readonly string[];
   /** Packages that are installed with it. */
   readonly beside: readonly string[];
-  /** The Python version that is asked for. */
+  /** The requested Python version. */
   readonly python: string | undefined;
   /** The options of npm's installation: its registries, and how it handles peer dependencies. */
   readonly settings: readonly string[];
@@ -81,7 +81,7 @@ const NPM_VERSION = /^[\w.^~<>=*+-]+$/;
 const PYPI =
   /^([a-z0-9](?:[\w.-]*[a-z0-9])?)(\[[\w.,-]+\])?(@[\w.+!-]+|(?:[=<>!~]=|[<>])[\w.,*+!<>=~-]+)?$/i;
 const BIN = /^[\w.@][\w.@+-]*$/;
-/** Options that do not change what is run. */
+/** Options that do not change which program runs. */
 const IDLE = {
   npm: /^(?:-[yqsd]+|--(?:quiet|silent|verbose|bun))$/,
   uv: /^(?:-q|--quiet|-v|--verbose|--isolated|--no-progress|--no-config)$/,
@@ -123,7 +123,7 @@ class NamedOptions {
   readonly switches = new Map<string, boolean>();
 }
 
-/** Returns what a command installs and runs; undefined also for one that PML does not support. */
+/** Does the same, but returns undefined for a command that PML does not support. */
 export function packageIfAny(written: WrittenCommand): PackageCommand | undefined {
   try {
     return packageCommand(written);
@@ -133,8 +133,8 @@ export function packageIfAny(written: WrittenCommand): PackageCommand | undefine
 }
 
 /**
- * Returns what a command installs and runs, or undefined if it installs nothing. Throws if PML does
- * not support an option.
+ * Returns the package that a command installs and runs; undefined if it installs nothing. Throws if
+ * PML does not support an option.
  */
 export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
   const plain = plainCommand(written);
@@ -191,12 +191,12 @@ function formOf({ command, args }: PlainCommand) {
   return undefined;
 }
 
-/** Returns the name of a program, without its folder and without what Windows adds. */
+/** Returns the name of a program, without its folder and without the ending of Windows. */
 export function programName(command: string): string {
   return command.replace(/^.*[\\/]|\.(?:exe|cmd|bat|ps1)$/gis, "");
 }
 
-/** What options are read by, and where their values go. */
+/** How options are read, and the object that gets their values. */
 interface OptionReading {
   readonly form: CommandForm;
   readonly named: NamedOptions;
@@ -219,7 +219,7 @@ function takeOptions(rest: string[], { form: { tool }, named, written }: OptionR
       if (kind === "registry" && !isRegistry(word)) {
         throw refused(written, `${quoted(option)} is not followed by the address of a registry`);
       }
-      // A comma may also stand between extras, or between limits of a version.
+      // A comma may also separate extras, or limits of a version.
       if (kind === "beside") named.beside.push(...word.split(/,(?=[a-z])(?![^[]*\])/i));
       else named[kind].push(kind === "registry" ? `${option}=${word}` : word);
     } else if (!IDLE[tool].test(arg)) {

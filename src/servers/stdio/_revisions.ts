@@ -29,7 +29,7 @@ export class StdioRevisions implements ServerRevisions {
   readonly #file: string;
   #hasNewest: boolean | undefined;
 
-  /** Reads what is known of a server. */
+  /** Reads the facts about a server. */
   constructor(home: string, { name, definition }: Pick<StdioValues, "name" | "definition">) {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     this.#folder = join(home, "lists");

@@ -13,7 +13,7 @@ import { type Reach, systemPaths } from "../../sandbox/confined_program.ts";
 import { confinedAccess, type Confinement } from "./_confined.ts";
 import { scriptReach } from "./install/_script_reach.ts";
 
-/** What Deno and the libraries of servers read of the system. */
+/** The files of the system that Deno and the libraries of servers read. */
 const SYSTEM = [
   "/proc/self",
   "/etc/passwd",
@@ -79,7 +79,7 @@ function unopened(name: string, path: string): PmlError {
 
 /**
  * Returns the nearest folder that exists, for a granted path that does not exist yet: the layer can
- * only name what exists. Deno's permissions name the path itself.
+ * only name paths that exist. Deno's permissions name the path itself.
  */
 function nearest(path: string): string {
   return infoAt(path) === undefined && dirname(path) !== path ? nearest(dirname(path)) : path;

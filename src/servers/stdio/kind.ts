@@ -165,7 +165,7 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   },
 };
 
-/** Returns the environment of a program: also the variables that its registry says it needs. */
+/** Returns the environment of a program, with the variables that its registry requires. */
 function environmentOf({ env, envRequired }: StdioManifest): Texts {
   const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
   return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
@@ -210,7 +210,7 @@ export function textsOfProgram(
   return {
     env,
     args: Object.fromEntries(args.entries()),
-    // The name of the program itself is written out: policies and questions depend on it.
+    // The name of the program stays as it is: policies and approval requests depend on it.
     ...(/[\\/][^\\/$]+$/.test(command) && { command: { "": command } }),
     ...(cwd !== undefined && { cwd: { "": cwd } }),
   };

@@ -1,6 +1,6 @@
 /**
- * Tries a server: it runs confined to certain grants. What it asked for beyond them becomes the
- * smallest grants that cover it, or a reason against a grant.
+ * Tries a server: it runs confined to certain grants. Each access that it requested beyond them
+ * becomes a part of the smallest grants that cover it, or a reason against a grant.
  *
  * @module
  */
@@ -32,14 +32,14 @@ export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
 
 /** The result of a trial. */
 export interface Lesson {
-  /** The grants that would cover what was denied. */
+  /** The grants that would cover the denied accesses. */
   readonly missing: Grants;
-  /** What was denied and should not be granted, with the reason. */
+  /** Denied accesses that should not be granted, with the reason. */
   readonly left: readonly string[];
   /** Variables that it read and that are not set for it. */
   readonly variables: readonly string[];
   /**
-   * Variables that move what it writes into its package to a folder of its own, with their values.
+   * Variables that move the data that it writes into its package to its data folder, with values.
    */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -54,7 +54,7 @@ const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 /** Variables that node reads when it starts. */
 const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
 const TEXTS = 200_000;
-/** Names of variables that hold a place for data, and of those that hold a folder. */
+/** Names of variables that contain a path for data, and of those that contain a folder. */
 const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
 const SIMPLE = /^[\w.-]+$/;
 const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
@@ -67,7 +67,7 @@ export class Trial implements Disposable {
   readonly grants: Grants;
   /** Additional variables of the server. */
   readonly env: Readonly<Record<string, string>>;
-  /** The file where Deno records what the server asks for. */
+  /** The file where Deno records the accesses of the server. */
   readonly file: string;
   readonly #options: TrialOptions;
   #texts = "";
@@ -82,12 +82,12 @@ export class Trial implements Disposable {
     keepFile(this.file, "");
   }
 
-  /** Adds what the server printed or answered. */
+  /** Adds output or an answer of the server. */
   hear(text: string): void {
     this.#texts = (this.#texts + text).slice(-TEXTS);
   }
 
-  /** Returns what was denied until now. */
+  /** Returns the accesses that were denied until now. */
   lesson(): Lesson {
     const record = readRegularText(this.file);
     const asked = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
@@ -113,7 +113,7 @@ export function merged(grants: Grants, more: Grants): Grants {
   return Object.fromEntries(lists);
 }
 
-/** Returns the grants that would cover what was asked for, beyond those that the server has. */
+/** Returns the grants that would cover the requested accesses, beyond those that the server has. */
 export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const { workspace, given } = options;
   const has = confinedAccess(options);
@@ -199,7 +199,7 @@ function dataIn(
 ): Lesson["env"] {
   const path = write.find((one) => isInside(join(home, "servers"), one));
   if (path === undefined) return {};
-  // A temporary file beside a file replaces that file later.
+  // A temporary file next to a file replaces that file later.
   const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
     path.replace(/\.te?mp$/, "");
   const places = variables.filter((name) => PLACE.test(name) && !isSteering(name));
@@ -299,7 +299,7 @@ function folded(
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
 }
 
-/** Returns a path as a person would write it: relative to the workspace if it is near. */
+/** Returns a path as a user would write it: relative to the workspace if it is near. */
 function written(path: string, workspace: string): string {
   const near = relative(workspace, path);
   // `.pml.json` is shared between systems.

@@ -21,7 +21,7 @@ export interface StdioValues {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Whether it starts in whatever workspace is open, though no file of that defines it. */
+  /** Whether it starts in the open workspace although no file of that workspace defines it. */
   readonly isGuest: boolean;
   /** Whether it runs under Deno with permissions. */
   readonly confine: boolean;
@@ -39,7 +39,7 @@ export interface ProgramHost extends SpareOwner {
   readonly home: string;
   readonly workspace: string;
   readonly protection: Confinement["protection"];
-  /** The person's certificates, which confined servers may read. */
+  /** The user's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */
   readonly serverEnvironment: Readonly<Record<string, string>>;
@@ -57,7 +57,7 @@ export interface ProgramHost extends SpareOwner {
   readonly packages?: PackagePins;
   /** Returns the grants of a server. */
   grants(server: string): Grants | undefined;
-  /** Returns additional variables of installers: how the person's registry is reached. */
+  /** Returns additional variables of installers: how the user's registry is reached. */
   installEnvironment(): Readonly<Record<string, string>>;
   /** Removes secrets from texts of a server that are not messages. */
   withoutSecrets(text: string): string;

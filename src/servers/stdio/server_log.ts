@@ -36,7 +36,7 @@ export class ServerLog implements Disposable {
     this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS);
   }
 
-  /** Writes what is left. */
+  /** Writes the remaining lines. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     if (this.#lines !== "") this.#write();

@@ -1,5 +1,5 @@
 /**
- * Starts the stdio servers that a person defines.
+ * Starts the stdio servers that the user defines.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { ServerLog } from "./server_log.ts";
 import { StdioRevisions } from "./_revisions.ts";
 import type { ProgramHost, StdioValues } from "./program_host.ts";
 
-/** Has the keeper that waits for the first program. `App` is one. */
+/** The owner of the process that waits for the first program. `App` implements it. */
 export interface SpareOwner {
   /** The keeper; undefined if there is none. */
   readonly spare: SpareKeeper | undefined;
@@ -71,7 +71,7 @@ export class StdioServers {
     return await (await this.#launching(closing)).newestOf(server);
   }
 
-  /** Loads what finds and installs programs, which calls of modules do not need. */
+  /** Loads the code that finds and installs programs, which calls of modules do not need. */
   async #launching(closing: AbortSignal): Promise<Launch> {
     const { Launch } = await import("./_launch.ts");
     return this.#launch ??= new Launch(this.#host, closing);

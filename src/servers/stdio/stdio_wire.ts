@@ -32,7 +32,7 @@ export interface WireLimits {
 interface WireServer {
   readonly name: string;
   readonly launched: LaunchedProgram;
-  /** Keeps what the server prints beside its messages. */
+  /** Keeps the server's output that is not a message. */
   readonly kept?: ServerLog | undefined;
   /** Remembers the revisions of the server. */
   readonly revisions?: ServerRevisions | undefined;
@@ -46,7 +46,7 @@ const EOF_MS = 300;
 const TERM_MS = 700;
 /** The most characters of a line on stderr. A longer line is dropped. */
 const LINE_MAX = 256_000;
-/** How many characters are shown of what a server printed last. */
+/** How many characters of a server's last output are shown. */
 const TAIL = 4_000;
 
 /** A process that speaks MCP on its pipes. */
@@ -103,7 +103,7 @@ export class StdioWire implements Wire {
   }
 
   /**
-   * Returns the error for requests that will not be answered, with what the process printed last.
+   * Returns the error for requests that will not be answered, with the last output of the process.
    */
   down(why: string, mayHaveRun: boolean): PmlError {
     const [stderr, denial] = [this.#said, this.denial("")];
@@ -115,19 +115,19 @@ export class StdioWire implements Wire {
     });
   }
 
-  /** Returns the permission that the server lacks, from `text` or from what it printed. */
+  /** Returns the permission that the server lacks, from `text` or from its output. */
   denial(text: string): Denial | undefined {
     return this.#launched.denial(text) ?? this.#launched.denial(this.#said);
   }
 
-  /** Kills the process, with all that it started. */
+  /** Kills the process and all processes that it started. */
   kill(): void {
     this.#isGivenUp = true;
     this.#started.kill();
   }
 
   /**
-   * Ends the process: it closes its input, then sends SIGTERM, then kills it with all that it
+   * Ends the process: closes its input, then sends SIGTERM, then kills it and all processes that it
    * started.
    */
   async close(): Promise<void> {

@@ -15,7 +15,7 @@ Deno.test("unpinnedPackages() names what a command installs in no exact version"
     "uvx --from tiny[cli]>=1.2 run": ["tiny[cli]>=1.2"],
     "uvx --with other tiny==1.2.*": ["tiny==1.2.*", "other"],
     "uvx --from tiny~=1.2 run": ["tiny~=1.2"],
-    // A refused command installs nothing, and neither does a program that is no installer.
+    // A refused command installs nothing, nor does a program that is not an installer.
     "pipx run tiny": [],
     "npx -y https://example.com/tiny.tgz": [],
     "serena --http": [],

@@ -1,5 +1,5 @@
 /**
- * Finds the definitions that run files of whichever workspace is open.
+ * Finds the definitions that run files of the open workspace.
  *
  * @module
  */

@@ -16,16 +16,16 @@ import { npm } from "./_npm.ts";
 const LOOK_MS = 30_000;
 const WRITTEN_MAX = 100_000;
 
-/** The version that is there of a package, and the newest one. */
+/** The present version of a package, and the newest one. */
 export interface NewestVersion {
   /** The version that the command names, if it names one. */
   readonly named: string | undefined;
   readonly newest: string;
-  /** What the newest version says of its changes, if it says anything. */
+  /** The changes that the newest version describes, if it describes any. */
   readonly changes?: string | undefined;
 }
 
-/** Looks the newest version up, with the settings and tokens of the command. */
+/** Looks up the newest version, with the settings and tokens of the command. */
 export async function newestVersion(
   { name, spec, settings, tokens }: PackageCommand,
   { file, cwd, env, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
@@ -57,7 +57,7 @@ export async function newestVersion(
   });
 }
 
-/** Reads what npm prints: a version, with what else it says of itself; or a list for a range. */
+/** Reads the output of npm: a version with its metadata, or a list for a range. */
 function lastOf(stdout: string): Omit<NewestVersion, "named"> | undefined {
   try {
     const last: unknown = [parseJson(stdout)].flat().at(-1);

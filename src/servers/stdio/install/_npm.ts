@@ -14,8 +14,8 @@ import { packagesIn } from "./_scripts.ts";
 import type { Installer } from "./installer.ts";
 
 /**
- * Keeps npm from starting any program. An older npm would let git fetch what a package names and
- * install it by the settings found there, even with scripts turned off.
+ * Keeps npm from starting any program. An older npm lets git fetch a repository that a package
+ * names, and installs it with the settings of that repository, even with scripts turned off.
  */
 const ALONE = `data:text/javascript,${
   encodeURIComponent(
@@ -27,12 +27,12 @@ const ALONE = `data:text/javascript,${
 /** The host that npm replaces by the configured registry. No similar host counts. */
 const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
 
-/** A hash that nobody can find other bytes for; npm compares the strongest that it has. */
+/** A hash without known collisions. npm compares the strongest hash that it has. */
 const STRONG = /^sha(?:512|384|256)-/;
 
 /**
- * Installs what `npx` names. No script of any package runs, and each package must come from a
- * registry.
+ * Installs the packages of an `npx` command. No script of any package runs, and each package must
+ * come from a registry.
  */
 export const npm: Installer = {
   files: () => ({ "package.json": '{"private":true}' }),
@@ -43,7 +43,7 @@ export const npm: Installer = {
   commands: ({ spec, beside, settings }) => {
     const install = [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
-      // The person's settings may turn off what makes npm write the lock file.
+      // The user's settings may turn off the options that make npm write the lock file.
       ...["--save", "--no-dry-run"],
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
       // The lock file is checked afterwards.
@@ -79,7 +79,7 @@ export const npm: Installer = {
     }
     return undefined;
   },
-  // The lock names what every system would get, with the hashes that npm compared. A short hash
+  // The lock lists the packages for every system, with the hashes that npm compared. A short hash
   // binds nothing.
   contentOf: (folder) => {
     const archives = packagesIn(folder).filter(([, { resolved }]) => resolved !== undefined);
@@ -118,7 +118,7 @@ function programsIn(folder: string, name: string): Readonly<Record<string, strin
   return Object.fromEntries(files);
 }
 
-/** Returns the registries that the person configured, also those for one scope. */
+/** Returns the registries that the user configured, also those for one scope. */
 function registriesIn(settings: JsonObject): readonly URL[] {
   const urls = Object.entries(settings).filter(([key]) => /(?:^|:)registry$/.test(key));
   return urls.flatMap(([, url]) => URL.parse(String(url)) ?? []);

@@ -14,7 +14,9 @@ import { changedSince, RECORD, treeHash, treeStamp } from "../../../io/tree.ts";
 /** The identity of an installed package. */
 export interface InstalledPackage {
   readonly version: string;
-  /** `sha256-` and the hash of what was installed: the same on every system where the registry names it. */
+  /**
+   * `sha256-` and a hash, the same on every system if the registry states hashes of the archives.
+   */
   readonly integrity: string;
 }
 
@@ -28,8 +30,8 @@ export interface InstallRecord {
   readonly tree: string;
   readonly stamp: string;
   /**
-   * The hash that an approval binds to: of what the installer chose, or of the files before scripts
-   * ran. Undefined if that is `tree`.
+   * The hash that an approval binds to: of the archives that the installer chose, or of the files
+   * before scripts ran. Undefined if it equals `tree`.
    */
   readonly origin?: string;
   /** The packages whose scripts ran. */
@@ -59,7 +61,9 @@ export async function assertSame(known: InstallRecord, folder: string): Promise<
   });
 }
 
-/** Puts the record among the files; it is written outside, for the folder is looked at as a whole. */
+/**
+ * Moves the record into the folder. It is written outside, so that the folder's hash excludes it.
+ */
 export function keep(record: InstallRecord, folder: string): void {
   keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }

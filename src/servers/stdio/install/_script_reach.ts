@@ -17,7 +17,7 @@ export interface ScriptConfinement {
   readonly home: string;
   readonly workspace: string;
   readonly userHome: string;
-  /** The person's certificates, which scripts may read. */
+  /** The user's certificates, which scripts may read. */
   readonly certificates: readonly string[];
 }
 
@@ -27,10 +27,10 @@ const SYSTEM = [
   // The files for resolving names.
   ...["/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"],
 ];
-/** Tools for native modules may be in the person's folder, each in a folder of its own. */
+/** Tools for native modules may be in the user's home folder, each in a separate folder. */
 const TOOLS = ["node", "npm", "python3", "python"];
 
-/** Returns what scripts may read and write. Their programs are searched on `path`. */
+/** Returns the paths that scripts may read and write. Their programs are searched on `path`. */
 export function scriptReach(
   { home, workspace, userHome, certificates }: Omit<ScriptConfinement, "layer">,
   { path, write, more = [] }: {
@@ -52,7 +52,7 @@ export function scriptReach(
   return { read: [...new Set([...system, ...open, ...certificates])], write };
 }
 
-/** Returns a folder or, if it contains something closed, the open parts of it. */
+/** Returns a folder or, if it contains a closed path, its open parts. */
 function without(closed: readonly string[], folder: string): readonly string[] {
   if (!closed.some((one) => isInside(folder, one))) return [folder];
   if (closed.includes(folder)) return [];

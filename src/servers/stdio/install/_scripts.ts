@@ -1,5 +1,5 @@
 /**
- * Finds the install scripts of npm packages, and runs those that a person agreed to.
+ * Finds the install scripts of npm packages, and runs those that the user approved.
  *
  * @module
  */
@@ -38,7 +38,7 @@ export interface ScriptedPackage {
 }
 
 const EVENTS = ["preinstall", "install", "postinstall"];
-/** The person's npm settings that scripts use: how and from where the network is reached. */
+/** The user's npm settings that scripts use: how and from where the network is reached. */
 const CARRIED =
   /^(?:(?:https?-)?proxy|noproxy|cafile|strict-ssl|disturl|nodedir|.+_binary_(?:host|mirror|site).*)$/;
 const RUN_MS = 900_000;
@@ -96,7 +96,7 @@ function specOf(path: string, { version }: JsonObject): string {
   return `${path.split("node_modules/").at(-1)}@${version}`;
 }
 
-/** Returns what the lock file says of each package, by its path in the installation. */
+/** Returns the entries of the lock file with their paths in the installation. */
 export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
   const { packages } = objectIn(folder, "package-lock.json") ?? {};
   return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
@@ -178,7 +178,7 @@ async function scriptProgram(
   return confinedProgram(confined, { layer, reach });
 }
 
-/** Returns a text for those who cannot decide, which names the packages that wait for a person. */
+/** Returns a text for clients that cannot decide. It names the packages that wait for the user. */
 export function scriptsHint(
   server: string,
   waiting: readonly ScriptedPackage[],

@@ -18,7 +18,7 @@ const VENV = "venv";
 const LIST = "requirements.txt";
 const IS_WINDOWS = Deno.build.os === "windows";
 
-/** Installs what `uvx` names, only from wheels, so that no build script of any package runs. */
+/** Installs the packages of a `uvx` command, only from wheels, so that no build script runs. */
 export const uv: Installer = {
   files: ({ spec, beside }) => ({ "requirements.in": [spec, ...beside, ""].join("\n") }),
   environment: {},

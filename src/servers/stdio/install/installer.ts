@@ -12,17 +12,17 @@ export interface Installer {
   files(wanted: PackageCommand): Readonly<Record<string, string>>;
   /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
+  /** Matches the installer's message when it refuses a package; `hint` is for that case. */
   readonly refusals: RegExp;
   readonly hint: string;
   /**
    * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
-   * what the commands printed.
+   * the output of the commands.
    */
   foreign(folder: string, wrote: readonly string[]): string | undefined;
   /**
-   * Returns what was installed in a form that is the same on every system; undefined if only the
-   * files themselves tell.
+   * Returns the installed archives in a form that is the same on every system; undefined if only
+   * the files identify the installation.
    */
   contentOf?(folder: string): string | undefined;
   /** Returns the arguments of the commands that are run in the folder, in this order. */

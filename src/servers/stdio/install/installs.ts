@@ -84,7 +84,7 @@ export class PresentPackage {
   }
 }
 
-/** An installation that runs, and all who want to hear of it. */
+/** An installation that runs, and the callers that follow its progress. */
 interface RunningInstall {
   readonly present: Promise<PresentPackage>;
   readonly told: Set<Tell>;
@@ -93,7 +93,7 @@ interface RunningInstall {
 const INSTALLERS = { npm, uv };
 const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 const INSTALL_MS = 300_000;
-/** What npm says of a package, or a version, that its registry does not have. */
+/** Matches npm's message for a package, or a version, that its registry does not have. */
 const IMPOSSIBLE = /: (?:404 |No matching version found|notarget )/i;
 const IMPOSSIBLE_MS = 30_000;
 const WRITTEN_MAX = 1_000_000;
@@ -159,8 +159,7 @@ export class Installs {
   }
 
   /**
-   * Runs scripts that a person agreed to in a copy of a package. The copy then replaces the
-   * package.
+   * Runs scripts that the user approved in a copy of a package. The copy then replaces the package.
    */
   async runScripts(
     { folder, record }: PresentPackage,
@@ -198,7 +197,7 @@ export class Installs {
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
       keep({ ...known, ...now }, fresh);
-      // In one turn: other calls of this process find the one or the other.
+      // In one turn, so that other calls of this process find either folder.
       repeatedSync(() => Deno.renameSync(folder, old));
       repeatedSync(() => Deno.renameSync(fresh, folder));
       repeatedSync(() => Deno.removeSync(old, { recursive: true }));
@@ -257,7 +256,7 @@ export class Installs {
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
       const others = recordOf(folder);
-      // Another PML was faster, and its installation is just as good.
+      // Another PML was faster. Its installation is used.
       if (others === undefined) throw error;
       return others;
     }
@@ -273,7 +272,7 @@ export class Installs {
     },
   ): Promise<string> {
     const installer = INSTALLERS[tool];
-    // Git fetches nothing, whoever starts it.
+    // git fetches nothing, whichever program starts it.
     const env = {
       ...this.#host.installerEnvironment(),
       ...tokens,

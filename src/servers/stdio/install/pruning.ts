@@ -1,5 +1,5 @@
 /**
- * Removes installed packages that no definition names any more.
+ * Removes installed packages that no definition names any longer.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { namesIn } from "../../../io/private_files.ts";
 import { packageIfAny, type WrittenCommand } from "../_package_command.ts";
 import { recordOf } from "./_record.ts";
 
-/** Removes the packages that none of these commands names. Returns what they were installed as. */
+/** Removes the packages that none of these commands names. Returns their specifiers. */
 export async function prunePackages(
   home: string,
   named: readonly WrittenCommand[],
@@ -20,7 +20,7 @@ export async function prunePackages(
   for (const name of await namesIn(folder)) {
     const path = join(folder, name);
     const known = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
-    // The version stands behind the name, whatever the sign.
+    // The version follows the name, after any separator.
     const isNamed = known === undefined ||
       names.some((one) => known.startsWith(one) && !/^[\w.-]/.test(known.slice(one.length)));
     if (isNamed) continue;
