@@ -1,5 +1,5 @@
 /**
- * Tells failures of modules: with the grant that opens a path, or the place in the code.
+ * Describes failures of modules: with the grant that opens a path, or the place in the code.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export function withGrant(error: unknown, { id }: Pick<Call, "id">): unknown {
     : /is outside/.test(why) && (path.startsWith("..") || PATHS.isWhole(path));
   if (path === "" || !isGrantable) return error;
   const kind = /read|open|list|look|run/.test(op) ? "read" : "write";
-  // A file is first written beside the old one, by a name that nobody knows before.
+  // A file is first written next to the old one, under a random name.
   const granted = path.replace(/\/\.[^/]*\.tmp$/, "");
   return new PmlError(code, message, {
     hint: `${hint}, with this in a trusted .pml.json: ` +

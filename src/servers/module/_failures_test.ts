@@ -26,7 +26,7 @@ Deno.test("withGrant() names a grant that opens the path, as JSON", () => {
   assert.deepEqual(grantIn(outside, 'Cannot look at "../x": it is outside the workspace'), {
     fs: { read: ["../x"] },
   });
-  // A link: what it leads to is not known.
+  // A link: its target is not known.
   assert.equal(grantIn(outside, 'Cannot look at "x": it is outside the workspace'), undefined);
 });
 

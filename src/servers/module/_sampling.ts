@@ -1,5 +1,5 @@
 /**
- * Has a model asked for a module, while one of its calls runs.
+ * Asks a model for a module, while one of the module's calls runs.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { SandboxCall } from "../../sandbox/sandbox.ts";
 
 const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample";
 
-/** Answers a request of a module. Throws if it is none that a module may make. */
+/** Answers a request of a module. Throws if modules may not make such a request. */
 export async function sampled(
   { id, client: { onAsk } }: Call,
   [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
@@ -33,7 +33,7 @@ export async function sampled(
     const asked = { server, method: "sampling/createMessage", params, signal } as const;
     return await onAsk(asked as ServerRequest);
   } catch (error) {
-    // A module gets no hint beside the message.
+    // A module gets no separate hint, so the message contains it.
     const { code, message, hint = "" } = asPmlError(error);
     throw new PmlError(code, `${message}. ${hint}`);
   }

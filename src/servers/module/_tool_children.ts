@@ -77,7 +77,7 @@ export class ToolChildren {
     return child;
   }
 
-  /** Returns the access of a tool by the grants and links of this moment. */
+  /** Returns the access of a tool with the present grants and links. */
   accessOf({ source, grants: granted }: ModuleUse, called: ModuleTool): Access {
     if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
     const shipped = source.kind === "builtin" ? source.grants : undefined;
@@ -87,7 +87,7 @@ export class ToolChildren {
     const isSame = known?.shipped === shipped && known?.granted === granted &&
       known?.workspace === workspace;
     if (known !== undefined && isSame) return known.access.now();
-    // The grants of a built-in module and those of the person are joined.
+    // The grants of a built-in module and those of the user are joined.
     const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
     const asked = askedBy(called);
     const access = new ToolAccess(asked, { workspace, grants });

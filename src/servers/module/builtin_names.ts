@@ -1,5 +1,5 @@
 /**
- * Lists what must be known about built-in modules before one of them is used.
+ * Lists facts about built-in modules that are needed before one of them is used.
  *
  * @module
  */

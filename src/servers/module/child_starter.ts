@@ -60,7 +60,7 @@ export class ChildStarter {
     const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
     const { groups, osLayer: wanted } = this.#host;
     const begin = (layer: Layer) => Sandbox.open(child, { layer, groups, signal: this.#closing });
-    // Programs run with the person's rights. Only limits apply to them.
+    // Programs run with the user's rights. Only limits apply to them.
     if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
     const { workspace, environment } = child;
     const key = JSON.stringify([wanted, workspace]);

@@ -14,18 +14,18 @@ import { WarmChildren } from "./warm_child.ts";
 
 /** How long a child may take to prepare for its code. */
 const WARM_UP_MS = 10_000;
-/** The name that messages have for the code of `execute_code`. */
+/** The name of the code of `execute_code` in messages. */
 const CODE = "execute_code";
 
-/** Whom a child is for. */
+/** The use of a child. */
 export interface CodeChildUse {
   /** How many capabilities wait for the code. */
   readonly depth: number;
-  /** Gives up to wait for the child. */
+  /** Stops waiting for the child. */
   readonly signal: AbortSignal;
 }
 
-/** Gives each piece of code a child of its own. */
+/** Runs each piece of code in its own child. */
 export class CodeChildren implements PlaceOwner, AsyncDisposable {
   readonly #starter: ChildStarter;
   readonly #host: ModuleHost;
@@ -76,7 +76,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
     }
   }
 
-  /** Has a child started for code that is expected: soon, or at once for code that is here. */
+  /** Starts a child for expected code: soon, or at once for code that has arrived. */
   ahead(options?: { readonly now: true }): void {
     if (!this.#closing.signal.aborted) {
       this.#warm.keep(this.#key, () => this.#openWarm(options?.now), options);
@@ -90,7 +90,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
     await Promise.all(this.#ends);
   }
 
-  /** What children are started with. Only a child of the same key can be used. */
+  /** The key of the options of children. Only a child of the same key can be used. */
   get #key(): string {
     const { children, closedOptions } = this.#starter;
     return children.warmKeyOf(closedOptions);
@@ -114,9 +114,9 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
     }
   }
 
-  /** Ends a child, also one that starts late. Only the end of PML waits for that. */
+  /** Ends a child, also a child that is still starting. Only the end of PML waits for that. */
   #end(opening: Promise<Sandbox>): void {
-    // The answer goes out first.
+    // The answer is sent first.
     const end = Promise.all([opening.catch(() => undefined), turn()])
       .then(([child]) => child?.[Symbol.asyncDispose]())
       .finally(() => this.#ends.delete(end));

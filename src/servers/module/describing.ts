@@ -1,5 +1,5 @@
 /**
- * Reads the metadata of a module for those who publish it and never call it.
+ * Reads the metadata of a module that is published and not called.
  *
  * @module
  */

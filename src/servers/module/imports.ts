@@ -22,10 +22,10 @@ export interface Imports {
   readonly types: readonly string[];
 }
 
-/** The hint for a module that imports what the sandbox does not load. */
+/** The hint for a module that imports files that the sandbox does not load. */
 export const BUNDLE = "Bundle it: `deno bundle -o OUT.js FILE`, " +
   "or use Deno's functions and `host`";
-/** Counting lines takes time, and nobody reads more of them. */
+/** The most imports that are reported: counting lines takes time. */
 const MOST = 20;
 
 /** The kinds of imports that load another file with the module. Type imports are erased. */

@@ -21,7 +21,7 @@ export interface LoadOptions {
 
 /** The result of loading a module. */
 export interface LoadResult extends TextPlace {
-  /** What the module reports about itself, if it loaded. */
+  /** The metadata of the module, if it loaded. */
   readonly inspection?: Inspection;
   /** Whether it printed something while it loaded. */
   readonly printed: boolean;
@@ -58,7 +58,7 @@ export async function load(text: string, options: LoadOptions): Promise<LoadResu
 }
 
 /**
- * Reads why a module did not load from the child's error. For wrong syntax, Deno gives the place.
+ * Reads why a module did not load from the child's error. For wrong syntax, Deno names the place.
  */
 function reasonOf(message: string): Omit<LoadResult, "printed"> {
   const [, line, column] = /(?:"module|blob:null\/[\w-]+):(\d+):(\d+)/.exec(message) ?? [];

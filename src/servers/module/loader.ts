@@ -27,13 +27,13 @@ import type { ModuleReader } from "./module_files.ts";
 export interface Module extends ModuleCode {
   readonly name: string;
   readonly meta: ModuleMeta;
-  /** Its file, for a module of a person; its author knows the lines of it. */
+  /** The file of a user's module, whose author knows its lines. */
   readonly file?: string | undefined;
   /** The definitions of its tools. It is the same array as long as the code is the same. */
   readonly definitions: readonly ToolDefinition[];
 }
 
-/** What a child without grants reports about a module. */
+/** The report of a child without grants about a module. */
 export interface Inspection {
   readonly meta: unknown;
   readonly exports: readonly string[];
@@ -46,7 +46,7 @@ export interface ModuleUse {
   readonly approved: string | undefined;
   /** All permissions that its tools may ask for, if its registry listed them. */
   readonly promised?: Permissions | undefined;
-  /** The grants of the person beyond the workspace. */
+  /** The user's grants beyond the workspace. */
   readonly grants: Grants | undefined;
 }
 
@@ -66,14 +66,14 @@ export interface NamedModule {
   readonly code: Uint8Array;
 }
 
-/** Loads modules and remembers them by their hash. */
+/** Loads modules and caches them by their hash. */
 export class Loader {
   readonly #home: string;
   readonly #files: ModuleReader;
   readonly #inspector: ModuleInspector;
   readonly #modules = new Map<string, Promise<Module>>();
 
-  /** Makes a loader that keeps metadata in the PML home, by hash. */
+  /** Creates a loader that stores metadata in the PML home, by hash. */
   constructor(home: string, files: ModuleReader, inspector: ModuleInspector) {
     this.#home = home;
     this.#files = files;
@@ -82,7 +82,7 @@ export class Loader {
 
   /**
    * Loads a module with its metadata. The bytes whose hash is compared here are the bytes that run;
-   * reading the file again later could give others. Throws `INTEGRITY_MISMATCH` if they are not the
+   * a later read of the file could return others. Throws `INTEGRITY_MISMATCH` if they are not the
    * approved ones.
    */
   async load({ source, approved, promised }: ModuleUse): Promise<Module> {
@@ -126,14 +126,14 @@ export class Loader {
       (found) => refuseImports(found, source.path),
       (error: Error) => error,
     );
-    // Deno says better what is wrong with a text that the lexer cannot read.
+    // For a text that the lexer cannot read, the error of Deno is better.
     const said = await this.#inspector.inspect({ name, file: source.path, code: identified.code });
     if (unread !== undefined) throw unread;
     const value = said.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: said.exports, path: source.path });
     try {
-      // Nobody loads a draft again.
+      // A draft is loaded only once.
       if (source.draft === undefined) keep(file, value);
     } catch {
       // The disk may be full. The next process reads the metadata again.
@@ -162,8 +162,7 @@ function refuseMissing(
 }
 
 /**
- * Throws if the code asks for more than its registry listed, because the person was shown that
- * list.
+ * Throws if the code asks for more than its registry listed, because the user was shown that list.
  */
 function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
   for (const { definition, permissions } of tools) {

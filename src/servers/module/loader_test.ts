@@ -32,7 +32,7 @@ Deno.test("load() gives the approved bytes, and looks at no others", async () =>
   const use = { source, approved: integrityOf(CODE), grants: undefined };
   const listed = await loader.load(use);
   assert.equal(new TextDecoder().decode(listed.code), CODE);
-  // Between the list and the call somebody writes to the file.
+  // Between the list and the call another program writes to the file.
   const evil = CODE.replace('"ran"', '"evil"');
   await Deno.writeTextFile(at.path, evil);
   await assert.rejects(loader.load(use), { code: "INTEGRITY_MISMATCH" });
@@ -52,7 +52,7 @@ Deno.test("load() refuses at each use what asks for more than its registry said"
   await using at = await stage();
   const use = { source: at.source, approved: integrityOf(CODE), grants: undefined };
   const promised = { ...NO_PERMISSIONS, read: ["notes"] };
-  // Other uses of the same code, with no list or a longer one, do not let it in.
+  // Other uses of the same code, with no list or a longer one, do not allow it.
   await at.loader.load(use);
   await at.loader.load({ ...use, promised });
   for (const _ of [1, 2]) {

@@ -28,7 +28,7 @@ function parse(said: string, path: string): unknown {
   }
 }
 
-/** Returns what is wrong where `__meta__` names a tool that is no function of the module. */
+/** Returns the reason and hint for a tool in `__meta__` that the module exports no function for. */
 export function unexported(name: string): { readonly why: string; readonly hint: string } {
   return {
     why: `__meta__ names the tool ${quoted(name)}, but no such function is exported`,

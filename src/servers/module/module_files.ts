@@ -12,21 +12,21 @@ import { readRegular, whyUnread } from "../../io/regular_file.ts";
 import type { Grants } from "../../policy/grants.ts";
 import type { ModuleHashes } from "../../policy/policy.ts";
 
-/** The source of a module's code: shipped with PML, or a file that the person named. */
+/** The source of a module's code: shipped with PML, or a file that the user named. */
 export type ModuleSource =
   | {
     readonly kind: "builtin";
     readonly name: string;
     readonly code: Uint8Array;
     readonly meta: unknown;
-    /** The grants that it has without asking the person. */
+    /** The grants that it has without an approval request. */
     readonly grants?: Grants;
   }
   | {
     readonly kind: "file";
     readonly name: string;
     readonly path: string;
-    /** What the file held when its author's PML looked at it: this runs, with nothing granted. */
+    /** The content of the file when the author's PML read it. It runs with nothing granted. */
     readonly draft?: ModuleCode;
   };
 

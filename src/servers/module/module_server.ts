@@ -43,7 +43,7 @@ export class ModuleServer extends KnownServer {
     return this.#modules.wrongArguments(this.#code.use(), call, inputSchema);
   }
 
-  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
+  /** Returns sentences that list the grants of a tool, and the permissions that it lacks. */
   override async permissionLines(tool: string): Promise<readonly string[]> {
     return await this.#modules.permissionLines(this.#code.use(), tool);
   }

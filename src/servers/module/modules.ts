@@ -128,7 +128,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return this.#own.wrong(schema, value);
   }
 
-  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
+  /** Returns sentences that list the grants of a tool, and the permissions that it lacks. */
   async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
     const module = await this.load(use);
     const called = { module, tool };
@@ -143,7 +143,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return [...write, ...net, ...run].length === 0;
   }
 
-  /** Runs a call that passed the gates, with the grants that the person was shown. */
+  /** Runs a call that passed the checks, with the grants that the user was shown. */
   call(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
     return call.isNested === true ? this.#hurried(use, call) : this.#run(use, call);
   }
@@ -190,7 +190,10 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
-  /** Checks that a module runs here and can reach nothing, and what the system adds to that. */
+  /**
+   * Checks that a module runs here and can reach nothing, and which layer of the system confines
+   * it.
+   */
   async checks(): Promise<readonly Check[]> {
     let confined: string | undefined;
     const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
@@ -200,7 +203,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return [sandbox, ...(confined === undefined ? [] : await osChecks(confined))];
   }
 
-  /** Starts a sandbox, which tests itself. Returns what confined it. */
+  /** Starts a sandbox, which tests itself. Returns the names of the layers that confined it. */
   async #selfTest(): Promise<string> {
     const code = new TextEncoder().encode("export const probe = () => true;");
     await using sandbox = await this.#closed({ name: "self-test", code });
@@ -216,7 +219,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
 
   /** Ends every child. */
   async [Symbol.asyncDispose](): Promise<void> {
-    // A module that is still loading is not waited for.
+    // This does not wait for a module that is still loading.
     this.#closing.abort(ending("start the module"));
     const all = [this.#pool, this.#warm, this.code, this.schemas];
     await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
@@ -269,7 +272,7 @@ async function resultsOf({ definitions }: Module): Promise<ModuleOptions["result
 }
 
 /**
- * Returns MCP's result for what a function returned: text, a result as it is, or structured JSON.
+ * Returns MCP's result for the value of a function: text, a result as it is, or structured JSON.
  */
 export function asResult(value: Json): ToolResult {
   if (value === null) return { content: [] };
@@ -284,8 +287,8 @@ function isToolResult(value: unknown): value is ToolResult {
 }
 
 /**
- * Keeps the fields that a module may set. With other fields, a result could look like a question of
- * PML.
+ * Keeps the fields that a module may set. With other fields, a result could look like an approval
+ * request of PML.
  */
 function ownResult(result: ToolResult): ToolResult {
   const { content, structuredContent, isError, _meta } = result;

@@ -1,6 +1,6 @@
 /**
- * Checks values against schemas that others wrote. A pattern can take forever, so each check runs
- * in a child without grants, which is killed when a check takes too long.
+ * Checks values against schemas of other authors. A pattern can take forever, so each check runs in
+ * a child without grants, which is killed when a check takes too long.
  *
  * @module
  */

@@ -43,7 +43,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     return await open();
   }
 
-  /** Has a child of this key started, soon or at once. A child of another key is closed. */
+  /** Starts a child of this key, soon or at once. Closes a child of another key. */
   keep(key: string, open: () => Promise<T>, { now = false } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
