@@ -171,13 +171,13 @@ Deno.test("pml lock --check asks the registry for the current versions, and comp
   for (const name of ["greeter", "other"]) {
     const told = without.stderr.split("\n").filter((line) => line.includes(`"${name}"`));
     assert.equal(told.length, 1, without.stderr);
-    assert.match(told[0] ?? "", /with what is kept: Cannot reach the registry/);
+    assert.match(told[0] ?? "", /its registry: Cannot reach the registry/);
   }
   // Without cached data a comparison must not report that nothing differs.
   const env = { PML_HOME: join(ws.root, "bare"), PML_TRUST: ws.path };
   const bare = await runPml(ws, ["lock", "--check"], { env });
   assert.notEqual(bare.code, 0);
-  assert.match(bare.stderr, /Cannot compare "(greeter|other)" with what is pinned: Cannot reach/);
+  assert.match(bare.stderr, /Cannot compare "(greeter|other)" with the lock: Cannot reach/);
 });
 
 /** A server whose tool returns its key and its arguments. */

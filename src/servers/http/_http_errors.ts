@@ -1,5 +1,5 @@
 /**
- * Makes the errors for HTTP answers that are not answers of MCP.
+ * Creates the errors for HTTP responses that are not MCP responses.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { tooLarge } from "../../core/json_bounds.ts";
 import { unusable as noMcp } from "../client/wire.ts";
 import { TooLong } from "../../io/event_stream.ts";
 
-/** A server as errors name it. */
+/** The facts about a server that errors contain. */
 export interface Named {
   readonly name: string;
   readonly url: string;
@@ -25,7 +25,7 @@ export function unusable({ name }: Named, why: string): PmlError {
   return noMcp(name, why, { may_have_run: true, status: 200 });
 }
 
-/** Makes the error of what has no answer; unless told, the server may have done it. */
+/** Returns the error of a request without an answer. By default the server may have run it. */
 export function unreached(
   { name }: Named,
   why: string,
@@ -33,7 +33,7 @@ export function unreached(
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
     hint: mayHaveRun
-      ? "It may have run: look what was done before you make the request again"
+      ? "It may have run. Check its effects before you repeat the request"
       : "Nothing was sent; try again",
     detail: { may_have_run: mayHaveRun },
   });

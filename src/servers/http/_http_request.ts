@@ -1,5 +1,6 @@
 /**
- * One request to a server over HTTP and its answer, which may come in a stream that breaks.
+ * Sends one request to a server over HTTP and reads its answer, which may be in a stream that
+ * breaks.
  *
  * @module
  */
@@ -24,27 +25,27 @@ import { failureOf, unreached, unusable } from "./_http_errors.ts";
 import { type HttpSession, placeAfter } from "./_http_session.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
-/** How a request goes to its server, and who is told what comes back. */
+/** The session and receivers of a request. */
 export interface HttpWay {
   readonly options: HttpWireOptions;
   readonly session: HttpSession;
   readonly ends: WireEnds;
 }
 
-/** How long what carries an answer may stay open after it has come. */
+/** How long a response may stay open after its answer has arrived, in milliseconds. */
 export const REST_MS = 1_000;
-/** How often a stream that broke is asked for the rest of it. */
+/** How often the rest of a stream that broke is requested. */
 const RESUMES = 5;
 
-/** A request under way. */
+/** A request without an answer yet. */
 export class HttpRequest {
-  /** Takes it back. */
+  /** Aborts the request. */
   readonly abort = new AbortController();
   readonly #id: RequestId;
   readonly #message: JsonObject;
   readonly #way: HttpWay;
   #isAnswered = false;
-  /** The last place in its stream that the server named. */
+  /** The last event id of its stream. */
   #last: string | undefined;
   #retry: number | undefined;
 
@@ -55,7 +56,9 @@ export class HttpRequest {
     this.#way = way;
   }
 
-  /** Sends it, as soon as the server is ready for it, and takes all that comes of it. */
+  /**
+   * Sends the request as soon as the server is ready, and passes on all messages of its response.
+   */
   async run(ready: Promise<unknown>): Promise<void> {
     const { signal } = this.abort;
     try {
@@ -73,7 +76,7 @@ export class HttpRequest {
   async #take(response: Response): Promise<void> {
     const { options, session } = this.#way;
     if (!response.ok) {
-      // One that could not read the request does not know its id.
+      // A server that could not read the request does not know its id.
       return this.#received({ id: this.#id, error: await session.refused(response) });
     }
     if (this.#message.method === "initialize") session.begin(response);
@@ -90,10 +93,10 @@ export class HttpRequest {
         await leave(response);
         throw unusable(options, "its answer is neither JSON nor a stream of events");
     }
-    if (!this.#isAnswered) throw unusable(options, "what it answered is no answer");
+    if (!this.#isAnswered) throw unusable(options, "its response contains no JSON-RPC answer");
   }
 
-  /** Takes what comes in a stream; one that breaks is taken up again, where the server can that. */
+  /** Reads a stream. Resumes it after a break, if the server supports that. */
   async #follow(response: Response): Promise<void> {
     let stream: Response | undefined = response;
     for (let tries = 0; !this.#isAnswered;) {
@@ -101,7 +104,7 @@ export class HttpRequest {
       const broke = stream && await this.#events(stream).catch((error) => error);
       if (this.#isAnswered) return;
       if (broke instanceof TooLong || this.abort.signal.aborted) throw broke;
-      // Only the older revisions keep what was not heard, and only where they said so.
+      // Only servers of older revisions resume a stream, and only if they sent event ids.
       tries = this.#last === before ? tries + 1 : 1;
       const { options, session } = this.#way;
       // guard: stream-resumes
@@ -122,7 +125,7 @@ export class HttpRequest {
           this.#last = placeAfter(event, this.#last);
           this.#retry = retry ?? this.#retry;
           if (data.length > 0) this.#received(parsed(data));
-          // One that ends by itself leaves its connection to the next request.
+          // If the server ends the stream, its connection can be used by the next request.
           if (this.#isAnswered) rest ??= setTimeout(() => this.abort.abort(), REST_MS);
         },
       });
@@ -158,7 +161,7 @@ export class HttpRequest {
   }
 }
 
-/** Parses what came for one request; throws where it is more than it may be. */
+/** Parses the answer of one request. Throws if it exceeds the limit. */
 function parsed(bytes: Uint8Array): unknown {
   const read = readText(bytes, "server");
   if (read.kind === "excess") throw new TooLong(read.why, "result");

@@ -18,45 +18,45 @@ import { namedBy } from "../../protocol/revisions.ts";
 import { headerError, statusError } from "./_http_errors.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
-/** What can stand in a header, as `fetch` sees it. */
+/** Matches values of headers that `fetch` accepts. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_MAX = 16_384;
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
-/** What a refusal says that is about the session, and the codes of such errors. */
+/** Matches the message of a refusal that is about the session; the codes of such errors follow. */
 const SESSION = /session/i;
 const SESSION_CODES: readonly number[] = [
   ERROR.invalidRequest,
   HTTP_ERROR.refused,
   HTTP_ERROR.noSession,
 ];
-/** What an error of any other code says that is about the session. */
+/** Matches the message of an error with another code that is about the session. */
 const NAMED = /session[ -]?id\b/i;
-/** What can go back as the place in a stream. */
+/** Matches event ids that can be sent back to resume a stream. */
 const PLACE = /^[\x20-\x7e]{1,4096}$/;
 
-/** What is sent. */
+/** The parts of an HTTP request. */
 interface Sending {
   readonly message?: JsonObject;
   readonly last?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Sends what goes to one server, with what the server has to know each time. */
+/** Sends HTTP requests to one server, with the headers of its session. */
 export class HttpSession {
   readonly #options: HttpWireOptions;
   readonly #tool: (name: string) => ListItem | undefined;
   /** Whether the last request had the token of a sign-in. */
   #isSignedIn = false;
-  /** By what the server knows its requests, if it gave such an id. */
+  /** The session id, if the server sent one. */
   id: string | undefined;
   /** Whether the server keeps a session, which it can lose. */
   isKept = false;
-  /** Where messages go, if it is not where the stream comes from. */
+  /** The address for messages, if it differs from that of the stream. */
   address: string | undefined;
-  /** The revision that the server chose, where it took the handshake of the older ones. */
+  /** The revision that the server chose, if it accepted the handshake of the older revisions. */
   version: string | undefined;
 
-  /** Takes what is known of the server's tools; throws where a header cannot be sent. */
+  /** Takes a function that returns cached tools. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, tool: (name: string) => ListItem | undefined) {
     const { headers, keyHeaders } = options;
     for (const [header, value] of Object.entries({ ...headers, ...keyHeaders })) {
@@ -66,7 +66,7 @@ export class HttpSession {
     this.#tool = tool;
   }
 
-  /** Takes the id that stands beside the answer to the handshake, if one does. */
+  /** Takes the session id from the headers of the answer to the handshake. */
   begin({ headers }: Response): void {
     const id = headers.get("mcp-session-id") ?? "";
     if (!SESSION_ID.test(id)) return;
@@ -111,8 +111,8 @@ export class HttpSession {
   }
 
   /**
-   * Sends a message, or asks for a stream, from a place in it if one is named. What is refused is
-   * sent once more if the sign-in has another token.
+   * Sends a message, or requests a stream, which resumes after an event id if there is one. After a
+   * refusal it is sent once more if the sign-in has another token.
    */
   async fetch(method: string, options: Sending): Promise<Response> {
     const { authorization } = this.#options;
@@ -161,7 +161,7 @@ export class HttpSession {
   }
 }
 
-/** Returns the last place in a stream after an event; undefined if there is none to go back to. */
+/** Returns the id to resume a stream after an event; undefined if it cannot be resumed. */
 export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
   if (id === undefined) return before;
   // guard: stream-place

@@ -18,7 +18,7 @@ export interface Serving extends AsyncDisposable {
   readonly close: () => void;
 }
 
-/** Answers on 127.0.0.1 as the test says. */
+/** Serves on 127.0.0.1 with the handler of the test. */
 export async function serving(
   answering: Answering,
   { isSecure = false }: { readonly isSecure?: boolean } = {},

@@ -1,6 +1,6 @@
 /**
  * A stage for tests of HTTP servers: the servers of a PML in this process, and a server on
- * 127.0.0.1 that answers as the test says.
+ * 127.0.0.1 that the test scripts.
  *
  * @module
  */
@@ -135,14 +135,14 @@ export interface Came {
   readonly message: JsonObject;
   /** The text of the message. */
   readonly text: string;
-  /** Aborts when the sender has gone. */
+  /** Aborts when the sender has disconnected. */
   readonly signal: AbortSignal;
 }
 
 /** Returns the answer of a scripted server; undefined for the normal answer. */
 export type Script = (came: Came) => Response | undefined | Promise<Response | undefined>;
 
-/** A server of the newest or an older revision that answers as the test says. */
+/** A server of the newest or an older revision with scripted answers. */
 export class Scripted implements AsyncDisposable {
   /** The requests, in order. */
   readonly came: Came[] = [];
@@ -245,7 +245,7 @@ export function event(message: object, lines = ""): string {
   return `${lines}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
 }
 
-/** Gives the error of a call that fails. */
+/** Returns the error of a call that fails. */
 export async function failed(call: Promise<unknown>): Promise<PmlError> {
   try {
     await call;

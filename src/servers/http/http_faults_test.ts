@@ -7,7 +7,7 @@ import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts
 const DONE = [{ type: "text", text: "done" }];
 const KEY = "key-of-the-person-1234";
 
-Deno.test("Nothing goes where a redirect leads, neither to another origin nor to http (SX2)", async () => {
+Deno.test("no request follows a redirect, neither to another origin nor to http (SX2)", async () => {
   await using other = new Scripted();
   for (const status of [301, 302, 303, 307, 308]) {
     for (const to of [`${other.url}`, "http://127.0.0.1/x", "//127.0.0.1:1/x", "/mcp", undefined]) {
@@ -27,7 +27,7 @@ Deno.test("Nothing goes where a redirect leads, neither to another origin nor to
   assert.deepEqual(other.came, []);
 });
 
-Deno.test("A status that is no answer of MCP says what is so, what was done, and what to do", async () => {
+Deno.test("the error of an HTTP status names the cause, whether the call may have run, and a hint", async () => {
   const wanted: readonly (readonly [number, string, boolean])[] = [
     [400, "UPSTREAM_PROTOCOL", false],
     [401, "LOGIN_REQUIRED", false],
@@ -63,7 +63,7 @@ Deno.test("A status that is no answer of MCP says what is so, what was done, and
   assert.match((await failed(bare.call("t"))).hint ?? "", /"Authorization": "Bearer \$\{NAME\}"/);
 });
 
-Deno.test("A login that fails says so however often it is tried, until the server takes it", async () => {
+Deno.test("a failing login is reported at each call, until the server accepts it", async () => {
   let status = 401;
   await using server = new Scripted(() =>
     status === 200 ? undefined : new Response("", { status })
@@ -77,7 +77,7 @@ Deno.test("A login that fails says so however often it is tried, until the serve
   await until(async () => (await stage.call("t").catch(() => undefined)) !== undefined);
 });
 
-Deno.test("An error of JSON-RPC counts whatever the status is, but for a login and a 503", async () => {
+Deno.test("a JSON-RPC error counts with any status except 401 and 503", async () => {
   await using server = new Scripted(({ message: { id, method, params } }) => {
     if (method !== "tools/call") return undefined;
     const { name } = params as { name: string };
@@ -99,7 +99,7 @@ Deno.test("An error of JSON-RPC counts whatever the status is, but for a login a
   assert.match(String(detail?.answered), /wrong arguments/);
 });
 
-Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9, SP12)", async () => {
+Deno.test("only JSON-RPC answers of a server over HTTP count (SP8, SP9, SP12)", async () => {
   let isFreed = false;
   await using server = disturbed(() => isFreed = true);
   await using stage = await Stage.at(server.url);
@@ -118,7 +118,7 @@ Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9,
   assert.equal(server.methods.filter((method) => method === "server/discover").length, 1);
 });
 
-Deno.test("A cancelled call frees its connection, and is told to the server (SP11)", async () => {
+Deno.test("a cancelled call frees its connection, and the server is notified (SP11)", async () => {
   for (const isOlder of [false, true]) {
     const gone: string[] = [];
     await using server = new Scripted(({ message, signal }) => {
@@ -140,7 +140,7 @@ Deno.test("A cancelled call frees its connection, and is told to the server (SP1
   }
 });
 
-Deno.test("A header that cannot be sent names its variable and shows no value (SX6)", async () => {
+Deno.test("the error of an invalid header names its variable and not its value (SX6)", async () => {
   await using server = new Scripted();
   const written = { "X-Key": "${DOCS_KEY}", "Plain": "é" };
   for (
@@ -167,7 +167,7 @@ Deno.test("A header that cannot be sent names its variable and shows no value (S
   assert.deepEqual(server.came, []);
 });
 
-Deno.test("A flood of messages that answer nothing ends the connection, not the others", async () => {
+Deno.test("a flood of unrequested messages ends the connection, and no other connection", async () => {
   let isFlood = true;
   await using server = new Scripted(({ message: { method } }) => {
     if (!isFlood || method !== "tools/call") return undefined;
@@ -180,7 +180,7 @@ Deno.test("A flood of messages that answer nothing ends the connection, not the 
   assert.deepEqual((await stage.call("t")).content, DONE);
 });
 
-Deno.test("A server that tells of no change is asked for its lists again, one that does is not", async () => {
+Deno.test("lists are requested again only from a server that sends no change notifications", async () => {
   const { now } = performance;
   for (const tells of [false, true]) {
     await using server = new Scripted(({ message: { id, method } }) => {
@@ -210,7 +210,7 @@ Deno.test("A server that tells of no change is asked for its lists again, one th
   }
 });
 
-Deno.test("Lists are asked for again after a stream was cut on which changes are told", async () => {
+Deno.test("lists are requested again after the stream of change notifications broke", async () => {
   const ends: (() => void)[] = [];
   await using server = new Scripted(({ method }) => {
     if (method !== "GET") return undefined;

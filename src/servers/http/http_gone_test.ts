@@ -8,7 +8,7 @@ const KEY = "key-of-the-person-1234";
 const DISCOVER = "server/discover";
 const DONE = [{ type: "text", text: "done" }];
 
-Deno.test("One that hangs before it answers is given up, and the next call finds another way (SP2)", async () => {
+Deno.test("a connection that hangs is closed, and the next call opens another (SP2)", async () => {
   let isHung = true;
   let isListed = false;
   await using server = new Scripted(({ message, signal }) => {
@@ -26,7 +26,7 @@ Deno.test("One that hangs before it answers is given up, and the next call finds
   const cancellation = Cancellation.of(AbortSignal.timeout(100));
   const call = stage.call("t", {}, { cancellation });
   await assert.rejects(call, { name: "TimeoutError" });
-  // It takes the place of the ping of older revisions.
+  // It replaces the ping of older revisions.
   await until(() => discovered() === 2);
   isHung = false;
   await until(async () => {
@@ -35,7 +35,7 @@ Deno.test("One that hangs before it answers is given up, and the next call finds
   });
 });
 
-Deno.test("A server that is not there is said to be so, at once after the first time, until it is back", async () => {
+Deno.test("an unreachable server fails at once after the first call, until it is back", async () => {
   const server = new Scripted();
   const { port, url } = server;
   await server[Symbol.asyncDispose]();
@@ -54,7 +54,7 @@ Deno.test("A server that is not there is said to be so, at once after the first 
   assert.equal(back.methods.filter((method) => method === "tools/call").length, 1);
 });
 
-Deno.test("A server that went away is not waited for, and nothing is sent twice (SP3)", async () => {
+Deno.test("calls do not wait for a stopped server, and none is sent twice (SP3)", async () => {
   const server = new Scripted();
   await using stage = await Stage.at(server.url);
   await stage.call("t");
@@ -67,7 +67,7 @@ Deno.test("A server that went away is not waited for, and nothing is sent twice 
   assert.equal(calls.length, 1);
 });
 
-Deno.test("One that takes connections and says nothing costs one wait, and each call after it none", async () => {
+Deno.test("a server that accepts connections and is silent delays only the first call", async () => {
   await using hole = new TcpSink();
   const url = `http://127.0.0.1:${hole.port}/mcp`;
   await using stage = await Stage.at(url, { limits: { startMs: 1_500 } });

@@ -1,5 +1,5 @@
 /**
- * The handshake with servers over HTTP that do not answer `server/discover` as the protocol says.
+ * Tests the handshake with servers over HTTP that answer `server/discover` against the protocol.
  *
  * @module
  */
@@ -54,7 +54,7 @@ Deno.test("another process begins with initialize: for a week after a refusal, f
   const home = await Deno.makeTempDir();
   const now = Date.now;
   type Taken = ConstructorParameters<typeof TransportChoice>;
-  // A new options object has no memory of its own, as in another process.
+  // A new options object has no stored facts, as in another process.
   const choice = (url: string) =>
     new TransportChoice({ name: "far", url } as Taken[0], { home } as Taken[1]);
   try {

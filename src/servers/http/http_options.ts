@@ -1,5 +1,5 @@
 /**
- * How servers over HTTP are reached.
+ * Options of connections to servers over HTTP.
  *
  * @module
  */
@@ -13,14 +13,14 @@ import type { ServerRevisions } from "../client/wire.ts";
 import type { OAuthSettings } from "../../core/authorization.ts";
 import type { PmlError } from "../../core/errors.ts";
 
-/** What a server is reached with; values are filled in. */
+/** Options of a connection. Variables are replaced by their values. */
 export interface HttpWireOptions extends Named {
-  /** The address that requests are sent to, if it contains more than the one to show. */
+  /** The address that requests are sent to, if it differs from the one to show. */
   readonly requestUrl?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** What goes with a call of a tool and with nothing else. */
+  /** Headers that are sent only with a call of a tool. */
   readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
-  /** The hosts that the person named. */
+  /** The hosts that the user named. */
   readonly named: ReadonlySet<string>;
   /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
   readonly authorization?: Authorization | undefined;
@@ -29,14 +29,14 @@ export interface HttpWireOptions extends Named {
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
   readonly room?: Room | undefined;
-  /** What is known of the address. */
+  /** The facts about the address. */
   readonly transport: AddressState;
 }
 
 /** How a server is reached. Variables are replaced by their values. */
 export interface HttpValues {
   readonly name: string;
-  /** The address without the values of keys: what errors, files and sign-ins contain. */
+  /** The address without the values of keys, for errors, files and sign-ins. */
   readonly url: string;
   /** The address that requests are sent to, if it is another one. It may contain keys. */
   readonly requestUrl?: string | undefined;
@@ -47,7 +47,7 @@ export interface HttpValues {
   readonly written: Readonly<Record<string, string>>;
   /** Headers that are sent only with a call of a tool. */
   readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
-  /** The hosts that the person named. */
+  /** The hosts that the user named. */
   readonly named: ReadonlySet<string>;
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
@@ -64,7 +64,7 @@ export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
   readonly room?: Room | undefined;
-  /** The PML home, where it is remembered which addresses are of HTTP+SSE. */
+  /** The PML home, which keeps the list of HTTP+SSE addresses. */
   readonly home: string;
   /** Returns the sign-in of a server. */
   readonly authorization?: (server: HttpValues) => Promise<Authorization | undefined>;
@@ -78,14 +78,14 @@ export interface AddressFacts {
   readonly noSessionUntil?: number;
   /** Whether it is an address of HTTP+SSE. */
   readonly isSse?: boolean;
-  /** Why the other transport was left. It has not been tried again since then. */
+  /** Why the other transport failed. It has not been tried again since then. */
   readonly because?: PmlError | undefined;
 }
 
-/** What PML remembers of the address of a server. */
+/** The stored facts about the address of a server. */
 export interface AddressState extends ServerRevisions {
-  /** Remembers a fact about the address. */
+  /** Stores a fact about the address. */
   found(facts: AddressFacts): void;
-  /** Lets the other transport be tried once where this one was refused. Returns the error for that. */
+  /** Makes the next connection try the other transport once. Returns the error for the refusal. */
   other(error: PmlError): PmlError;
 }

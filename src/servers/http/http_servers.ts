@@ -4,10 +4,10 @@ import type { HttpServersOptions, HttpValues } from "./http_options.ts";
 
 /** Reaches servers over HTTP. */
 export class HttpServers {
-  /** Returns the way to a server. Equal servers give the same object. */
+  /** Returns a server. Returns the same object for equal values. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
-  /** A mark that is another one when the person signed in at a server, or out. */
+  /** A mark for each server that changes when the user signs in or out there. */
   readonly #marks = new Map<string, unknown>();
 
   /** Sends nothing yet. */
@@ -15,7 +15,7 @@ export class HttpServers {
     this.#options = options;
   }
 
-  /** Has a server reached anew: the person signed in there, or out. */
+  /** Makes the next call open a new connection: the user signed in or out. */
   renew(name: string, mark: unknown): void {
     this.#marks.set(name, mark);
   }
@@ -34,7 +34,7 @@ export class HttpServers {
       prepare: async () => {
         const { openTransport } = await import("./transports.ts");
         const { authorization } = this.#options;
-        // Who writes that header says what goes in it.
+        // A definition with that header controls its value.
         const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
         const signIn = isOwn ? undefined : await authorization?.(server);
         return openTransport({ ...server, authorization: signIn }, this.#options);

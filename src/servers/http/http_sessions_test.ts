@@ -1,6 +1,6 @@
 /**
- * Sessions that are lost, and streams that break: what is sent once more, what is told, and what is
- * asked for again.
+ * Tests lost sessions and broken streams: which requests are repeated, and which errors are
+ * reported.
  *
  * @module
  */
@@ -19,7 +19,7 @@ function refusal(code: number, message: string, id: unknown = null): Response {
   return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status: 400 });
 }
 
-Deno.test("A status of 400 that names the session is one of a lost session, any other is not", async () => {
+Deno.test("only a status 400 that names the session counts as a lost session", async () => {
   const lost: ((id: unknown) => Response)[] = [
     () => new Response("gone", { status: 404 }),
     () => new Response("Invalid or missing session ID", { status: 400 }),
@@ -53,7 +53,7 @@ Deno.test("A status of 400 that names the session is one of a lost session, any 
   }
 });
 
-Deno.test("A server without sessions loses none: its 400 and 404 are told", async () => {
+Deno.test("400 and 404 of a server without sessions are reported as errors", async () => {
   for (const status of [400, 404]) {
     await using server = new Scripted(({ message: { method } }) =>
       method === "tools/call" ? new Response("no session", { status }) : undefined
@@ -65,7 +65,7 @@ Deno.test("A server without sessions loses none: its 400 and 404 are told", asyn
   }
 });
 
-Deno.test("After a 503 the next call begins a new session, and the call is not sent again", async () => {
+Deno.test("after a 503 the next call begins a new session, and the failed call is not repeated", async () => {
   const error = { code: -32000, message: "busy" };
   for (const body of ["busy", JSON.stringify({ jsonrpc: "2.0", id: null, error })]) {
     let isBusy = true;
@@ -88,7 +88,7 @@ Deno.test("After a 503 the next call begins a new session, and the call is not s
   }
 });
 
-Deno.test("A session that is lost while calls are under way ends only those that it did not reach", async () => {
+Deno.test("a session lost during calls fails only the calls that did not reach the server", async () => {
   let session = 0;
   const held = Promise.withResolvers<void>();
   await using server = new Scripted(async ({ message: { id, method, params }, headers }) => {
@@ -114,7 +114,7 @@ Deno.test("A session that is lost while calls are under way ends only those that
   assert.equal(session, 2, "one new session serves all");
 });
 
-Deno.test("An odd session id is not sent, and breaks nothing", async () => {
+Deno.test("an invalid session id is not sent, and calls go on", async () => {
   for (const odd of ["with blank", "ü", "x".repeat(1_001), ""]) {
     await using server = new Scripted(({ message: { id, method } }) => {
       if (method !== "initialize") return undefined;
@@ -127,10 +127,10 @@ Deno.test("An odd session id is not sent, and breaks nothing", async () => {
   }
 });
 
-/** A server that tells what it holds on a stream, breaking where the test says. */
+/** A server that sends parts on a stream, which breaks at the given positions. */
 function resumable(parts: readonly string[], cuts: readonly number[]): Scripted {
   const whole = parts.join("");
-  // The places that the events name are their indexes.
+  // The ids of the events are their indexes.
   const from = (last: string | null) => {
     const at = last === null ? 0 : Number(last) + 1;
     return parts.slice(0, at).join("").length;
@@ -148,7 +148,7 @@ function resumable(parts: readonly string[], cuts: readonly number[]): Scripted 
   }, { isOlder: true });
 }
 
-Deno.test("A stream that breaks anywhere is taken up where it was heard, and nothing comes twice", async () => {
+Deno.test("a stream that breaks anywhere is resumed, and no message arrives twice", async () => {
   const many = 6;
   const token = '"progressToken":"ID"';
   const parts = Array.from(
@@ -159,7 +159,7 @@ Deno.test("A stream that breaks anywhere is taken up where it was heard, and not
   );
   const result = JSON.stringify({ content: DONE });
   parts.push(`id: ${many}\ndata: {"jsonrpc":"2.0","id":"ID","result":${result}}\n\n`);
-  // The first event must have come whole, or there is no place to go back to.
+  // The first event must be complete, otherwise there is no id to resume from.
   const [least, most] = [parts[0]?.length ?? 0, parts.join("").length - 1];
   const cuts = fc.array(fc.integer({ min: least, max: most }), { minLength: 1, maxLength: 4 });
   await fc.assert(
@@ -176,7 +176,7 @@ Deno.test("A stream that breaks anywhere is taken up where it was heard, and not
   );
 });
 
-Deno.test("A stream that ends again and again without a word is given up", async () => {
+Deno.test("a stream that ends repeatedly without an event is no longer resumed", async () => {
   await using server = new Scripted(({ method, headers, message }) => {
     if (message.method === "tools/call") return stream(["id: 1\nretry: 1\n\n"]);
     return method === "GET" && headers.has("last-event-id") ? stream([]) : undefined;
@@ -187,7 +187,7 @@ Deno.test("A stream that ends again and again without a word is given up", async
   assert.equal(server.came.filter(({ headers }) => headers.has("last-event-id")).length, 5);
 });
 
-/** A server of an older revision with a stream of its own that the test writes and breaks. */
+/** A server of an older revision with a notification stream that the test writes and breaks. */
 function telling(refuse: (last: string | null) => Response | undefined = () => undefined) {
   const streams: ReadableStreamDefaultController<Uint8Array>[] = [];
   const lasts: (string | null)[] = [];
@@ -215,7 +215,7 @@ function telling(refuse: (last: string | null) => Response | undefined = () => u
 
 const FOLLOW = [{ uri: "test://a" }, { method: "resources/subscribe" }] as const;
 
-Deno.test("What was followed counts as changed after a stream was away, unless it was taken up again", async () => {
+Deno.test("followed resources count as changed after a stream broke, unless it was resumed", async () => {
   const { server, streams, lasts, write, end } = telling();
   await using _ = server;
   await using stage = await Stage.at(server.url);
@@ -230,7 +230,7 @@ Deno.test("What was followed counts as changed after a stream was away, unless i
   await until(() => streams.length === 2);
   assert.deepEqual(lasts, [null, "1"]);
   assert.deepEqual(stage.told, ["updated test://a"], "it was taken up again");
-  // A place that cannot be sent back is none.
+  // An event id that cannot be sent back is ignored.
   write(event({ method: "x/y" }, `id: \u0001\nretry: 1\n`));
   end();
   await until(() => streams.length === 3);
@@ -239,7 +239,7 @@ Deno.test("What was followed counts as changed after a stream was away, unless i
   assert.equal(stage.told.filter((one) => one === "updated test://a").length, 2);
 });
 
-Deno.test("A place that the server forgot is left, and the stream goes on from now", async () => {
+Deno.test("an event id that the server forgot is dropped, and the stream begins again", async () => {
   for (const status of [400, 404, 405]) {
     const isSession = status === 404;
     const { server, streams, write, end } = telling((last) =>
@@ -254,13 +254,13 @@ Deno.test("A place that the server forgot is left, and the stream goes on from n
     await until(() => streams.length === 2);
     await until(() => stage.told.includes("updated test://a"));
     const count = (wanted: string) => server.methods.filter((method) => method === wanted).length;
-    // A session that is gone is begun anew, with all that was followed.
+    // A new session follows the same resources as the lost one.
     await until(() => count("resources/subscribe") === (isSession ? 2 : 1));
     assert.equal(count("initialize"), isSession ? 2 : 1);
   }
 });
 
-Deno.test("A stream that a proxy refuses for a while is asked for again", async () => {
+Deno.test("a stream that a proxy refuses for some time is requested again", async () => {
   let isDown = false;
   const { server, streams, write, end } = telling(() =>
     isDown ? new Response(null, { status: 502 }) : undefined
@@ -277,7 +277,7 @@ Deno.test("A stream that a proxy refuses for a while is asked for again", async 
   await until(() => streams.length === 2 && stage.told.includes("updated test://a"));
 });
 
-Deno.test("A resource that is being followed while the session is lost is followed in the new one", async () => {
+Deno.test("a resource that is being followed while the session is lost is followed in the new session", async () => {
   let session = 0;
   const held = Promise.withResolvers<void>();
   await using server = new Scripted(async ({ message: { id, method }, headers }) => {

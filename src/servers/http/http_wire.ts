@@ -1,6 +1,6 @@
 /**
- * Streamable HTTP as the wire of an MCP server: each request goes on a way of its own, and what the
- * server says of itself comes on one more.
+ * Streamable HTTP as the wire of an MCP server: each message is an HTTP request, and notifications
+ * of the server arrive on a separate stream.
  *
  * @module
  */
@@ -26,7 +26,7 @@ import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
 import { HttpSession, placeAfter } from "./_http_session.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
 
-/** How long what only tells something may take. */
+/** How long sending a notification may take, in milliseconds. */
 export const TELL_MS = 30_000;
 const END_MS = 500;
 
@@ -34,20 +34,20 @@ const END_MS = 500;
 export class HttpWire implements Wire {
   readonly revisions: AddressState;
   readonly #way: HttpWay;
-  /** What is under way: requests by their ids, and the rest. */
+  /** Open HTTP requests: JSON-RPC requests by their ids, and others. */
   readonly #open = new Map<RequestId | symbol, AbortController>();
-  /** Over when the server knows that the handshake is. */
+  /** Resolves when the server has received the end of the handshake. */
   #ready: Promise<unknown> = Promise.resolve();
   #hears = false;
   #isClosed = false;
 
-  /** Sends nothing yet; throws where a header cannot be sent. */
+  /** Sends nothing yet. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
     this.#way = { options, ends, session: new HttpSession(options, (name) => ends.tool(name)) };
     this.revisions = options.transport;
   }
 
-  /** Whether a stream is open on which the server tells of itself. */
+  /** Whether the stream for notifications of the server is open. */
   get tells(): boolean {
     return this.#hears;
   }
@@ -64,40 +64,40 @@ export class HttpWire implements Wire {
     }
     const told = this.#tell(message);
     if (method !== "notifications/initialized") return;
-    // A request that overtook it would be refused.
+    // The server would refuse a request that arrives before the end of the handshake.
     this.#ready = told;
     told.then(() => this.#hear());
   }
 
-  /** Takes back a request: the newest revision is told by the end of its stream. */
+  /** Cancels a request. In the newest revision, closing its stream notifies the server. */
   cancel(id: RequestId): void {
     this.#open.get(id)?.abort();
     if (this.#way.session.version === undefined) return;
     this.send({ method: "notifications/cancelled", params: { requestId: id } });
   }
 
-  /** Makes the error for what is not answered any more. */
+  /** Returns the error for requests that will not be answered. */
   down(why: string, mayHaveRun: boolean): PmlError {
     return unreached(this.#way.options, why, { mayHaveRun });
   }
 
-  /** Whether the server gave an id for the session. */
+  /** Whether the server sent a session id. */
   get hasSession(): boolean {
     return this.#way.session.isKept;
   }
 
-  /** Has the older transport tried, if the address may be one of it. */
+  /** Makes the next connection try the older transport, if the address may support it. */
   explain(error: PmlError): PmlError {
     return this.#way.options.transport.other(error);
   }
 
-  /** Leaves all that is under way. */
+  /** Aborts all open requests. */
   kill(): void {
     this.#isClosed = true;
     for (const abort of this.#open.values()) abort.abort();
   }
 
-  /** Leaves all that is under way, and ends the session. */
+  /** Aborts all open requests, and ends the session. */
   async close(): Promise<void> {
     this.kill();
     const { session } = this.#way;
@@ -114,7 +114,7 @@ export class HttpWire implements Wire {
     return abort;
   }
 
-  /** Sends what is not answered. */
+  /** Sends a notification or an answer. */
   async #tell(message: JsonObject): Promise<void> {
     const key = Symbol();
     const abort = this.#opened(key);
@@ -124,13 +124,13 @@ export class HttpWire implements Wire {
       using _rest = after(REST_MS, () => abort.abort());
       await leave(answer);
     } catch {
-      // What goes with a request is told by that: this only adds to it.
+      // Failures of this kind are reported by the request that they belong to.
     } finally {
       this.#open.delete(key);
     }
   }
 
-  /** Hears what a server of the older revisions says of itself, if it has a stream for that. */
+  /** Reads the notification stream of a server of the older revisions, if it has one. */
   async #hear(): Promise<void> {
     const { session, ends } = this.#way;
     const { signal } = this.#opened(Symbol());
@@ -160,7 +160,7 @@ export class HttpWire implements Wire {
 
   async #take({ body }: Response, heard: Heard): Promise<void> {
     const { options, ends } = this.#way;
-    // What it told in between it does not tell again.
+    // Notifications sent during the break are lost.
     if (heard.isAgain && heard.last === undefined) ends.missed();
     heard.isAgain = true;
     await eachEvent(body, {
@@ -173,7 +173,7 @@ export class HttpWire implements Wire {
     });
   }
 
-  /** Takes a refusal of the stream. Returns whether it is not asked for again. */
+  /** Handles a refusal of the stream. Returns whether it is final. */
   async #refused(stream: Response, heard: Heard): Promise<boolean> {
     const { options, session, ends } = this.#way;
     const { status } = stream;
@@ -185,21 +185,21 @@ export class HttpWire implements Wire {
     }
     heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
     if (status >= 500) return !heard.isAgain;
-    // It may not know the place any more.
+    // The server may have forgotten the event id.
     const isOver = heard.last === undefined;
     heard.last = undefined;
     return isOver;
   }
 }
 
-/** How far a stream was heard. */
+/** The position in a stream. */
 interface Heard {
   last: string | undefined;
   wait: number;
   isAgain: boolean;
 }
 
-/** Hands over a message that belongs to no HTTP request, or tells that it is over the limits. */
+/** Passes on a message that belongs to no HTTP request, or reports that it exceeds the limits. */
 export function handOver(
   data: Uint8Array,
   { ends, options: { limits: { resultBytes: max } } }: Pick<HttpWay, "ends" | "options">,

@@ -8,7 +8,7 @@ import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts
 const DONE = [{ type: "text", text: "done" }];
 
 for (const kind of ["legacy", "modern"] as const) {
-  Deno.test(`Everything that MCP has passes to a server over HTTP and back (${kind})`, async () => {
+  Deno.test(`all features of MCP work with a server over HTTP (${kind})`, async () => {
     await using full = new FullHttp(kind);
     const able = { elicitation: { form: {} }, sampling: {} };
     await using stage = await Stage.at(full.url, { able });
@@ -63,7 +63,7 @@ for (const kind of ["legacy", "modern"] as const) {
     } else assert.ok(full.asked.every(({ headers }) => !("mcp-session-id" in headers)));
   });
 
-  Deno.test(`What a server logs and asks within a call goes to that call (${kind})`, async () => {
+  Deno.test(`logs and requests of a server within a call reach that call (${kind})`, async () => {
     await using full = new FullHttp(kind);
     await using stage = await Stage.at(full.url, { able: { elicitation: { form: {} } } });
     const heard: string[][] = [[], [], []];
@@ -74,7 +74,7 @@ for (const kind of ["legacy", "modern"] as const) {
           onMessage: ({ level }) => void heard[at]?.push(String(level)),
           onAsk: async () => {
             heard[at]?.push("asked");
-            // The log comes while both questions are open.
+            // The log entry arrives while both requests are open.
             await open.promise;
             return { action: "accept", content: { name: `${at}` } };
           },
@@ -93,7 +93,7 @@ for (const kind of ["legacy", "modern"] as const) {
   });
 }
 
-Deno.test("The newest revision is tried first, with the headers that it wants; an older one once", async () => {
+Deno.test("the newest revision is tried first, with its headers, and an older one after one refusal", async () => {
   await using newest = new Scripted(({ message: { id, method } }) => {
     if (method !== "tools/list") return undefined;
     const properties = {
@@ -136,7 +136,7 @@ Deno.test("The newest revision is tried first, with the headers that it wants; a
   ]);
 });
 
-Deno.test("A tool that marks arguments for headers against the rules is not called", async () => {
+Deno.test("a tool with invalid header arguments is not called", async () => {
   const mark = (header: string | number, type = "string") => ({ type, "x-mcp-header": header });
   const wrong: Readonly<Record<string, JsonObject>> = {
     empty: { properties: { a: mark("") } },
@@ -167,7 +167,7 @@ Deno.test("A tool that marks arguments for headers against the rules is not call
   assert.deepEqual(calls.map(({ headers }) => headers.get("mcp-param-a")), ["true"]);
 });
 
-Deno.test("Progress reaches the call that it is of, and no other", async () => {
+Deno.test("progress reaches its call, and no other", async () => {
   await using server = new Scripted(({ message: { id, method, params } }) => {
     if (method !== "tools/call") return undefined;
     const { _meta } = params as { _meta: { progressToken: string } };
@@ -187,9 +187,9 @@ Deno.test("Progress reaches the call that it is of, and no other", async () => {
   assert.deepEqual(heard, [[1, 2], [1, 2]]);
 });
 
-Deno.test("The handshake finds the revision of a server, whatever it says to the other one", async () => {
-  // One server gives odd answers to methods that it does not know; the other reports the newest
-  // revision only at the second request.
+Deno.test("the handshake finds the revision of a server that answers the other one wrongly", async () => {
+  // One server answers unknown methods wrongly. The other reports the newest revision only at the
+  // second request.
   await using vague = new Scripted(
     ({ message: { id, method } }) => method === "server/discover" ? answer(id, {}) : undefined,
     { isOlder: true },
@@ -208,7 +208,7 @@ Deno.test("The handshake finds the revision of a server, whatever it says to the
   }
 });
 
-Deno.test("No request overtakes the end of the handshake", async () => {
+Deno.test("no request is sent before the end of the handshake", async () => {
   const seen: string[] = [];
   const ready = Promise.withResolvers<undefined>();
   await using server = new Scripted(async ({ message: { method } }) => {
@@ -228,7 +228,7 @@ Deno.test("No request overtakes the end of the handshake", async () => {
   assert.deepEqual(seen, ["ready", "call"]);
 });
 
-Deno.test("A session that was lost is begun anew, once for a call", async () => {
+Deno.test("a lost session is replaced, once for each call", async () => {
   await using full = new FullHttp("legacy");
   await using stage = await Stage.at(full.url);
   await stage.call("link");
@@ -247,7 +247,7 @@ Deno.test("A session that was lost is begun anew, once for a call", async () => 
   assert.equal(tries.length, 2);
 });
 
-Deno.test("A stream that breaks off is asked for its rest where the server keeps it, else told", async () => {
+Deno.test("a broken stream is resumed if the server supports it, otherwise reported", async () => {
   let posts = 0;
   const script = ({ method, headers, message: { id, method: asked } }: {
     method: string;
@@ -274,7 +274,7 @@ Deno.test("A stream that breaks off is asked for its rest where the server keeps
   assert.equal(posts, 2, "nothing is sent again");
 });
 
-Deno.test("A result of 20 MB passes, and a message beyond the limit ends its request only", async () => {
+Deno.test("a result of 20 MB passes, and a message over the limit fails only its request", async () => {
   const large = "x".repeat(20_000_000);
   await using server = new Scripted(({ message: { id, method, params } }) => {
     const { name } = (params ?? {}) as JsonObject;

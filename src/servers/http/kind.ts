@@ -142,7 +142,7 @@ function texts(values: object = {}): Texts {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, `${value}`]));
 }
 
-/** Returns whether a server may have PML send a header with this name. */
+/** Returns whether a definition may contain a header with this name. */
 export function isHeader(name: string): boolean {
   return HEADER.test(name) && !CARRYING.test(name);
 }

@@ -1,6 +1,6 @@
 /**
- * HTTP+SSE of the revision 2024-11-05 as the wire of an MCP server: all that the server says comes
- * on one stream of events, and messages go to an address that the stream names.
+ * HTTP+SSE of the revision 2024-11-05 as the wire of an MCP server: all messages of the server
+ * arrive on one stream of events, and messages to it are sent to an address that the stream names.
  *
  * @module
  */
@@ -16,9 +16,9 @@ import { HttpSession } from "./_http_session.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 import { handOver, TELL_MS } from "./http_wire.ts";
 
-/** How long a stream may take to name the address for messages. */
+/** How long a stream may take to name the address for messages, in milliseconds. */
 const LOOK_MS = 3_000;
-/** How long the end of a stream waits for what the server says of messages that were just sent. */
+/** How long the end of a stream waits for responses to the last messages, in milliseconds. */
 const END_MS = 500;
 const ADDRESS_BYTES = 8_192;
 const MESSAGE = "message";
@@ -32,15 +32,15 @@ export class SseWire implements Wire {
   readonly #session: HttpSession;
   readonly #over = new AbortController();
   readonly #named = Promise.withResolvers<void>();
-  /** Whether the stream named an address: it is one of HTTP+SSE. */
+  /** Whether the stream named an address, so that the server supports HTTP+SSE. */
   #isFound = false;
-  /** Over when the server takes the next message. */
+  /** Resolves when the server accepts the next message. */
   #ready: Promise<unknown> = this.#named.promise;
   readonly #sending = new Set<Promise<void>>();
-  /** The requests whose HTTP requests are open, and how to end these soon. */
+  /** The requests whose HTTP requests are open, with functions that end these soon. */
   readonly #open = new Map<unknown, () => void>();
 
-  /** Asks for the stream; throws where a header cannot be sent. */
+  /** Requests the stream. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
     this.#options = options;
     this.#session = new HttpSession(options, (name) => ends.tool(name));
@@ -64,21 +64,21 @@ export class SseWire implements Wire {
     }
     if (message.method !== "notifications/initialized") return;
     this.#session.isKept = true;
-    // A request that overtook it would be refused.
+    // The server would refuse a request that arrives before this message.
     this.#ready = sent;
   }
 
-  /** Makes the error for what is not answered any more. */
+  /** Returns the error for requests that will not be answered. */
   down(why: string, mayHaveRun: boolean): PmlError {
     return unreached(this.#options, why, { mayHaveRun });
   }
 
-  /** Leaves the stream, and all that is under way. */
+  /** Closes the stream, and aborts all open requests. */
   kill(): void {
     this.#over.abort();
   }
 
-  /** Leaves the stream, by which the server knows that it is over. */
+  /** Closes the stream, which ends the session at the server. */
   close(): Promise<void> {
     this.kill();
     return Promise.resolve();
@@ -115,7 +115,7 @@ export class SseWire implements Wire {
   async #hear(): Promise<void> {
     const error = await this.#stream().catch((error) => error);
     if (this.#over.signal.aborted) return;
-    // What is refused now was not done.
+    // The server did not run requests that it refuses now.
     if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
     this.kill();
     if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
@@ -150,7 +150,7 @@ export class SseWire implements Wire {
     return this.#isFound ? this.down("it ended the stream", true) : nameless;
   }
 
-  /** Takes the address for messages. Throws if it is of another origin: no key may go there. */
+  /** Takes the address for messages. Throws if it has another origin: no key may be sent there. */
   #begin(data: Uint8Array): void {
     // guard: sse-first-address
     if (this.#isFound) return;

@@ -11,7 +11,7 @@ const DONE = [{ type: "text", text: "done" }];
 const KEY = "key-of-the-person-1234";
 const SSE = { server: { isSse: true } };
 
-Deno.test("A server of HTTP+SSE is called over its two addresses, with its headers on both", async () => {
+Deno.test("a server of HTTP+SSE gets its headers at both of its addresses", async () => {
   await using server = new SseServer();
   const headers = { Authorization: KEY };
   const keyHeaders = { "x-pml-key-a": KEY };
@@ -35,7 +35,7 @@ Deno.test("A server of HTTP+SSE is called over its two addresses, with its heade
   await until(() => server.streams[0]?.isLeft === true);
 });
 
-Deno.test("An address is tried as the other transport once, and what works is remembered", async () => {
+Deno.test("the other transport is tried once, and the one that works is remembered", async () => {
   for (const status of [400, 404, 405, 415]) {
     await using server = new SseServer(({ method, path }) =>
       method === "POST" && path === "/sse" ? new Response("<p>no", { status }) : undefined
@@ -58,7 +58,7 @@ Deno.test("An address is tried as the other transport once, and what works is re
   assert.deepEqual(newest.methods, ["GET", "server/discover", "tools/call", "tools/call"]);
 });
 
-Deno.test("What transport an address has is remembered for other processes, until it is refused", async () => {
+Deno.test("the transport of an address is stored for other processes, until it is refused", async () => {
   const home = await Deno.makeTempDir();
   const no = new PmlError("UPSTREAM_PROTOCOL", "no");
   const server = { name: "far", url: "https://far.example/sse" } as HttpValues; // all that is used
@@ -74,7 +74,7 @@ Deno.test("What transport an address has is remembered for other processes, unti
   await Deno.remove(home, { recursive: true });
 });
 
-Deno.test("A notification whose answer does not end holds up no call", async () => {
+Deno.test("a notification whose response does not end delays no call", async () => {
   const open = () => new Response(new ReadableStream(), { status: 202 });
   const isNotice = ({ message }: { readonly message: object }) =>
     "method" in message && message.method === "notifications/initialized";
@@ -88,7 +88,7 @@ Deno.test("A notification whose answer does not end holds up no call", async () 
   }
 });
 
-Deno.test("A call waits for the end of the handshake, and leaves its request when it is answered", async () => {
+Deno.test("a call waits for the end of the handshake, and closes its HTTP request when it is answered", async () => {
   let isReady = false;
   let isLeft = false;
   await using server = new SseServer(async ({ message: { id, method }, stream }) => {
@@ -106,7 +106,7 @@ Deno.test("A call waits for the end of the handshake, and leaves its request whe
   await until(() => isLeft);
 });
 
-Deno.test("An address of neither transport is told by its status, however it is defined", async () => {
+Deno.test("an address of neither transport is reported with its status, for each definition", async () => {
   for (const isSse of [false, true]) {
     let isWrong = true;
     await using server = new SseServer(() =>
@@ -123,7 +123,7 @@ Deno.test("An address of neither transport is told by its status, however it is 
   }
 });
 
-Deno.test("No message and no key goes to an endpoint of another origin", async () => {
+Deno.test("no message and no key is sent to an endpoint of another origin", async () => {
   await using other = new SseServer();
   const { port } = other;
   await using server = new SseServer();
@@ -156,7 +156,7 @@ Deno.test("No message and no key goes to an endpoint of another origin", async (
   assert.deepEqual(other.came, []);
 });
 
-Deno.test("An endpoint is taken as it is written, the first one alone", async () => {
+Deno.test("only the first endpoint counts, exactly as it is written", async () => {
   for (const to of ["messages", "./messages", "/messages", "$/messages", " $/messages "]) {
     await using server = new SseServer();
     const { origin } = new URL(server.url);
@@ -170,7 +170,7 @@ Deno.test("An endpoint is taken as it is written, the first one alone", async ()
   }
 });
 
-Deno.test("A stream that ends is told truly, and the next call opens another", async () => {
+Deno.test("the end of a stream is reported, and the next call opens another", async () => {
   for (const error of [undefined, new Error("it is cut on purpose")]) {
     await using server = new SseServer(({ message, stream }) => {
       const { name } = (message.params ?? {}) as { name?: string };
@@ -187,7 +187,7 @@ Deno.test("A stream that ends is told truly, and the next call opens another", a
   }
 });
 
-Deno.test("A message that is refused fails alone, unless the session is gone", async () => {
+Deno.test("a refused message fails alone, unless the session is lost", async () => {
   const statuses = new Map<string, [code: string, mayHaveRun: boolean]>([
     ["500", ["UPSTREAM_DOWN", true]],
     ["401", ["LOGIN_REQUIRED", false]],
@@ -209,12 +209,12 @@ Deno.test("A message that is refused fails alone, unless the session is gone", a
   }
   const before = server.streams.length;
   assert.ok(before <= 2, "a refusal opens no stream each time");
-  // What the server forgot is sent once more, in a session of its own.
+  // A call of a forgotten session is sent once more, in a new session.
   server.streams.at(-1)?.end();
   assert.deepEqual((await stage.call("t")).content, DONE);
 });
 
-Deno.test("A session that the server of a stream forgot is begun anew, once for a call", async () => {
+Deno.test("a session that the server of a stream forgot is replaced, once for each call", async () => {
   let isLost = true;
   await using server = new SseServer(({ message }) => {
     if (message.method !== "tools/call" || !isLost) return undefined;
@@ -226,7 +226,7 @@ Deno.test("A session that the server of a stream forgot is begun anew, once for 
   assert.equal(server.streams.length, 2);
 });
 
-Deno.test("Whatever the stream says, only answers count", async () => {
+Deno.test("only JSON-RPC answers on a stream count", async () => {
   await using server = new SseServer(({ message, stream }) => {
     if (message.method !== "tools/call") return undefined;
     const { id } = message;
@@ -249,7 +249,7 @@ Deno.test("Whatever the stream says, only answers count", async () => {
   assert.deepEqual(heard, [1]);
 });
 
-Deno.test("A cancelled call is told to the server, and frees its request", async () => {
+Deno.test("a cancelled call frees its request, and the server is notified", async () => {
   const gone: string[] = [];
   await using server = new SseServer(({ message, signal }) => {
     if (message.method !== "tools/call") return undefined;
@@ -267,7 +267,7 @@ Deno.test("A cancelled call is told to the server, and frees its request", async
   await stage.list("tools");
 });
 
-Deno.test("A message over the limits ends its request or the stream, and never the others", async () => {
+Deno.test("a message over the limits ends its request or its stream, and no other", async () => {
   await using server = new SseServer(({ message, stream }) => {
     const { name } = (message.params ?? {}) as { name?: string };
     const large = (size: number) => ({ content: [{ type: "text", text: "x".repeat(size) }] });
@@ -291,7 +291,7 @@ Deno.test("A message over the limits ends its request or the stream, and never t
   assert.deepEqual((await stage.call("t")).content, DONE);
 });
 
-Deno.test("A stream that never names an endpoint, and one of comments alone, are given up", async () => {
+Deno.test("a stream that names no endpoint, or contains only comments, is closed", async () => {
   for (const begins of ["", ": still here\n\n".repeat(1_000), "data: {}\n\n"]) {
     await using server = new SseServer(({ method }) =>
       method === "POST" ? new Response(null, { status: 404 }) : undefined
@@ -300,13 +300,13 @@ Deno.test("A stream that never names an endpoint, and one of comments alone, are
     await using stage = await Stage.at(server.url, { ...SSE, limits: { startMs: 300 } });
     assert.equal((await failed(stage.call("t"))).code, "TIMED_OUT");
     if (begins !== "") continue;
-    // There is time to find that it is an address of neither transport.
+    // There is enough time to find that the address has neither transport.
     await using late = await Stage.at(server.url, SSE);
     assert.equal((await failed(late.call("t"))).code, "UPSTREAM_PROTOCOL");
   }
 });
 
-Deno.test("A flood of answers that nobody asked for ends the stream, not the others", async () => {
+Deno.test("a flood of unrequested answers ends the stream, and no other", async () => {
   let isFlood = true;
   await using server = new SseServer(({ message, stream }) => {
     if (!isFlood || message.method !== "tools/call") return undefined;

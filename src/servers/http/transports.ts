@@ -1,6 +1,6 @@
 /**
- * Chooses between the transports of an address: Streamable HTTP, and HTTP+SSE of 2024-11-05. Where
- * one is refused, the other is tried once, and what works is remembered.
+ * Chooses between the transports of an address: Streamable HTTP, and HTTP+SSE of 2024-11-05. If one
+ * is refused, the other is tried once, and the one that works is stored.
  *
  * @module
  */
@@ -27,13 +27,13 @@ const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
  * milliseconds. Servers of the older revisions exist that never answer an unknown method.
  */
 const DISCOVER_MS = 3_000;
-/** How long no session is tried after one failed otherwise than by a refusal, in milliseconds. */
+/** How long no session is tried after one failed without a refusal, in milliseconds. */
 const NO_SESSION_MS = 60_000;
 
-/** What is known of the addresses of servers, by their names and addresses. */
+/** Returns the facts about addresses, by the names and addresses of their servers. */
 const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
 
-/** Returns the way to a server, by the transport that it is known to have. */
+/** Opens a connection to a server by the transport that it is known to support. */
 export function openTransport(
   server: HttpValues & Pick<HttpWireOptions, "authorization">,
   shared: HttpServersOptions,
@@ -58,7 +58,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly #file: string;
   readonly #because: PmlError | undefined;
 
-  /** Takes what is known now. */
+  /** Reads the present facts. */
   constructor(server: HttpValues, options: HttpServersOptions) {
     const { name, url } = this.#server = server;
     this.#known = knownOf(options);
@@ -88,14 +88,14 @@ export class TransportChoice implements AddressFacts, AddressState {
     return !isAhead(kept);
   }
 
-  /** Remembers that a session could not be opened, for long if the server refused it. */
+  /** Stores that a session could not be opened; for a long time if the server refused it. */
   foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
     const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
     this.found({ noSessionUntil });
     if (isRefused) this.#keep(this.#newestFile, noSessionUntil);
   }
 
-  /** Remembers that the server took the handshake of the older revisions. */
+  /** Stores that the server accepted the handshake of the older revisions. */
   foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
     const olderUntil = Date.now() + ms;
@@ -103,7 +103,7 @@ export class TransportChoice implements AddressFacts, AddressState {
     this.#keep(this.#olderFile, olderUntil);
   }
 
-  /** Remembers a fact about the address. */
+  /** Stores a fact about the address. */
   found(facts: AddressFacts): void {
     const { olderUntil, isSse } = this;
     const { noSessionUntil } = this.#known.get(this.#key) ?? {};
@@ -119,11 +119,11 @@ export class TransportChoice implements AddressFacts, AddressState {
     try {
       keep(file, fact);
     } catch {
-      // Another process finds it out again.
+      // If it cannot be written, another process finds it out again.
     }
   }
 
-  /** Has the other transport tried once where this one was refused. Returns the error for that. */
+  /** Makes the next connection try the other transport once. Returns the error for the refusal. */
   other(error: PmlError): PmlError {
     if (error.code !== "UPSTREAM_PROTOCOL") return error;
     if (this.isSse) drop(this.#file);
@@ -132,12 +132,12 @@ export class TransportChoice implements AddressFacts, AddressState {
       return new SessionLost(this.#server.name, "it refused the transport");
     }
     this.#known.delete(this.#key);
-    // Most addresses are of Streamable HTTP.
+    // Most addresses support Streamable HTTP, so its error is more useful.
     return this.isSse ? this.#because : error;
   }
 }
 
-/** Returns whether a remembered time is ahead. One too far ahead was written with a wrong clock. */
+/** Returns whether a stored time is ahead. A time too far ahead was written with a wrong clock. */
 function isAhead(until: number): boolean {
   const left = until - Date.now();
   return left > 0 && left <= REMEMBERED_MS.refused;

@@ -1,6 +1,6 @@
 /**
- * Makes a server of what a registry says of it: how it is started or reached, what it gets, and what
- * a person is shown before its first use.
+ * Creates a server from its registry entry: its definition, the values that it receives, and the
+ * lines that the user sees before its first use.
  *
  * @module
  */
@@ -25,25 +25,25 @@ import { keyRequired, keysMissing } from "../cloud/rpc.ts";
 import { kindOf, manifestKindOf } from "../kinds.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
-/** A server that a registry has. */
+/** A server of a registry. */
 export interface RegistryServer {
   readonly found: Found;
   readonly identity: ServerIdentity;
-  /** Nothing where it runs in the cloud. */
+  /** Undefined if the server runs in the cloud. */
   readonly definition: ServerDefinition | undefined;
 }
 
-/** What such a server is made in. */
+/** Options of `registryServer()`. */
 export interface RegistryServerOptions {
   readonly config: Config;
   readonly environment: Environment;
-  /** Every name that a person may know here. */
+  /** Every name that the user may know here, to find similar ones. */
   readonly names: readonly string[];
-  /** Returns where the code of a module is kept. */
+  /** Returns the path of a module's code. */
   readonly codePath: Parameters<typeof definitionOf>[1];
 }
 
-/** Makes a server of what a registry was found to have. */
+/** Creates a server from an entry that a registry returned. */
 export function registryServer(
   found: Found,
   { config, environment, names, codePath }: RegistryServerOptions,
@@ -60,7 +60,7 @@ export function registryServer(
     twin: confusableWith(name, names),
   });
   const identity: ServerIdentity = {
-    // What is pinned of a capability is pinned by its whole name.
+    // A capability is pinned by its whole name.
     name: fqdn,
     pinned: pinnedOf(manifest, found),
     facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
@@ -70,14 +70,14 @@ export function registryServer(
   return { found, identity, definition };
 }
 
-/** What a person is shown beside the entry itself. */
+/** The facts that the user sees in addition to the entry itself. */
 export interface Showing {
   readonly definition: ServerDefinition | undefined;
   readonly environment: Pick<Environment, "get">;
   readonly workspace: string;
-  /** What it gets beyond the defaults. */
+  /** Its grants beyond the defaults. */
   readonly grants: Grants | undefined;
-  /** Another name that this one could be taken for. */
+  /** Another name that looks like this one. */
   readonly twin: string | undefined;
 }
 
@@ -101,7 +101,8 @@ export function factsOf(
   const said = kind.lines(manifest, {
     permissionLines: (permissions) =>
       permissionLines(permissions, accessOf(permissions, { workspace, grants }), workspace),
-    // Values are shown whole: a registry wrote them, so they are no keys, and may be addresses.
+    // Values are shown whole: they come from a registry, so they are not keys, and may be
+    // addresses.
     describe: (changes) =>
       definition === undefined ? "" : serverText({ ...definition, ...changes }),
     foundLines: () => foundLines(environment),
@@ -113,30 +114,32 @@ export function factsOf(
     `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
     vouched,
     ...(twin === undefined ? [] : [`Its name looks like ${quoted(twin)}, which is another server`]),
-    ...(gone ? ["Its registry does not have it any more"] : []),
-    ...(older ? ["This is older than what its registry said before"] : []),
+    ...(gone ? ["Its registry no longer has it"] : []),
+    ...(older ? ["Its registry had a newer version before"] : []),
     ...kind.keyLines?.(manifest) ?? [],
     ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
   ];
 }
 
-/** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
+/**
+ * Returns the error for an entry that names the token of a registry: it would be sent elsewhere.
+ */
 export function misusedToken(
   { manifest, source }: Found,
   registries: readonly RegistryEntry[],
 ): PmlError | undefined {
   const tokens = registries.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
-  // In some systems the case of a name does not count.
+  // On Windows, names of variables ignore case.
   const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
   if (token === undefined) return undefined;
-  const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
-  const why = `${what}: it names ${token}, the token of a registry`;
+  const attempt = `Cannot use ${quoted(manifest.name)} of the registry ${quoted(source, 200)}`;
+  const why = `${attempt}: it names ${token}, the token of a registry`;
   return new PmlError("REGISTRY_BAD_RESPONSE", why, {
     hint: "Give the registry's token another name",
   });
 }
 
-/** What a call would lack is said before anybody is asked about it. */
+/** Throws `KEY_MISSING` if a call would lack a key. This comes before the approval request. */
 export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
   const { name } = manifest;
   const { isInCloud = false } = kindOf(manifest);

@@ -5,7 +5,7 @@ import { definitionOf, factsOf } from "./registry_entry.ts";
 
 const SOURCE = "https://registry.example/mcp";
 
-/** What the question about an entry says. */
+/** Returns the lines of the approval request for an entry. */
 function linesOf(entry: Record<string, unknown>): readonly string[] {
   const json = { fqdn: "tiny", version: "3.2.1", ...entry };
   const manifest = parseManifest(json, { url: SOURCE, asked: parseFqdn("tiny") });
@@ -30,7 +30,7 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
   });
 }
 
-Deno.test("factsOf() shows whole what an entry gives to a program or sends to an address", () => {
+Deno.test("factsOf() shows values for a program or an address without shortening", () => {
   const program = linesOf({
     type: "stdio",
     env_required: ["OPENAI_API_KEY"],
@@ -60,7 +60,7 @@ Deno.test("factsOf() shows whole what an entry gives to a program or sends to an
   assert.ok(address.includes("It is sent the header X-Forward: https://evil.example"));
 });
 
-Deno.test("factsOf() says where the version of an entry is not that of the package", () => {
+Deno.test("factsOf() shows if the version of an entry differs from that of the package", () => {
   const lines = linesOf({ type: "stdio", install: { command: "npx", args: ["-y", "tiny"] } });
   const line = "It installs the newest tiny there is, whatever version its registry says";
   assert.ok(lines.includes(line), lines.join("\n"));

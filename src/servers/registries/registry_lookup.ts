@@ -1,5 +1,5 @@
 /**
- * The registries that the configuration names now, and what they say of a server.
+ * Looks up servers in the registries that the configuration names.
  *
  * @module
  */
@@ -25,37 +25,37 @@ import { misusedToken } from "./registry_entry.ts";
 import { type NetworkParts, UserNetwork } from "../../policy/network.ts";
 import { UnreachedName } from "../unreached_name.ts";
 
-/** How long a comparison with what is pinned waits for registries. */
+/** How long a comparison with the lock waits for registries, in milliseconds. */
 const COMPARED_MS = 4_000;
 
-/** What looking servers up needs. */
+/** The options of `RegistryLookup`. */
 export interface RegistryLookupOptions extends NetworkParts {
   readonly keys: Pick<Keys, "get" | "cloud">;
   readonly pins: Pins;
   readonly log: Log;
-  /** Tells whether a name stands for something else here, so that no registry learns it. */
+  /** Returns whether a name has another meaning here. Such a name is not sent to registries. */
   readonly isOther: (name: string) => boolean;
 }
 
-/** What a registry answered when it was asked for its catalog. */
+/** The answer of a registry to a request for its catalog. */
 interface TriedRegistry {
   readonly url: string;
   readonly servers: number;
   readonly error?: PmlError;
 }
 
-/** Looks servers up, in other registries as soon as the configuration names others. */
+/** Looks up servers. When the configuration changes, it uses the registries named then. */
 export class RegistryLookup implements RegistryUser, Disposable {
   readonly #options: RegistryLookupOptions;
   readonly #closing = new AbortController();
   readonly #network: GuardedFetch;
   readonly #cache: Cache;
-  /** What was looked up anew to be compared with what is pinned. */
+  /** The entries that were requested again, to compare them with the lock. */
   readonly #compared = new Map<string, Promise<Found | undefined>>();
   #places: readonly RegistryEntry[] = [];
   #registries: Registries;
 
-  /** Takes what holds; nothing is asked of any registry yet. */
+  /** Opens the registries of the present configuration. Sends no request yet. */
   constructor(options: RegistryLookupOptions) {
     const { policy, log } = options;
     this.#options = options;
@@ -69,7 +69,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
     });
   }
 
-  /** The registries that are asked now. */
+  /** The present registries. */
   get now(): Registries {
     return this.#registries;
   }
@@ -106,7 +106,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
 
   /** Logs that a registry has another entry now. */
   entryChanged(name: string): void {
-    this.log.info(`${quoted(name)} is another one at its registry now`);
+    this.log.info(`The registry has another entry for ${quoted(name)} now`);
   }
 
   /** Returns why a server may not be used: it would get a registry's token, or is forbidden. */
@@ -114,13 +114,13 @@ export class RegistryLookup implements RegistryUser, Disposable {
     return misusedToken(found, this.#places) ?? this.forbidden(found.manifest);
   }
 
-  /** Returns why the company's policy forbids what a registry has; undefined if it does not. */
+  /** Returns why the company's policy forbids a server; undefined if it does not. */
   forbidden(server: ServerLike): PmlError | undefined {
     const { narrowing } = this.#options.policy.now.config;
     return narrowing?.company?.forbids({ ...server, isOfRegistry: true })?.error;
   }
 
-  /** Returns what a registry has under a name; asks again where the person approved another entry. */
+  /** Returns the entry of a name. Requests it again if the user approved another entry. */
   async newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
     const known = this.#registries.known(name);
     if (known === undefined) {
@@ -129,25 +129,25 @@ export class RegistryLookup implements RegistryUser, Disposable {
     // Another process may have seen a newer entry, which was approved there.
     const pinned = this.#options.pins.pinned(name)?.manifest;
     if (pinned === undefined || pinned === known.hash) return known;
-    // Where it cannot be asked, what is known is asked about.
+    // If the registry cannot be reached, the cached entry is used.
     return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
-  /** Returns the lines of what a capability does, which is fetched before anybody is asked. */
+  /** Returns the lines of a capability's code, which is fetched before the approval request. */
   async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
     if (callsOf(found.manifest) === undefined) return [];
     const { contentLines } = await import("../capability/content_lines.ts");
     return contentLines(await this.#registries.code(found, { signal }));
   }
 
-  /** Returns what a registry has under a name now, once: what was shown is what is pinned then. */
+  /** Returns the present entry of a name. Requests it once, so that the shown entry is pinned. */
   compared(name: string): Promise<Found | undefined> {
     const asked = this.#compared.get(name) ?? this.#ask(name);
     this.#compared.set(name, asked);
     return asked;
   }
 
-  /** Asks each registry for its catalog. Returns how many servers are known of it, or why it failed. */
+  /** Requests the catalog of each registry. Returns how many servers it has, or why that failed. */
   async tried(signal: AbortSignal): Promise<readonly TriedRegistry[]> {
     const late = AbortSignal.timeout(COMPARED_MS);
     const signals = AbortSignal.any([signal, this.closing, late]);
@@ -158,13 +158,13 @@ export class RegistryLookup implements RegistryUser, Disposable {
       servers: items.filter((item) => item.source === source).length,
       ...defined({
         error: error && late.aborted
-          ? offline(source, { why: `no answer in ${COMPARED_MS} ms` })
+          ? offline(source, { why: `no answer within ${COMPARED_MS / 1_000} s` })
           : error,
       }),
     }));
   }
 
-  /** Asks the registries for what they offer, and for these servers. */
+  /** Requests the catalogs of the registries, and the entries of these servers. */
   async refresh(names: readonly string[], signal: AbortSignal): Promise<void> {
     const { log } = this.#options;
     const [outcomes] = await Promise.all([
@@ -179,13 +179,13 @@ export class RegistryLookup implements RegistryUser, Disposable {
     }
   }
 
-  /** Asks nothing any more. */
+  /** Stops all requests. */
   [Symbol.dispose](): void {
     this.#closing.abort(ending("ask a registry"));
     this.#network[Symbol.dispose]();
   }
 
-  /** Asks now; where that fails, what is kept is told of and given. */
+  /** Requests an entry. If that fails, logs a warning and returns the cached entry. */
   async #ask(name: string): Promise<Found | undefined> {
     const late = AbortSignal.timeout(COMPARED_MS);
     const signal = AbortSignal.any([this.closing, late]);
@@ -194,17 +194,19 @@ export class RegistryLookup implements RegistryUser, Disposable {
     } catch (error) {
       if (this.closing.aborted) throw error;
       const { code, message, hint } = asPmlError(error);
-      const why = late.aborted ? `no answer in ${COMPARED_MS} ms` : message;
+      const why = late.aborted ? `no answer within ${COMPARED_MS / 1_000} s` : message;
       const kept = this.#registries.kept(name);
       if (kept === undefined) {
-        // That nothing differs cannot be said of what nobody knows.
+        // Without an entry there is nothing to compare.
         throw new PmlError(
           late.aborted ? "REGISTRY_OFFLINE" : code,
-          `Cannot compare ${quoted(name)} with what is pinned: ${why}`,
+          `Cannot compare ${quoted(name)} with the lock: ${why}`,
           { hint: hint ?? "Try again when its registry can be reached", cause: error },
         );
       }
-      this.#options.log.warn(`Compared ${quoted(name)} with what is kept: ${why}`);
+      this.#options.log.warn(
+        `Compared ${quoted(name)} with the cached entry of its registry: ${why}`,
+      );
       return kept;
     }
   }
@@ -273,7 +275,7 @@ export function isHubRegistry(url: string, hub: string | undefined): boolean {
   return new URL(address).href === new URL(hub).href;
 }
 
-/** Looks a name up, and says so where no registry can be reached. */
+/** Looks up a name. If no registry can be reached, the error states that. */
 export async function reached<T>(name: string, look: () => Promise<T>): Promise<T> {
   try {
     return await look();

@@ -1,6 +1,6 @@
 /**
- * What registries offer, as their catalogs had it at the last look, and so which names they may be
- * told without a question.
+ * Caches the catalogs of registries. A name in a catalog can be sent to its registry without an
+ * approval request.
  *
  * @module
  */
@@ -12,29 +12,31 @@ import type { CatalogItem, Registries } from "../../registry/registries.ts";
 import type { Catalog } from "../../search/catalog.ts";
 import { offeredCatalog } from "../../search/offered.ts";
 
-/** What looking needs from outside. */
+/** The options of `OnOffer`. */
 export interface OnOfferOptions {
-  /** The registries that are asked now. */
+  /** Returns the present registries. */
   readonly registries: () => Registries;
-  /** Whether a name is the person's own, and so nobody else's, or a policy forbids the server. */
+  /**
+   * Returns whether an item is hidden: its name is the user's own, or a policy forbids the server.
+   */
   readonly isOther: (item: CatalogItem) => boolean;
   readonly closing: AbortSignal;
 }
 
-/** How long the first look waits for what registries offer. */
+/** How long the first use waits for the catalogs of registries, in milliseconds. */
 const FIRST_LOOK_MS = 2_000;
 
 /** The catalogs of all registries as one. */
 export class OnOffer {
   readonly #options: OnOfferOptions;
-  /** The registries that were waited for. */
+  /** The registries whose catalogs were requested. */
   #asked: Registries | undefined;
-  /** The names that the person let be told, by the registries that were shown with them. */
+  /** The names that the user allows to send, by the registries that were shown with them. */
   readonly #saidTo = new WeakMap<Registries, Set<string>>();
   #items: readonly CatalogItem[] = [];
   #catalog: Catalog | undefined;
 
-  /** Asks nothing. */
+  /** Sends no request yet. */
   constructor(options: OnOfferOptions) {
     this.#options = options;
   }
@@ -44,17 +46,17 @@ export class OnOffer {
     return this.#catalog;
   }
 
-  /** Makes the catalog anew at the next look: names may be the person's own now. */
+  /** Drops the catalog. The next use builds it again: names may be the user's own now. */
   forget(): void {
     this.#items = [];
   }
 
-  /** Looks at what the registries offer; waits for them a little where nothing is known yet. */
+  /** Updates the catalog. Waits up to two seconds for registries if there is no catalog yet. */
   async look(): Promise<void> {
     const registries = this.#options.registries();
     if (registries.catalog().length === 0 && this.#asked !== registries) {
       this.#asked = registries;
-      // Who cannot be asked is told of by who looks a server up.
+      // Unreachable registries are ignored here; the server lookup reports them.
       await registries.refreshCatalog({ signal: this.#briefly() }).catch(() => {});
     }
     const items = registries.catalog();
@@ -63,19 +65,22 @@ export class OnOffer {
     this.#catalog = offeredCatalog(items.filter((item) => !this.#options.isOther(item)));
   }
 
-  /** Tells whether a registry offers an entry of this whole name, as far as it is known. */
+  /** Returns whether the catalog has an entry with this whole name. */
   has(fqdn: string): boolean {
     return this.#items.some((item) => item.fqdn === fqdn);
   }
 
   /** Returns the name of the entry that offers a tool; undefined if it is not known. */
   async entryOf(tool: Fqdn): Promise<string | undefined> {
-    // Who cannot be asked is told of by who looks a server up.
+    // Unreachable registries are ignored here; the server lookup reports them.
     return await this.#options.registries().entryOf(tool, { signal: this.#briefly() })
       .catch(() => undefined);
   }
 
-  /** Asks whether a name may be told that nobody offered: a model may have put into it what it knows. */
+  /**
+   * Returns an approval request for a name that is in no catalog: a model may have put data into
+   * it.
+   */
   async unapproved(name: string): Promise<Unapproved | undefined> {
     const registries = this.#options.registries();
     const said = this.#saidTo.get(registries) ?? new Set();
@@ -91,9 +96,9 @@ export class OnOffer {
           name.includes(":") ? "capability" : "server"
         } ${quoted(name)}`,
         ...registries.asked(name).map((url) =>
-          `Yes tells this name to the registry ${quoted(url, Infinity)}`
+          `If you answer yes, PML sends this name to the registry ${quoted(url, Infinity)}`
         ),
-        "Nothing runs yet: what they have is asked about then",
+        "Nothing runs yet. PML asks again about the server that the registry has",
       ],
       accept: () => Promise.resolve(void said.add(name)),
     };

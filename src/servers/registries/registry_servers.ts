@@ -1,6 +1,6 @@
 /**
- * The servers of registries: looked up when somebody calls them, asked about once, pinned, and from
- * then on servers like any other in this workspace.
+ * The servers of registries. The first call looks one up and asks the user. After the approval it
+ * is pinned, and a server like any other in this workspace.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import type { ApprovedServers, LookupOptions, RegistryNames } from "../source.ts
 import { OnOffer } from "./registry_offers.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
 
-/** What adopting needs. */
+/** The options of `RegistryServers`. */
 export interface RegistryServersOptions {
   readonly policy: Policy;
   readonly builtins: ReadonlySet<string>;
@@ -37,21 +37,21 @@ export interface RegistryServersOptions {
 
 /** The servers of registries in this workspace. */
 export class RegistryServers implements ApprovedServers, RegistryNames, Disposable {
-  /** What the registries offer. */
+  /** The catalogs of the registries. */
   readonly offers: OnOffer;
   /** Looks servers up. */
   readonly lookup: RegistryLookup;
   readonly #options: RegistryServersOptions;
-  /** What was found last, by its whole name: that of a server, or `namespace:action`. */
+  /** The last entries, by the whole name of a server or capability (`namespace:action`). */
   readonly #found = new Map<string, RegistryServer>();
-  /** What the person approved here. */
+  /** The entries that the user approved here. */
   readonly #here = new Map<string, RegistryServer>();
-  /** Their names, and those of servers that are something else now than was approved. */
+  /** Their names, and those of servers whose entries differ from the approved ones. */
   readonly #approved = new Set<string>();
-  /** The names that were told to be hidden by the person's own. */
+  /** The names for which the log contains that a server of the user hides them. */
   readonly #hidden = new Set<string>();
 
-  /** Takes what holds; nothing is asked of any registry yet. */
+  /** Takes the present configuration. Sends no request yet. */
   constructor(options: RegistryServersOptions) {
     const { policy } = options;
     const isOther = (name: string) => this.#isOther(name);
@@ -65,14 +65,14 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     policy.onChange((change) => {
       if (change === "registry") return;
       this.offers.forget();
-      // What a person is shown says what is granted, and whose a name is.
+      // An approval request contains grants and the owner of a name, which may have changed.
       // guard: found-anew
       this.#found.clear();
       if (this.#approved.size > 0) this.#tell();
     });
   }
 
-  /** Takes up what the person approved in this workspace before. */
+  /** Loads the servers that the user approved in this workspace before. */
   async open(): Promise<void> {
     const { pins } = this.#options;
     const { home } = await pins.state();
@@ -88,35 +88,35 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     if (this.#approved.size > 0) this.#tell();
   }
 
-  /** Returns a server that the person approved here. */
+  /** Returns a server that the user approved here. */
   at(name: string): RegistryServer | undefined {
     return this.#isOther(name) ? undefined : this.#here.get(name);
   }
 
-  /** Returns what a registry says of a server that the person approved here. */
+  /** Returns the manifest of a server that the user approved here. */
   manifestOf(name: string): Manifest | undefined {
     return this.at(name)?.found.manifest;
   }
 
   /**
-   * The servers that the person approved here, also those that are something else by now; but none
-   * whose name is another's.
+   * Returns the names that the user approved here, also those whose entries have changed, without
+   * names that have another meaning now.
    */
   names(): readonly string[] {
     return [...this.#approved].filter((name) => !this.#isOther(name));
   }
 
-  /** The names of the servers among them. */
+  /** Returns the names of the servers among them. */
   servers(): readonly string[] {
     return this.names().filter((name) => !name.includes(":"));
   }
 
-  /** The names of the capabilities among them. */
+  /** Returns the names of the capabilities among them. */
   capabilities(): readonly string[] {
     return this.names().filter((name) => name.includes(":"));
   }
 
-  /** Returns the servers of the lock as their registries have them, to be compared with what is pinned. */
+  /** Returns the present entries of the servers in the lock, to compare them with the pins. */
   async identities(): Promise<readonly ServerIdentity[]> {
     const { lock } = await this.#options.pins.state();
     const locked = Object.entries(lock).filter(([, pin]) => !isOwnPin(pin));
@@ -125,16 +125,16 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
   }
 
-  /** Says why a server may not be used as it is; undefined where it may. */
+  /** Returns why a server may not be used as it is; undefined if it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
     const known = this.lookup.now.kept(name);
-    if (known === undefined) return "nobody that is asked for servers has it now";
+    if (known === undefined) return "no configured registry has it now";
     const wrong = this.lookup.refused(known);
     if (wrong !== undefined) return wrong.message;
     return here !== undefined && known.hash === here.found.hash
       ? undefined
-      : "its registry says something else now; calling it asks the person";
+      : "its registry has another entry now; calling it asks the user";
   }
 
   /**
@@ -151,14 +151,14 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     if (memberOf(home, whole) !== undefined) return whole;
     // A server that is used may have tools that its registry does not list.
     const isUsed = memberOf(home, server) !== undefined && tools.length === 0;
-    // What the person named is looked up as it is.
+    // A name that the user wrote is looked up as it is.
     if (isUsed || isNamed) return server;
     return await this.offers.entryOf(fqdn) ?? server;
   }
 
   /**
-   * Tells what nobody has approved yet of a server or a capability that a registry has. It is
-   * looked up first, by a name that somebody offered; about any other name the person is asked
+   * Returns an approval request for a server or a capability of a registry; undefined if it is
+   * approved. It is looked up first if its name is in a catalog. Any other name needs an approval
    * before that.
    */
   async unapproved(
@@ -170,7 +170,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const isUsed = memberOf(home, name) !== undefined;
     const unoffered = () => this.offers.unapproved(name);
     const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
-    // An identity may invent names: those leave no question, and answer as denied ones do.
+    // A client with an identity may invent names. They create no approval request, and are denied.
     const { identity } = this.#options.policy.now.config.narrowing ?? {};
     if (nameless !== undefined) return identity === undefined ? nameless : undefined;
     const found = await this.lookup.newest(name, signal);
@@ -196,7 +196,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     return undefined;
   }
 
-  /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
+  /** Returns whether no other entry is pinned here, or in the lock of the workspace. */
   async #isFirst({ name, pinned }: ServerIdentity): Promise<boolean> {
     const { lock, home } = await this.#options.pins.state();
     const locked = memberOf(lock, name);
@@ -204,7 +204,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       (locked === undefined || pinnedChanges(locked, pinned).length === 0);
   }
 
-  /** Has the code of a module at hand before it is read. */
+  /** Fetches the code of a module before it is read. */
   async ready(
     name: string,
     { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
@@ -220,7 +220,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     });
   }
 
-  /** The variables that the servers need which the person approved here. */
+  /** Returns the variables that the approved servers need. */
   wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
     return this.names().map((server) => {
       const manifest = this.manifestOf(server);
@@ -228,12 +228,12 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     });
   }
 
-  /** Asks nothing any more. */
+  /** Stops all requests. */
   [Symbol.dispose](): void {
     this.lookup[Symbol.dispose]();
   }
 
-  /** Whether a name stands for what ships with PML, or what a file defines or has switched off. */
+  /** Returns whether a name is of a built-in server, or a file defines or disables it. */
   #isOther(whole: string): boolean {
     const name = whole.split(":", 1)[0] ?? "";
     const { builtins, policy } = this.#options;
@@ -243,7 +243,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       own.some((server) => server.name === name);
   }
 
-  /** Tells whether what a registry has under a name is hidden; that a person's own hides it, once. */
+  /**
+   * Returns whether a name has another meaning here. Logs once if a server of the user hides it.
+   */
   #isHidden(name: string): boolean {
     const { policy, log } = this.#options;
     const [server] = name.split(":", 1);
@@ -267,7 +269,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     this.#options.policy.approve([...this.#here.keys()].filter((name) => !this.#isOther(name)));
   }
 
-  /** Returns what was found as a server: the same object as long as it is the same. */
+  /** Returns the server of an entry: the same object as long as the entry is the same. */
   #serverOf(found: Found): RegistryServer {
     const { fqdn: name } = found.manifest;
     const known = this.#found.get(name);
@@ -287,7 +289,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 }
 
-/** Returns what the question shows of the tool of a call, if its registry describes it. */
+/** Returns the texts of a call's tool for the approval request, if its registry describes it. */
 function textsOf(
   { tools }: Found["manifest"],
   tool: string | undefined,

@@ -13,7 +13,7 @@ import { RegistryServers } from "./registry_servers.ts";
 
 const OF_FAR = { type: "http", url: "https://far.example/mcp" };
 
-/** Opens what adopts in a workspace with one registry, whose token is in the variable `token`. */
+/** Opens a workspace with one registry, whose token is in the variable `token`. */
 async function openStage(
   entries: readonly Entry[],
   variables: Record<string, string> = {},
@@ -57,12 +57,12 @@ async function openStage(
     openAdopted,
     unapproved: (name: string) =>
       adopted.unapproved(name, { signal, isAllowed: false, isNamed: true }),
-    /** Has the token be in another variable. */
+    /** Moves the token to another variable. */
     rename: async (name: string) => {
       await write(name);
       await policy.reload();
     },
-    /** Has the file define servers of its own. */
+    /** Adds servers to the configuration file. */
     define: async (mcpServers: object) => {
       await write(token, { mcpServers });
       await policy.reload();
@@ -77,7 +77,7 @@ function remote(headers: Record<string, string>): Entry {
   return manifestEntry("far", { ...OF_FAR, headers });
 }
 
-Deno.test("RegistryServers asks nobody about a server before a key that only a header names is there", async () => {
+Deno.test("RegistryServers reports a missing key of a header before it asks the user", async () => {
   const entries = [remote({ Authorization: "Bearer ${FAR_KEY}", "X-Team": "${TEAM:-none}" })];
   {
     await using stage = await openStage(entries);
@@ -90,7 +90,7 @@ Deno.test("RegistryServers asks nobody about a server before a key that only a h
   assert.deepEqual(stage.adopted.wanted(), [{ server: "far", names: ["FAR_KEY"] }]);
 });
 
-Deno.test("RegistryServers takes no server that names the token of a registry, by whatever way", async () => {
+Deno.test("RegistryServers refuses a server that names the token of a registry in any place", async () => {
   const program = { command: "npx", args: ["-y", "tiny@1.0.0"] };
   const entries = [
     remote({ Authorization: "Bearer ${REG_TOKEN}" }),
@@ -110,7 +110,7 @@ Deno.test("RegistryServers takes no server that names the token of a registry, b
   }
 });
 
-Deno.test("RegistryServers uses no server that was approved before its key became the token of a registry", async () => {
+Deno.test("RegistryServers refuses an approved server whose key became the token of a registry", async () => {
   const entries = [remote({ Authorization: "Bearer ${REG_TOKEN}" })];
   await using stage = await openStage(entries, { REG_TOKEN: "the-token" }, "ANOTHER");
   await (await stage.unapproved("far"))?.accept();
@@ -123,7 +123,7 @@ Deno.test("RegistryServers uses no server that was approved before its key becam
   assert.equal(again.manifestOf("far"), undefined);
 });
 
-Deno.test("RegistryServers has nothing under a name that a file defines, and asks nobody about it", async () => {
+Deno.test("RegistryServers has no entry for a name that a file defines, and does not ask the user", async () => {
   await using stage = await openStage([remote({})]);
   const { adopted } = stage;
   await (await stage.unapproved("far"))?.accept();
