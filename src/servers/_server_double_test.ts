@@ -13,7 +13,7 @@ import { splitToolId } from "../core/tool_id.ts";
 /** The origin of a server of the user. */
 export const OWN: Origin = { name: "private", isShipped: false, isFetched: false };
 
-/** Returns a server of the person without tools, except for what a test sets. */
+/** Returns a server of the user without tools, with the changes of a test. */
 export function serverDouble(name: string, change: Partial<Server> = {}): Server {
   return {
     name,
@@ -59,7 +59,7 @@ export function checkedCall(call: Call): CheckedCall {
   return { ...call, tool, assertCurrent: () => {}, assertListed: () => {} };
 }
 
-/** Returns the options of a server, except for what a test sets. */
+/** Returns the options of a server, with the changes of a test. */
 export function knownDouble(name: string, change: Partial<Listing> = {}): KnownServerOptions {
   const { title, origin, kind, definition, tells, checksArguments, blocked, ...double } =
     serverDouble(name);

@@ -1,5 +1,5 @@
 /**
- * Fills in definitions: what a server is started with, or reached with.
+ * Replaces variables in definitions: in commands, addresses and headers.
  *
  * @module
  */
@@ -25,23 +25,23 @@ import { dataFolder, withDataFolder } from "./stdio/data_folder.ts";
 import type { StdioValues } from "./stdio/program_host.ts";
 import { certificatesOf } from "../policy/network.ts";
 
-/** What values are found in. */
+/** The options of `DefinitionValues`. */
 export interface DefinitionValuesOptions {
   readonly policy: Policy;
   readonly keys: Keys;
   readonly redactor: Redactor;
-  /** Returns the registry that a server comes from, where registries define these servers. */
+  /** Returns the registry of a server, if registries define these servers. */
   readonly registryOf?: (server: string) => string | undefined;
 }
 
 const NO_VALUES: ReadonlyMap<string, string> = new Map();
 const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 
-/** Gives servers with their values: the same object as long as nothing of one changes. */
+/** Returns definitions with values: the same object as long as nothing of it changes. */
 export class DefinitionValues implements DefinitionFiller {
-  /** Gives a command with its arguments and environment. */
+  /** Returns a command with its arguments and environment. */
   readonly stdio: (own: ProgramDefinition) => StdioValues;
-  /** Gives an address with what goes in its headers. */
+  /** Returns an address with its headers. */
   readonly http: (own: RemoteDefinition) => HttpValues;
   /** Returns the texts of a definition of any kind. */
   readonly filled: (own: ServerDefinition) => DefinitionTexts;
@@ -49,7 +49,7 @@ export class DefinitionValues implements DefinitionFiller {
   readonly #isFromRegistry: boolean;
   readonly #plain = new WeakMap<RemoteDefinition, ReadonlyMap<string, string>>();
 
-  /** Takes where values are found; nothing is looked up yet. */
+  /** Takes the sources of values. Looks up nothing yet. */
   constructor(options: DefinitionValuesOptions) {
     this.#options = options;
     this.#isFromRegistry = options.registryOf !== undefined;
@@ -77,7 +77,7 @@ export class DefinitionValues implements DefinitionFiller {
       },
       (own) => options.keys.variablesOf(envFilePath(own, options.policy), own.name),
     );
-    // What is granted says which hosts may be reached.
+    // Grants decide which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
         ({ headers, oauth, url }: RemoteDefinition) => ({
@@ -118,7 +118,7 @@ export class DefinitionValues implements DefinitionFiller {
     const client_secret = filled.oauth.client_secret || undefined;
     if (client_secret !== undefined) this.#options.redactor.register(client_secret);
     const oauth = own.oauth && { ...own.oauth, client_secret };
-    // A key that stands in the file itself is one, too.
+    // A key that is written in the file itself counts, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     // The query of an address that a variable contains may have keys.
@@ -144,19 +144,19 @@ export class DefinitionValues implements DefinitionFiller {
     return now;
   }
 
-  /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
+  /** Returns the hosts that the user named. They may be on this machine, or in its network. */
   #namedBy(name: string, url: string): ReadonlySet<string> {
     const { policy, registryOf } = this.#options;
     const { grants } = policy.now.config;
     if (registryOf === undefined) return new Set([new URL(url).host]);
-    // What a registry says lies where that registry lies, or where the person let the server go.
+    // A registry may name its own host, and hosts in the user's grants.
     const source = registryOf(name) ?? "";
     const host = URL.parse(source.replace(/^mcp\+/, ""))?.host;
     return new Set([...host === undefined ? [] : [host], ...grants[name]?.net ?? []]);
   }
 }
 
-/** Leaves out what a registry says may be set and is not: `${NAME:-}` alone. */
+/** Removes optional variables of a registry's entry (`${NAME:-}`) that are not set. */
 function withoutEmpty(
   filled: Readonly<Record<string, string>>,
   written: Readonly<Record<string, string>>,

@@ -8,7 +8,7 @@ import { DefinitionValues } from "./definition_values.ts";
 Deno.test("DefinitionValues names the hosts of a registry's server that are granted now", () => {
   const config = { grants: { far: { net: ["near.example"] } } as object };
   const values = new DefinitionValues({
-    // As much of it as is asked for.
+    // Only the members that the test needs.
     policy: { now: { config } } as unknown as Policy,
     keys: new Keys({
       environment: () => ({ get: () => undefined, apiKey: undefined, home: "/home" }),

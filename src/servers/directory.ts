@@ -1,6 +1,6 @@
 /**
- * The servers that there are, by name: what ships with PML, what files define, what the person
- * approved of registries, and what nobody has here.
+ * The servers by name: built-ins, servers of files, approved servers of registries, and unknown
+ * names.
  *
  * @module
  */
@@ -36,7 +36,7 @@ export interface DirectoryHost extends SourceHost {
 /** The origin of a name that no source lists. */
 const NOWHERE: Origin = { name: "none", isShipped: false, isFetched: false };
 
-/** Finds servers by their names; asks nobody and starts nothing. */
+/** Finds servers by their names. Sends no request and starts nothing. */
 export class Directory {
   /** The sources of servers, in the order of precedence. */
   readonly sources: readonly ServerSource[];
@@ -53,7 +53,7 @@ export class Directory {
     this.sources = SOURCES.map((Source) => new Source(host));
   }
 
-  /** Returns the server of a name: one that fails each call where there is none. */
+  /** Returns the server of a name. For an unknown name, its calls fail. */
   at(name: string): Server {
     return this.#entry(name);
   }
@@ -73,7 +73,7 @@ export class Directory {
     return this.has(name) || this.#host.policy.disabledIn(name) !== undefined;
   }
 
-  /** Returns every server that there is. */
+  /** Returns every server. */
   all(): readonly Server[] {
     return [...this.#known().values()];
   }
@@ -109,7 +109,7 @@ export class Directory {
       listed.set(listing.name, listing);
     }
     const actions = this.sources.flatMap((source) => source.actions?.() ?? []);
-    // A server of which an identity can use nothing is not there for it.
+    // A server whose tools are all denied to an identity is hidden from it.
     // guard: server-of-nothing
     return this.#namespaces.with([...listed.values()], actions).filter(({ name }) =>
       narrowing?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
@@ -127,10 +127,10 @@ function missing(name: string, entry: MissingListing["entry"]): MissingListing {
   return { ...listingOf(NOWHERE, { name, kind: entry, definition: undefined }), entry };
 }
 
-/** It has what its listing says. */
+/** It has the members of its listing. */
 interface LazyServer extends Listing {}
 
-/** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
+/** A server of the directory. Its listing is known, and its runtime is opened by the first use. */
 class LazyServer implements Server {
   readonly listing: DirectoryListing;
   readonly #host: DirectoryHost;
@@ -149,7 +149,7 @@ class LazyServer implements Server {
     Object.assign(this, listing);
   }
 
-  /** Tells whether this is what a listing lists. */
+  /** Returns whether this is the server of a listing. */
   is({ definition, origin, kind }: Listing): boolean {
     return definition !== undefined && definition === this.definition && origin === this.origin &&
       kind === this.kind;
@@ -253,7 +253,7 @@ class LazyServer implements Server {
   }
 
   #opened(): Promise<Server> {
-    // What failed, for a broken lock, may be mended.
+    // The cause of a failure, such as a broken lock, may be repaired.
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
       throw error;

@@ -7,7 +7,9 @@ const GIT = { git: { type: "http", url: "https://git.example/mcp" } };
 const OFF = { command: "mine", disabled: true };
 const MINE = { mine: { type: "http", url: "https://mine.example/mcp" } };
 
-/** The servers of registries that were approved here: `far`, and `gone`, which nobody has now. */
+/**
+ * The servers of registries that were approved here: `far`, and `gone`, which no registry has now.
+ */
 const REGISTRIES = {
   servers: () => ["far", "gone"],
   capabilities: () => [],
@@ -21,7 +23,7 @@ function shown(stage: CallPathStage, name: string): string {
   return `${origin.name} ${kind}`;
 }
 
-Deno.test("Directory has a trusted file's server in the place of a built-in, and an untrusted one's in none", async () => {
+Deno.test("a server of a trusted file replaces a built-in, and one of an untrusted file replaces none", async () => {
   const builtins = ["git", "shell"];
   const pml = { private_mcps: { ...GIT, ...MINE } };
   await using trusted = await CallPathStage.open({ pml, builtins });
@@ -31,7 +33,7 @@ Deno.test("Directory has a trusted file's server in the place of a built-in, and
   await using untrusted = await CallPathStage.open({ pml, builtins, trusted: false });
   assert.equal(shown(untrusted, "git"), "builtin deno");
   assert.equal(untrusted.directory.at("git").blocked(), undefined);
-  // It is listed, so that a call of it asks the person.
+  // It is listed, so that a call of it asks the user.
   assert.equal(shown(untrusted, "mine"), "private http");
   assert.match(untrusted.directory.at("mine").blocked() ?? "", /not trusted/);
   for (const { directory } of [trusted, untrusted]) {
@@ -41,7 +43,7 @@ Deno.test("Directory has a trusted file's server in the place of a built-in, and
   }
 });
 
-Deno.test("The name of a person's own server stands for it until the file that takes it is trusted", async () => {
+Deno.test("a name means the user's own server until the file that takes it is trusted", async () => {
   const person = 'mcpServers: { mine: { url: "https://person.example/mcp" } }\n';
   const urls: unknown[] = [];
   for (const trusted of [false, true]) {
@@ -53,7 +55,7 @@ Deno.test("The name of a person's own server stands for it until the file that t
   assert.deepEqual(urls, ["https://person.example/mcp", "https://mine.example/mcp"]);
 });
 
-Deno.test("A server that nobody approved is not asked for a list, and the person's own is", async () => {
+Deno.test("no list is requested from an unapproved server, and lists of the user's own servers are", async () => {
   const open = (listing: { readonly name: string }) => new OracleServer(knownDouble(listing.name));
   const options = { pml: { private_mcps: MINE }, open };
   await using untrusted = await CallPathStage.open({ ...options, trusted: false });
@@ -77,7 +79,7 @@ Deno.test("a server that is not approved shows no list that another client had",
   assert.equal((await trusted.directory.at("mine").earlierList?.("tools"))?.length, 1);
 });
 
-Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
+Deno.test("Directory keeps a disabled name free of other servers, and finds servers of registries", async () => {
   const pml = { mcpServers: { mine: OFF } };
   const registries = REGISTRIES;
   await using stage = await CallPathStage.open({ pml, registries });
@@ -91,7 +93,7 @@ Deno.test("Directory lets a disabled name own itself, and knows the servers of r
   assert.deepEqual(names.sort(), ["far", "gone"], "what is not there is not listed");
 });
 
-Deno.test("A call of a disabled name asks no registry, and says which file switched it off", async () => {
+Deno.test("a call of a disabled name asks no registry, and names the file that disables it", async () => {
   const registries = { ...REGISTRIES, unapproved: () => assert.fail("a registry was asked") };
   const pml = {
     mcpServers: { mine: OFF },
@@ -107,7 +109,7 @@ Deno.test("A call of a disabled name asks no registry, and says which file switc
   }
 });
 
-Deno.test("The first call of a name that was pinned to run here goes to no cloud", async () => {
+Deno.test("the first call of a name that was pinned to run here is not sent to the cloud", async () => {
   const pinned = { source: "private", kind: "stdio", command: ["npx", "-y", "tavily"], tools: {} };
   const pml = { permissions: { allow: ["tavily:*"] } };
   const codes: string[] = [];
@@ -119,7 +121,7 @@ Deno.test("The first call of a name that was pinned to run here goes to no cloud
   assert.deepEqual(codes, ["UNKNOWN_TOOL", "CLOUD_KEY_REQUIRED"]);
 });
 
-Deno.test("Directory gives one object for the same definition, and another after a change of it", async () => {
+Deno.test("Directory returns one object for the same definition, and another after a change", async () => {
   const opened: string[] = [];
   const open = (listing: { readonly name: string }) => {
     opened.push(listing.name);
@@ -136,7 +138,7 @@ Deno.test("Directory gives one object for the same definition, and another after
     stage.directory.at("git").list("tools"),
   ]);
   assert.deepEqual(opened, ["git"]);
-  // The version is another one, and nothing of a definition is.
+  // The version changes, and no definition does.
   stage.policy.approve([]);
   assert.equal(stage.directory.at("git"), git, "a registry's server was approved");
   await stage.policy.settle();
@@ -152,7 +154,7 @@ Deno.test("Directory gives one object for the same definition, and another after
   assert.deepEqual(opened, ["git", "mine"]);
 });
 
-Deno.test("A server that could not be opened is tried again by the next call", async () => {
+Deno.test("a server that could not be opened is tried again by the next call", async () => {
   let isBroken = true;
   const open = (listing: { readonly name: string }) => {
     if (isBroken) throw new Error("the lock is broken");

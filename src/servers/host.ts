@@ -36,7 +36,7 @@ export interface DefinitionFiller {
   readonly filled: (own: ServerDefinition) => DefinitionTexts;
 }
 
-/** A server to open: how it is approved, and what its source found. */
+/** A server to open: its approval, and the parts that its source found. */
 export interface OpenOptions extends KnownServerOptions {
   /** The definition; undefined for servers in the cloud and for saved capabilities. */
   readonly definition?: ServerDefinition;
@@ -44,13 +44,13 @@ export interface OpenOptions extends KnownServerOptions {
   readonly manifest?: Manifest;
   /** Fills in the variables of the definition. */
   readonly values: DefinitionFiller;
-  /** Returns the code that may run now, if the server has code. */
+  /** Returns the present code and its approved hash, if the server has code. */
   readonly use?: () => ModuleUse;
   /** Fetches the code before it is read. */
   readonly fetched?: () => Promise<void>;
 }
 
-/** The packages that servers are, and the identities that approvals bind to. */
+/** The packages of servers, and the identities that approvals bind to. */
 export interface ServerPackages {
   /** Returns the identity of a server. An install can change it. */
   identityOf(own: ServerDefinition): ServerIdentity;
@@ -72,7 +72,7 @@ export interface ServerMachine {
   readonly starts: Pick<StartProgress, "tell">;
   /** Aborts when PML ends. */
   readonly closing: AbortSignal;
-  /** Returns a program as it is tried out, if it is. */
+  /** Returns a program with the settings of its trial, if there is one. */
   tried(server: StdioValues): StdioValues;
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud>;

@@ -62,21 +62,21 @@ export interface ProgramDefinition extends ServerDefinition {
 export interface RemoteDefinition extends ServerDefinition {
   /** The URL. */
   readonly url: string;
-  /** Whether the file says that the URL is one of HTTP+SSE. */
+  /** Whether the file declares the URL as one of HTTP+SSE. */
   readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
   /** How one signs in. `${NAME}` in the secret is replaced. */
   readonly oauth?: OAuthSettings | undefined;
-  /** The file of authorities that are trusted for it as well; only in the person's file. */
+  /** The file of authorities that are trusted for it as well; only in the user's file. */
   readonly ca?: string;
-  /** The file of the certificate that PML shows it; only in the person's file. */
+  /** The file of the client certificate; only in the user's file. */
   readonly cert?: string;
   /** The file of the key of that certificate. */
   readonly key?: string;
 }
 
-/** The values of a definition as they were written, by the kind of place where they stand. */
+/** The values of a definition as they were written, by the kind of their place. */
 export type DefinitionTexts = Readonly<
   Partial<
     Record<
@@ -93,7 +93,7 @@ export type DefinitionTexts = Readonly<
   >
 >;
 
-/** The facts of a server that are its kind's own, as an approval and `pml.lock` have them. */
+/** The facts of a server that depend on its kind, as an approval and `pml.lock` have them. */
 export interface KindFacts {
   /** The hash of the code. */
   readonly integrity?: string;
@@ -118,7 +118,7 @@ export interface MemberKind<T> {
 export interface ManifestReader {
   /** The JSON of the manifest. */
   readonly entry: Readonly<Record<string, unknown>>;
-  /** The variables that the manifest requires, whatever its kind. */
+  /** The variables that the manifest requires, for any kind. */
   readonly envRequired: readonly string[];
   /** Returns the value of a key if it is of a kind. Null counts as missing. */
   read<T>(key: string, value: unknown, kind: MemberKind<T>): T;

@@ -95,7 +95,7 @@ export function codeManifest(manifest: Manifest): CodeManifest | undefined {
   return manifestKindOf(manifest).code?.(manifest);
 }
 
-/** Returns the tools that a saved capability says it calls; undefined for all other manifests. */
+/** Returns the tools that a saved capability declares to call; undefined for other manifests. */
 export function callsOf(manifest: Manifest): readonly string[] | undefined {
   return manifestKindOf(manifest).calls?.(manifest);
 }

@@ -28,9 +28,9 @@ export type Listing = Pick<
   | "blocked"
 >;
 
-/** The source of a server's approval: who it is, and what is not approved yet. */
+/** The approval of a server: its identity, and the parts that are not approved yet. */
 export interface Approval extends Pick<Server, "identity" | "unapproved" | "approvedDefinitions"> {
-  /** Returns one line that says what the server is, for the question to the person. */
+  /** Returns one line that describes the server in an approval request. */
   text(): string;
 }
 
@@ -51,7 +51,7 @@ export interface KnownServerOptions {
 
 const NO_LINES: readonly string[] = [];
 
-/** It has what its listing says. */
+/** It has the members of its listing. */
 export interface KnownServer extends Listing {}
 
 /** A server that has a definition. Each kind implements how it lists and how it runs calls. */
@@ -69,7 +69,7 @@ export abstract class KnownServer implements Server {
     return this.#options.approval.identity();
   }
 
-  /** Returns what a call needs and nobody has approved yet. */
+  /** Returns an approval request for a call; undefined if everything is approved. */
   unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
     return this.#options.approval.unapproved(call);
   }
@@ -85,30 +85,30 @@ export abstract class KnownServer implements Server {
 
   /** Returns the definition of a tool that no list has. */
   async #internal(id: ToolId): Promise<ToolDefinition | undefined> {
-    // To read what a server says of itself is to run it.
+    // Reading the lists of a server runs its code.
     if (this.blocked() !== undefined) return undefined;
     const { tool } = splitToolId(id);
-    const all = await this.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    const all = await this.list("tools") as readonly ToolDefinition[]; // each server checks its tools
     return all.find(({ name, visibility }) => name === tool && visibility === "internal");
   }
 
-  /** Returns lines that say what the server is and what the tool may do. */
+  /** Returns lines that describe the server and the permissions of the tool. */
   async consentLines({ id }: Pick<Call, "id">): Promise<readonly string[]> {
     const lines = await this.permissionLines(splitToolId(id).tool);
     return [this.#options.approval.text(), ...lines.map((line) => `It ${line}`)];
   }
 
-  /** Returns nothing: PML does not know what a program does. */
+  /** Returns no lines: PML does not know the effects of a program. */
   permissionLines(_tool: string): Promise<readonly string[]> {
     return Promise.resolve(NO_LINES);
   }
 
-  /** Returns nothing: nobody can tell. */
+  /** Returns undefined: PML does not know the effects of a program. */
   onlyReads(_tool: string): Promise<boolean | undefined> {
     return Promise.resolve(undefined);
   }
 
-  /** Returns nothing: there is nothing to say. */
+  /** Returns undefined: there is no remark. */
   remark(_tool: string): Promise<string | undefined> {
     return Promise.resolve(undefined);
   }
@@ -133,6 +133,6 @@ export abstract class KnownServer implements Server {
 /** Returns the error of a request that a server with tools only cannot answer. */
 export function toolsOnly(server: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
-    hint: "See `pml://servers` for what each server has",
+    hint: "Read `pml://servers`, which lists the features of each server",
   });
 }

@@ -29,7 +29,7 @@ function callOf(tool: string, change: Partial<Call> = {}): Call {
   };
 }
 
-Deno.test("an internal tool is known to calls of capabilities alone, whatever was called before", async () => {
+Deno.test("only calls of capabilities find an internal tool, after any other call", async () => {
   const unknown = new PmlError("UNKNOWN_TOOL", "no");
   const server = new TwoTools({
     ...knownDouble("s"),
@@ -48,7 +48,7 @@ Deno.test("an internal tool is known to calls of capabilities alone, whatever wa
   }
 });
 
-Deno.test("a request that is no call of a tool has a definition that says nothing", () => {
+Deno.test("a request other than tools/call has an empty definition", () => {
   const server = new TwoTools(knownDouble("s"));
   assert.deepEqual(server.definitionFor(callOf("@prompts", { method: "prompts/get" })), {
     name: "prompts/get",

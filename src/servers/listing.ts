@@ -1,5 +1,5 @@
 /**
- * Makes the listings of sources and of the directory.
+ * Creates the listings of sources and of the directory.
  *
  * @module
  */

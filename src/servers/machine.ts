@@ -1,6 +1,6 @@
 /**
- * What runs servers and reaches them: the sandbox of modules, the programs on this machine, the
- * addresses that speak MCP, the cloud.
+ * Runs servers and connects to them: modules in the sandbox, programs on this machine, addresses,
+ * and the cloud.
  *
  * @module
  */
@@ -62,7 +62,7 @@ import { codeOf } from "./server_code.ts";
 import { CompanyNetwork, proxyVariables } from "../policy/network.ts";
 import { Packages } from "./packages.ts";
 
-/** What the machine stands in. */
+/** The options of `Machine`. */
 export interface MachineOptions {
   readonly policy: Policy;
   readonly files: ModuleFiles;
@@ -71,21 +71,21 @@ export interface MachineOptions {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly backlog?: Backlog;
-  /** The roots of the client, where only one uses the servers. */
+  /** The roots of the client, if only one uses the servers. */
   readonly clientRoots?: ClientRoots;
-  /** Has the keeper that waits for the first program. */
+  /** The owner of the process that waits for the first program. */
   readonly spares?: SpareOwner;
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
-  /** Finds the way to a server, of those in the cloud or of the others. */
+  /** Returns a server, in the cloud or elsewhere. */
   readonly upstreamOf: (name: string, isCloud: boolean) => UpstreamServer;
-  /** What servers and clients say to each other. */
+  /** The listeners to events of servers, and the capabilities and log level of clients. */
   readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
-  /** Whether a client started this process, which is then killed if it hangs and that is gone. */
+  /** Whether a client started this process. If that client ends, a hanging process is killed. */
   readonly hasClient?: boolean;
   /**
-   * Whether the process stays. Then a search may install what it was told to use, and it follows
-   * where the person signs in.
+   * Whether the process stays. Then a search may install its configured model, and PML follows
+   * sign-ins of the user.
    */
   readonly stays?: boolean;
 }
@@ -100,11 +100,11 @@ interface Basics {
   readonly limits: () => Config["limits"];
 }
 
-/** Runs and reaches servers; starts nothing before the first call. */
+/** Runs servers and connects to them. Starts nothing before the first call. */
 export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
-  /** Tells the calls that wait how what they wait for comes along. */
+  /** Reports the progress of starts to the calls that wait for them. */
   readonly starts: StartProgress = new StartProgress();
-  /** Is told what modules log, without keys. */
+  /** Called with log entries of modules, without keys. */
   heard: (server: string, entry: LogEntry) => void;
   /** The PML home. */
   readonly home: string;
@@ -116,19 +116,19 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   readonly containerEnvironment: Readonly<Record<string, string>>;
   /** The environment of the programs of modules. */
   readonly programEnvironment: Readonly<Record<string, string>>;
-  /** Ends what was started if PML is killed. */
+  /** Ends the started processes if PML is killed. */
   readonly groups: Reaper;
   /** Starts programs. */
   readonly programs: StdioServers;
-  /** Reaches addresses. */
+  /** Connects to addresses. */
   readonly addresses: HttpServers;
   /** The connections to programs and addresses. */
   readonly upstreams: Upstreams;
   /** The connections to the cloud. */
   readonly far: Upstreams;
-  /** The hub's list of what runs in the cloud. */
+  /** The hub's list of servers in the cloud. */
   readonly hub: HubRouting;
-  /** What is installed, and pinned. */
+  /** The installed packages, and their pins. */
   readonly packages: Packages;
   readonly #options: MachineOptions;
   readonly #trials = new Map<string, Trial>();
@@ -136,7 +136,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     memoized((server: StdioValues) => ({ ...server, trial }))
   );
   readonly #closing = new AbortController();
-  /** Returns what stays closed: what servers run from is not for modules to write. */
+  /** Returns the protected paths: modules must not write the files that servers run from. */
   readonly #protection = memoized(({ servers }: Config) => ({
     ...protectedPaths,
     paths: servers.flatMap((server) => codeOf(server, this.#options.policy.folders)),
@@ -147,7 +147,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
-  /** Takes what there is. */
+  /** Takes the options. Starts nothing. */
   constructor(options: MachineOptions) {
     this.#options = options;
     const { policy, log, upstreamOf } = options;
@@ -172,14 +172,14 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     this.addresses = new HttpServers({
       ...basics,
       authorization: async (server) => {
-        // The person signed in, and an identity may be without the person's keys.
+        // The sign-in is the user's, and an identity may not use the user's keys.
         const isPoor = this.#config().narrowing?.identity?.keys === false;
         // guard: sign-in-identity
         return isPoor ? undefined : (await this.signIns()).of(server);
       },
     });
     this.upstreams = new Upstreams({ ...shared, server: (name) => upstreamOf(name, false) });
-    // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
+    // The cloud has separate connections, so that no request to a user's server can reach it.
     this.far = new Upstreams({ ...shared, server: (name) => upstreamOf(name, true) });
     this.hub = new HubRouting({
       file: join(home, "hub_routing.json"),
@@ -216,7 +216,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return this.#config().limits;
   }
 
-  /** The layer that the user wants now. */
+  /** The layer that the user chose. */
   get osLayer(): Config["osLayer"] {
     return this.#config().osLayer;
   }
@@ -241,7 +241,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return this.#options.keys.get(name);
   }
 
-  /** Returns how the person's registry of packages is reached now. */
+  /** Returns the variables by which installers reach the user's registry of packages. */
   installEnvironment(): Readonly<Record<string, string>> {
     const { environment } = this.#options.policy.now.loaded;
     return { ...installEnvironment(environment), ...proxyVariables(this.#options) };
@@ -263,17 +263,17 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     this.#options.log[level](text, { server });
   }
 
-  /** Tells the running servers which log messages clients want. */
+  /** Sets the log level of the running servers. */
   setLevel(level: string): void {
     this.#each((upstreams) => upstreams.setLevel(level));
   }
 
-  /** Follows a resource for one client less, whatever its server's name stands for now. */
+  /** Removes one follower of a resource, also if its server's name has another meaning now. */
   unfollow(followed: Parameters<Upstreams["unfollow"]>[0]): void {
     this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
-  /** Returns the servers of the files as they would be pinned now; starts nothing. */
+  /** Returns the identities of the servers of files, to pin them. Starts nothing. */
   identities(): readonly ServerIdentity[] {
     const { policy, files } = this.#options;
     const { file, person } = policy.now.loaded;
@@ -283,13 +283,13 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
       .map((server) => this.packages.writtenAs(server, files));
   }
 
-  /** Returns a program as it is tried out, where it is. */
+  /** Returns a program with the settings of its trial, if there is one. */
   tried(server: StdioValues): StdioValues {
     const trial = this.#trials.get(server.name);
     return trial === undefined ? server : this.#tried(trial)(server);
   }
 
-  /** Has a server run confined from now on, with these alone, and keeps what it asks for. */
+  /** Begins a trial: the server runs confined to these grants, and its accesses are recorded. */
   async tryOut(
     server: string,
     { grants, env: more }: Pick<Trial, "grants" | "env">,
@@ -337,7 +337,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return await this.programs.packaged(programsOf(this.#config().servers), this.closing);
   }
 
-  /** Installs the package that a server is, and gives its install scripts that did not run. */
+  /** Installs the package of a server, and returns its packages with scripts that did not run. */
   async scriptsOf(server: string): Promise<ServerScripts> {
     return await this.programs.scriptsOf(valuesOf(server, this.#options), this.closing);
   }
@@ -347,7 +347,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return await this.programs.newestOf(valuesOf(server, this.#options), this.closing);
   }
 
-  /** Tries what modules need on this machine, and looks at what was installed. */
+  /** Checks that modules run on this machine, and that confined servers and packages are intact. */
   async checks(): Promise<readonly Check[]> {
     return [
       ...await (await this.modules()).checks(),
@@ -356,13 +356,13 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     ];
   }
 
-  /** Names what confines servers with `"confine": true`, and those that nothing bounds. */
+  /** Returns the layer that confines servers with `"confine": true`, and the unconfined ones. */
   async #confinedCheck(): Promise<Check> {
     const layer = await this.layer();
     const name = "confined servers";
     if (layer.kind !== "none") {
-      const said = layer.kind === "landlock" ? "landlock" : `bubblewrap ${layer.version}`;
-      return { name, ok: true, said: `${said}: closed paths stay closed when folders are moved` };
+      const used = layer.kind === "landlock" ? "landlock" : `bubblewrap ${layer.version}`;
+      return { name, ok: true, said: `${used}: closed paths stay closed when folders are moved` };
     }
     const wide = programsOf(this.#config().servers).filter((one) => one.isUnheld);
     const names = wide.map((one) => one.name).join(", ");
@@ -371,7 +371,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return { name, ok: true, said, hint: "Landlock, or bubblewrap on PATH, lets them write in it" };
   }
 
-  /** The way out to the network, which is opened when something first goes there. */
+  /** Sends requests to the network, whose client is loaded by the first one. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../transport/http/client/guarded_fetch.ts").then(({ GuardedFetch }) =>
       new GuardedFetch(new CompanyNetwork(this.#options))
@@ -379,7 +379,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     return await (await this.#network).fetch(url, options);
   };
 
-  /** Returns the sign-ins of the person, which are loaded by the first server over HTTP. */
+  /** Returns the sign-ins of the user, which are loaded by the first server over HTTP. */
   signIns(): Promise<SignIns> {
     this.#signIns ??= import("../oauth/open_sign_ins.ts").then(({ openSignIns }) =>
       openSignIns(this.#options, this.fetch, this.closing)
@@ -398,7 +398,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     );
   }
 
-  /** Returns what runs modules in the sandbox. The first module loads it. */
+  /** Returns the runner of modules. The first module loads it. */
   modules(): Promise<Modules> {
     return this.#modules ??= this.#openModules();
   }
@@ -440,7 +440,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 }
 
-/** Returns what a server is started with. Throws if no command starts it. */
+/** Returns the values to start a server with. Throws if no command starts it. */
 function valuesOf(
   server: string,
   { policy, values }: Pick<MachineOptions, "policy" | "values">,
@@ -455,7 +455,7 @@ function valuesOf(
     });
 }
 
-/** Returns what writes the lines of modules to the log. */
+/** Returns a function that writes log entries of modules to the log. */
 function logged(log: Log): Machine["heard"] {
   return (server, { level, text }) => {
     const serious = level === "error" || level === "warn";

@@ -1,5 +1,5 @@
 /**
- * The manifest of a server in a registry: its kind, what it runs or connects to, and what it needs.
+ * The manifest of a server in a registry: its kind, its code or address, and its requirements.
  *
  * @module
  */
@@ -20,9 +20,9 @@ export interface Manifest {
   readonly tools: readonly ManifestTool[];
   /** The environment variables that the server needs. */
   readonly envRequired: readonly string[];
-  /** The author's warnings for the person, one line each. */
+  /** The author's warnings for the user, one line each. */
   readonly warnings: readonly string[];
-  /** Where the server runs, if the registry says so. */
+  /** Where the server runs, if the registry states it. */
   readonly routing: "local" | "cloud" | undefined;
 }
 

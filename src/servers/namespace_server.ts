@@ -1,6 +1,6 @@
 /**
- * A name behind which several things stand: capabilities of registries, each approved by itself,
- * and beside them a server of this name, or what the person saved.
+ * A name with several parts: capabilities of registries, each approved by itself, and next to them
+ * a server of this name, or saved capabilities of the user.
  *
  * @module
  */
@@ -47,7 +47,7 @@ export class NamespaceServer extends KnownServer {
     return await this.#base?.identity();
   }
 
-  /** Returns what nobody has approved of the part of a call. */
+  /** Returns an approval request for the part of a call; undefined if it is approved. */
   override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     return await (await this.#for(call)).unapproved(call);
   }
@@ -64,24 +64,24 @@ export class NamespaceServer extends KnownServer {
     return await (await this.#for(call)).wrongArguments?.(call, definition);
   }
 
-  /** Returns what a person must know before a call. */
+  /** Returns the lines that the user sees before a call. */
   override async consentLines(
     call: Pick<Call, "id" | "method">,
   ): Promise<readonly string[]> {
     return await (await this.#for(call)).consentLines(call);
   }
 
-  /** Returns what a tool may do. */
+  /** Returns lines with the permissions of a tool. */
   override async permissionLines(tool: string): Promise<readonly string[]> {
     return await (await this.#of(tool)).permissionLines(tool);
   }
 
-  /** Tells whether a tool can change nothing and reach nobody. */
+  /** Returns whether a tool can neither write nor use the network or programs. */
   override async onlyReads(tool: string): Promise<boolean | undefined> {
     return await (await this.#of(tool)).onlyReads(tool);
   }
 
-  /** Returns what must be known of a tool. */
+  /** Returns a short remark about a tool. */
   override async remark(tool: string): Promise<string | undefined> {
     return await (await this.#of(tool)).remark(tool);
   }
@@ -96,7 +96,7 @@ export class NamespaceServer extends KnownServer {
       if (names.has(action)) this.#tell(action);
       if (names.has(action) || listing.blocked() !== undefined) return [];
       const all = await this.#options.opener.openPart(listing).list(list).catch(() => []);
-      // The module of one entry is no other entry.
+      // The module of one entry is not used for another entry.
       // guard: registry-action
       return all.filter(({ name }) => name === action);
     }));
@@ -153,7 +153,7 @@ export class NamespaceServer extends KnownServer {
     if (base === undefined) return action === undefined ? unknown : opener.openPart(action.listing);
     const server = opener.openPart(base);
     if (action === undefined) return server;
-    // A server that has the tool wins; what may not run now has none.
+    // A server that has the tool wins. A blocked server has no tools.
     const own = base.blocked() === undefined ? await server.list("tools").catch(() => []) : [];
     return own.some(({ name }) => name === tool) ? server : opener.openPart(action.listing);
   }

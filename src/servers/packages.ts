@@ -1,5 +1,5 @@
 /**
- * The packages that stdio servers are, as they are pinned.
+ * The packages of stdio servers, and their pins.
  *
  * @module
  */
@@ -18,34 +18,34 @@ import { installedPackage } from "./stdio/install/installed.ts";
 import type { InstalledPackage } from "./stdio/install/installs.ts";
 import type { PackagePins } from "./stdio/stdio_servers.ts";
 
-/** Knows what is installed for a definition, and holds it to what is pinned. */
+/** Finds the installed packages of definitions, and compares them with their pins. */
 export class Packages implements PackagePins, ServerPackages {
   readonly #policy: Policy;
   readonly #pins: Pins;
-  /** What registries' servers are pinned by, by what defines them here. */
+  /** The identities of servers of registries, by their definitions. */
   readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
   readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
   #installed = new WeakMap<ProgramDefinition, InstalledPackage | "none">();
 
-  /** Takes what holds. */
+  /** Takes the policy and the pins. */
   constructor({ policy, pins }: { readonly policy: Policy; readonly pins: Pins }) {
     this.#policy = policy;
     this.#pins = pins;
   }
 
-  /** Takes note of a registry's server. */
+  /** Adds the identity of a registry's server. */
   found(definition: ServerDefinition, identity: ServerIdentity): void {
     this.#found.set(definition, identity);
   }
 
-  /** Returns what an approval of a server binds to. Other code of a module does not run. */
+  /** Returns the identity that an approval of a server binds to. A module runs no other code. */
   identityOf(own: ServerDefinition): ServerIdentity {
     const program = programOf(own);
     if (program !== undefined) return this.#identityOf(own, this.#packageOf(program));
     return this.#identityOf(own, defined({ integrity: this.#policy.approvedCode(own.name) }));
   }
 
-  /** Returns the same of a server as a file has it, whether that is trusted or not. */
+  /** Returns the identity of a server with the present code of its file, trusted or not. */
   writtenAs(own: ServerDefinition, files: Pick<ModuleFiles, "integrityOf">): ServerIdentity {
     const module = moduleOf(own);
     if (module === undefined) return this.identityOf(own);
@@ -71,13 +71,13 @@ export class Packages implements PackagePins, ServerPackages {
     });
   }
 
-  /** Takes another version of a server's package for the present one, and tells what was before. */
+  /** Sets the installed version of a server's package. Returns the version before. */
   take(
     own: ProgramDefinition,
     installed: InstalledPackage,
   ): { readonly identity: ServerIdentity; readonly before: InstalledPackage | undefined } {
     const before = this.#packageOf(own);
-    // What is known by another object of the same definition is looked up anew.
+    // Clears the packages of other objects, which may have the same definition.
     this.#installed = new WeakMap([[own, installed]]);
     return { identity: this.#identityOf(own, installed), before };
   }
@@ -88,7 +88,7 @@ export class Packages implements PackagePins, ServerPackages {
     return this.#packageOf(own)?.version;
   }
 
-  /** Names the packages whose install scripts did not run; nothing is started. */
+  /** Returns a check that names packages whose install scripts did not run. Starts nothing. */
   async checks(): Promise<readonly Check[]> {
     const { waitingScripts } = await import("./stdio/install/waiting_scripts.ts");
     const { home, servers } = this.#policy.now.config;
@@ -107,7 +107,7 @@ export class Packages implements PackagePins, ServerPackages {
   #identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
     const found = this.#found.get(own);
     if (found === undefined) return this.#pins.identityOf(own, code);
-    // The version is that of the registry; what its command installed is looked at too.
+    // The version is that of the registry. The installed package is compared, too.
     const { integrity = found.pinned.integrity } = code;
     if (integrity === found.pinned.integrity) return found;
     const known = this.#whole.get(found);
@@ -126,7 +126,7 @@ export class Packages implements PackagePins, ServerPackages {
     return found;
   }
 
-  /** Returns the version that is pinned, if that was for this very command. */
+  /** Returns the pinned version, if the pin is for exactly this command. */
   #pinnedVersion({ name, command, args }: ProgramDefinition): string | undefined {
     const pinned = this.#pins.pinned(name);
     // The version of a registry's entry is not that of the package.

@@ -6,7 +6,7 @@ const OWN = { version: "1.0.0", integrity: `sha256-${"1".repeat(64)}` };
 const OTHER = { version: "1.0.1", integrity: `sha256-${"2".repeat(64)}` };
 const TINY = { mcpServers: { tiny: { command: "npx", args: ["-y", "tiny"] } } };
 
-Deno.test("Packages.check() compares the definition that is started, whatever the files say meanwhile", async () => {
+Deno.test("Packages.check() compares the definition that is started, also after a change of the files", async () => {
   const meanwhile: readonly object[] = [
     TINY,
     { private_mcps: { tiny: { type: "http", url: "https://tiny.example/mcp" } } },
@@ -19,7 +19,7 @@ Deno.test("Packages.check() compares the definition that is started, whatever th
     const { packages } = at.path.machine;
     const own = at.policy.definitionOf("tiny") as ProgramDefinition;
     await packages.check(own, OWN);
-    // A server is pinned with what is first seen of its tools.
+    // A server is pinned with the first definitions of its tools.
     await at.pins.unapprovedTool(packages.identityOf(own), { name: "go", inputSchema: {} });
     await at.pins.settled();
     assert.equal(await packages.versionOf(own), OWN.version);

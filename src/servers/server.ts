@@ -1,5 +1,5 @@
 /**
- * The interface of a server, of whatever kind. Calls, lists, search and explanations use only this.
+ * The interface of a server of any kind. Calls, lists, search and explanations use only this.
  *
  * @module
  */
@@ -27,17 +27,17 @@ export interface Origin {
   readonly isFetched: boolean;
 }
 
-/** A server. The same object stands for it until the configuration is read again. */
+/** A server. It is the same object until the configuration is read again. */
 export interface Server {
   readonly name: string;
-  /** The name for people. */
+  /** The name to show to users. */
   readonly title?: string | undefined;
   readonly origin: Origin;
   /** How it runs: `deno`, `stdio`, `http`, `cloud`, and others that may come. */
   readonly kind: string;
   /** The definition of the server. If this is another object, it is another server. */
   readonly definition: object | undefined;
-  /** The person's settings for its tools. */
+  /** The user's settings for its tools. */
   readonly settings?: ToolSettings | undefined;
   /**
    * Whether it notifies clients of changed lists. Such a server may show each client other lists.
@@ -52,7 +52,7 @@ export interface Server {
   identity(): Promise<ServerIdentity | undefined>;
   /** Returns the reason why the server may not run now; undefined if it may. Starts nothing. */
   blocked(): string | undefined;
-  /** Returns what a call needs and nobody has approved yet. */
+  /** Returns an approval request for a call; undefined if everything is approved. */
   unapproved(call: ResolvedCall): Maybe<Unapproved | undefined>;
   /**
    * Returns the definition of the tool or method of a call. Throws if the call lacks something,
@@ -67,13 +67,15 @@ export interface Server {
     call: Pick<Call, "id" | "method" | "arguments" | "cancellation">,
     definition: ToolDefinition,
   ) => Maybe<string | undefined>;
-  /** Returns what a person must know before a call, one line each. */
+  /** Returns the lines that the user sees before a call. */
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
-  /** Returns what a tool may do, one line each. This is known for modules only. */
+  /** Returns lines with the permissions of a tool. They are known for modules only. */
   permissionLines(tool: string): Promise<readonly string[]>;
-  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
+  /**
+   * Returns whether a tool can neither write nor use the network or programs; undefined if unknown.
+   */
   onlyReads(tool: string): Promise<boolean | undefined>;
-  /** Returns what must be known of a tool beside its definition, in a few words. */
+  /** Returns a short remark about a tool that is not in its definition. */
   remark(tool: string): Promise<string | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
@@ -109,15 +111,15 @@ export interface Server {
 export interface ResolvedCall extends Call {
   /** The server of its name. */
   readonly server: Server;
-  /** The version of the rules and the configuration that the decision is of. */
+  /** The version of the rules and the configuration that the decision belongs to. */
   readonly version: number;
-  /** Returns whether the rules and the configuration are still those. */
+  /** Returns whether the rules and the configuration are unchanged. */
   readonly isCurrent: () => boolean;
   /** Returns the definition of its tool or method. It is loaded once. */
   readonly definition: () => Maybe<ToolDefinition>;
 }
 
-/** A call that passed all checks, and what its server must compare before it sends the call. */
+/** A call that passed all checks, with the comparisons that its server makes before it sends it. */
 export interface CheckedCall extends Call {
   /** The name of its tool at the server, or the part of MCP that the request belongs to. */
   readonly tool: string;
@@ -130,7 +132,7 @@ export interface CheckedCall extends Call {
   readonly assertListed: (listed: unknown) => void;
 }
 
-/** Returns a definition that stands for a method that is not a tool. */
+/** Returns an empty definition for a method that is not a tool. */
 export function methodDefinition(method: string): ToolDefinition {
   return { name: method, inputSchema: {} };
 }

@@ -44,7 +44,7 @@ import { Machine, type MachineOptions } from "./machine.ts";
 import { NamespaceServer, type PartOpener } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
-/** What opening servers needs. */
+/** The options of `ServerOpener`. */
 export interface ServerOpenerOptions extends Omit<MachineOptions, "upstreamOf" | "values"> {
   readonly directory: Directory;
   readonly servers: Servers;
@@ -59,15 +59,15 @@ export interface ServerOpenerOptions extends Omit<MachineOptions, "upstreamOf" |
 /** The kinds of servers that connections lead to: programs, addresses and the cloud. */
 const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name }) => name);
 
-/** The approval of disabled names: a call of one fails without a question. */
+/** The approval of disabled names: a call of one fails without an approval request. */
 const DISABLED = new NothingToApprove("a server that a file disables");
 
-/** Opens servers of every kind; starts nothing before the first call. */
+/** Opens servers of every kind. Starts nothing before the first call. */
 export class ServerOpener
   implements ServerHost, SourceServices, ServerOpening, PartOpener, LoginHost {
   /** Runs and reaches the servers. */
   readonly machine: Machine;
-  /** Signs the person in at servers. */
+  /** Signs the user in at servers. */
   readonly logins: Logins;
   /** The rules and the configuration. */
   readonly policy: Policy;
@@ -83,7 +83,7 @@ export class ServerOpener
   readonly #finders = new Map<ServerSource, SourceFinder>();
   readonly #loading = new Map<ServerSource, Promise<void>>();
 
-  /** Takes what there is. */
+  /** Takes the options. Opens nothing. */
   constructor(options: ServerOpenerOptions) {
     const { policy, pins, servers } = options;
     this.#options = options;
@@ -101,7 +101,7 @@ export class ServerOpener
   /** Opens a server: the same one for the same listing. */
   async open(listing: DirectoryListing): Promise<Server> {
     if (!listing.origin.isShipped) await this.#options.keys.looked();
-    // Where a name was pinned decides whether it may be asked for in the cloud.
+    // The pin of a name decides whether the cloud may be asked for it.
     // guard: pinned-read
     if (listing.definition === undefined) await this.pins.state();
     await Promise.all([
@@ -143,12 +143,12 @@ export class ServerOpener
     this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
   }
 
-  /** How long a sign-in waits for the person, in milliseconds. */
+  /** How long a sign-in waits for the user, in milliseconds. */
   get signInMs(): number {
     return this.#options.policy.now.config.limits.approvalMs;
   }
 
-  /** Returns the sign-ins of the person. */
+  /** Returns the sign-ins of the user. */
   signIns(): Promise<SignIns> {
     return this.machine.signIns();
   }
@@ -159,7 +159,7 @@ export class ServerOpener
     this.#options.servers.lists.expire(name);
   }
 
-  /** Returns a server to sign in at. Throws if nobody can sign in there. */
+  /** Returns a server to sign in at. Throws if it has no sign-in. */
   async signInAt(name: string): Promise<OAuthServer> {
     const listing = this.#options.directory.listingOf(name);
     const cannot = (code: ErrorCode, why: string, hint?: string) =>

@@ -102,7 +102,7 @@ export interface LookupOptions {
   readonly isAllowed: boolean;
   /** Whether the user, or PML itself, named it. */
   readonly isNamed: boolean;
-  /** The tool that is called, whose texts the question shows. */
+  /** The called tool, whose texts the approval request shows. */
   readonly tool?: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A name behind which there is no server here: nothing defines it, or a file switched it off.
+ * A name without a server: no source defines it, or a file disables it.
  *
  * @module
  */
@@ -18,22 +18,22 @@ import { nearServer, unknownTool } from "./lists/unknown_tool.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { UnreachedName } from "./unreached_name.ts";
 
-/** What such a server is made with. */
+/** The options of `UnknownServer`. */
 export interface UnknownServerOptions extends KnownServerOptions {
   readonly servers: Pick<Servers, "around">;
 }
 
-/** A name that fails each call, after registries were asked where they may be. */
+/** A name whose calls fail, after the registries were asked, if that is allowed. */
 export class UnknownServer extends KnownServer {
   readonly #servers: UnknownServerOptions["servers"];
 
-  /** Takes what names the tools that there are. */
+  /** Takes the lists of servers, for the error that names similar tools. */
   constructor(options: UnknownServerOptions) {
     super(options);
     this.#servers = options.servers;
   }
 
-  /** Returns what is to be approved before a registry may be asked. */
+  /** Returns an approval request for the lookup in registries, if it needs one. */
   override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const near = nearServer(call.id, this.#servers);
     try {

@@ -134,7 +134,7 @@ Deno.test("a subscription to a resource ends with its server or its permission, 
   await redefine("two", { deny: ["rude:@resources"] });
   await until(async () => await said("resources/unsubscribe") === 1);
   assert.ok(await lives(two));
-  await until(() => /Cannot follow resources of "rude" any more/.test(pml.stderr));
+  await until(() => /Cannot continue to follow resources of "rude"/.test(pml.stderr));
   assert.equal((await pml.request("resources/unsubscribe", { uri: PAGE })).error, undefined);
   await endWell(ws, pml);
 });

@@ -21,7 +21,7 @@ import type { ToolDefinition } from "../../protocol/tool.ts";
 import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
 import { parseExact } from "../../core/exact_json.ts";
 
-/** A capability without its name: what its hash covers. */
+/** A capability without its name. Its hash covers exactly these members. */
 export interface Capability {
   readonly kind: "code" | "plan";
   /** The code, or the plan as JSON. */
@@ -31,14 +31,14 @@ export interface Capability {
   readonly parameters: JsonObject;
   /** The tools that it calls, with the hash of each definition. It is a hint, and allows nothing. */
   readonly toolsUsed: Readonly<Record<string, string>>;
-  /** What had these hashes, to tell what changed. It is kept beside the rest, and not hashed. */
+  /** The definitions with these hashes, to describe changes. They are stored, but not hashed. */
   readonly definitions?: Readonly<Record<string, ToolDefinition>>;
 }
 
 /** The largest code or plan that is saved, in characters. */
 export const TEXT_MAX = 256_000;
 const FORMAT = 1;
-/** What a hash looks like. */
+/** Matches a hash. */
 export const HASH = /^sha256-[0-9a-f]{64}$/;
 // As in registries, so that each capability can be published under its name.
 const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
@@ -72,7 +72,7 @@ export function fileForm(
   } as JsonObject;
 }
 
-/** Parses the JSON of a capability. Throws a TypeError that says which member is wrong. */
+/** Parses the JSON of a capability. Throws a TypeError that names the wrong member. */
 export function parseCapability(value: unknown): Capability {
   const { version, kind, code, plan, description, tools_used: used, ...rest } = objectOf(value);
   // Only the values of a plan are exact: schemas are compared and hashed as the platform has them.
@@ -91,11 +91,11 @@ export function parseCapability(value: unknown): Capability {
   };
   const wrong = Object.entries(checks).find(([, isRight]) => !isRight);
   if (wrong !== undefined) throw new TypeError(`its ${wrong[0]} is wrong`);
-  // What was checked is JSON.
+  // The members were checked above, and are JSON.
   return { kind, text, description, parameters, toolsUsed: used, definitions } as Capability;
 }
 
-/** Parses what an export wrote. Throws a TypeError if it was changed since. */
+/** Parses an exported capability. Throws a TypeError if it was changed since the export. */
 export function exported(value: JsonObject): Capability {
   const { name: _, hash, ...form } = value;
   const capability = parseCapability(form);
@@ -112,12 +112,12 @@ export function capabilityTool(id: ToolId, capability: Capability): ToolDefiniti
     name: splitToolId(id).tool,
     description: description ?? `Runs ${kind === "code" ? "code" : "a plan"} that calls ${calls}`,
     inputSchema: parameters,
-    // An answer of the person is bound to the definition, and so to exactly this content.
+    // An approval binds to the definition, and with this hash to exactly this content.
     _meta: { "pml/capability": { kind, hash: capabilityHash(capability), calls } },
   };
 }
 
-/** Returns the lines that show a person code or a plan. */
+/** Returns the lines that show code or a plan to the user. */
 export function textLines(text: string): readonly string[] {
   return text.split(/\r\n?|\n/).map((line) => `| ${line}`);
 }

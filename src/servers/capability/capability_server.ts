@@ -25,18 +25,18 @@ export interface CapabilityNamespace {
 /** A capability of a registry. */
 export interface RegistryCapability {
   readonly id: ToolId;
-  /** The hash of its content, which is approved as that of a module is. */
+  /** The hash of its content. It is approved like the hash of a module. */
   readonly hash: string;
-  /** Where its content is kept, once it was fetched. */
+  /** The path of its content after it was fetched. */
   readonly path: string;
-  /** The tools that it says it calls. */
+  /** The tools that it declares to call. */
   readonly calls: readonly string[];
   readonly fetched: () => Promise<void>;
 }
 
 /** Reads and runs capabilities. */
 export interface CapabilityRunner {
-  /** Returns what a call needs and the user has not approved yet. */
+  /** Returns an approval request for a call; undefined if everything is approved. */
   unapproved(id: ToolId): Promise<Unapproved | undefined>;
   /** Returns the definition of a capability. Throws if its content is not the approved one. */
   definition(id: ToolId, outside?: RegistryCapability): ToolDefinition;
@@ -60,11 +60,11 @@ export interface CapabilityServerOptions extends KnownServerOptions {
   readonly capabilities: CapabilityRunner;
   readonly namespace: CapabilityNamespace;
   readonly outside?: RegistryCapability | undefined;
-  /** Returns why a value does not match a schema that others wrote. */
+  /** Returns why a value does not match a schema of another author. */
   readonly wrong: CheckValue;
 }
 
-/** Checks a value against a schema that others wrote. */
+/** Checks a value against a schema of another author. */
 export type CheckValue = (
   schema: JsonObject,
   value: unknown,
@@ -91,8 +91,8 @@ export class CapabilityServer extends KnownServer {
   }
 
   /**
-   * Returns what changed of the tools that a capability calls. Throws INTEGRITY_MISMATCH if it is
-   * not the approved one, and UNKNOWN_TOOL if a tool that it calls is gone.
+   * Returns the changed tools that a capability calls. Throws INTEGRITY_MISMATCH if it is not the
+   * approved one, and UNKNOWN_TOOL if a tool that it calls is gone.
    */
   override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const isOwn = call.method === undefined && this.#has(call.id) && this.#outside === undefined;
@@ -116,7 +116,7 @@ export class CapabilityServer extends KnownServer {
     return this.#wrong(inputSchema, args, cancellation);
   }
 
-  /** Returns lines that say what a capability calls. */
+  /** Returns lines with the tools that a capability calls. */
   override permissionLines(tool: string): Promise<readonly string[]> {
     const id = toolId(this.name, tool);
     const own = this.#outside?.calls ?? this.#capabilities.toolsOf(id);
@@ -124,7 +124,7 @@ export class CapabilityServer extends KnownServer {
     return Promise.resolve(tools.map((called) => `calls ${called}`));
   }
 
-  /** Returns what changed since a capability was saved, as far as it is known. */
+  /** Returns the known changes since a capability was saved. */
   override async remark(tool: string): Promise<string | undefined> {
     const id = toolId(this.name, tool);
     return this.#has(id) ? await this.#capabilities.remark(id) : undefined;

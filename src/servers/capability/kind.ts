@@ -9,15 +9,15 @@ import type { CodeManifest } from "../manifest.ts";
 import { parseToolId } from "../../core/tool_id.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
-/** The manifest of a capability. Its code is what `pml capability export` writes, and no module. */
+/** The manifest of a capability. Its code is the JSON of `pml capability export`, not a module. */
 export interface CapabilityManifest extends CodeManifest {
-  /** The tools that it says it calls. */
+  /** The tools that it declares to call. */
   readonly calls: readonly string[];
 }
 
 const CALLS = { what: "names of tools", is: (name: string) => parseToolId(name) === name };
 
-/** Capabilities. Their code is pinned as that of a module is. */
+/** Capabilities. Their code is pinned like that of a module. */
 export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
   name: "capability",
   pinnedAs: "deno",

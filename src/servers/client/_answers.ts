@@ -18,8 +18,7 @@ import { type ReadableOptions, readableResult } from "./_readable_result.ts";
 import { type Denial, unusable } from "./wire.ts";
 
 /**
- * Codes that would mean to a client that PML itself asks it something or does not support its
- * revision.
+ * Codes that mean to a client that PML itself sends it a request or does not support its revision.
  */
 const RESERVED: readonly number[] = [
   ERROR.urlElicitationRequired,
@@ -46,8 +45,8 @@ export interface ResultOptions extends ReadableOptions {
 
 /**
  * Returns the result of a server as every client can read it, without the fields that only PML may
- * set: with them it could look like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no
- * result, and `RESULT_TOO_LARGE`.
+ * set: with them it could look like an approval request of PML. Throws `UPSTREAM_PROTOCOL` if it is
+ * not a result, and `RESULT_TOO_LARGE`.
  */
 export function resultOf(received: unknown, options: ResultOptions): ToolResult {
   if (isObject(received) && ofErrors.has(received)) return received as unknown as ToolResult;
@@ -96,7 +95,7 @@ export function answeredBy(who: string, { code, message }: RpcError): string {
   return `${who} answered with the error ${code}${message && `: ${message}`}`;
 }
 
-/** Returns the result of a tool whose server answered with an error. Throws what no result can be. */
+/** Returns an error response as the result of a tool. Throws an error that cannot be a result. */
 export function toolError(name: string, error: RpcError): ToolResult {
   const { code, data } = error;
   if (code === ERROR.missingClientCapability) throw errorFor(name, error);
@@ -109,7 +108,7 @@ export function toolError(name: string, error: RpcError): ToolResult {
 
 /**
  * Returns an error of a tool call that was sent, with a hint whether the tool ran. Errors of
- * connections say it themselves.
+ * connections already contain it.
  */
 export function afterSent(error: unknown): unknown {
   if (!(error instanceof PmlError) || error.detail?.may_have_run !== undefined) return error;
@@ -143,12 +142,12 @@ export function errorFor(name: string, error: RpcError): PmlError {
   return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
 }
 
-/** Makes the error for a confined server that lacks a permission. */
+/** Returns the error for a confined server that lacks a permission. */
 export function deniedTo(name: string, { why, hint }: Denial): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot use ${quoted(name)}: ${why}`, { hint });
 }
 
-/** Makes the error for a list request that a server answered with an error. */
+/** Returns the error for a list request that a server answered with an error. */
 export function listRefused(name: string, list: ListName, error: RpcError): PmlError {
   const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
     answeredBy("it", error)

@@ -1,7 +1,7 @@
 /**
  * Keeps the client capabilities that PML declared to each server. A server of an older revision
- * gets them once, in its handshake. For a client with other capabilities it is restarted when
- * nobody uses it.
+ * gets them once, in its handshake. For a client with other capabilities it is restarted while no
+ * request uses it.
  *
  * @module
  */

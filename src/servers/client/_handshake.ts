@@ -25,7 +25,7 @@ export interface Handshake {
   readonly newest: NewestRequests;
   /** Returns the client capabilities that the server gets. */
   readonly capabilities: () => JsonObject;
-  /** Makes the error for a server that breaks the protocol. */
+  /** Returns the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   readonly signal: AbortSignal;
   /** Whether only the older revisions are tried. */
@@ -41,11 +41,11 @@ export interface Agreement {
   readonly isModern: boolean;
   /** The capabilities of the server. */
   readonly capabilities: JsonObject;
-  /** How to use the server, for models; empty if it says nothing. */
+  /** How to use the server, for models; "" if it has no instructions. */
   readonly instructions: string;
 }
 
-/** Makes the handshake with a server, in a revision that it supports. */
+/** Completes the handshake with a server, in a revision that it supports. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
   const { wire: { revisions }, signal, isSession } = options;
   // Aborting a handshake ends the connection, so no ping is needed after it.

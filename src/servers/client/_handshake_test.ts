@@ -82,7 +82,7 @@ Deno.test("a start waits until the server has the answers to its own requests", 
   ]);
 });
 
-Deno.test("a start waits only for a moment for a server that does not answer the ping", async () => {
+Deno.test("a start waits only briefly for a server that does not answer the ping", async () => {
   const { wire, connection } = await started(() => {});
   await using _ = connection;
   assert.deepEqual(wire.got, ["initialize", "notifications/initialized", "ping"]);

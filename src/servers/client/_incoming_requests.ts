@@ -124,7 +124,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   refuse(error: unknown): void {
     this.#isAnswered = true;
     const code = error instanceof RpcError ? error.code : ERROR.internalError;
-    // Most servers pass on only the message, so the message must say what to do.
+    // Most servers pass on only the message, so the message includes the hint.
     const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
     const message = messageOf(error) + hint;
     const data = error instanceof RpcError ? error.data as Json | undefined : undefined;

@@ -39,7 +39,7 @@ function longestOf({ ttlMs }: ListedTools, tells: boolean): number {
   return ttlMs ?? FRESH_MS;
 }
 
-/** Returns the earlier list if a new one is equal: what was derived from it stays valid. */
+/** Returns the earlier list if a new one is equal: values derived from it stay valid. */
 export function sameOrNew(
   before: readonly ListItem[],
   now: readonly ListItem[],

@@ -24,7 +24,7 @@ export function withMeta(
     readonly capabilities: JsonObject;
   },
 ): JsonObject {
-  // A list shows what the client can use. A call must not ask if nobody can be asked.
+  // A list depends on the capabilities. In a call, servers must not ask if no client can answer.
   const known = onAsk === undefined && method === "tools/call" ? {} : capabilities;
   const tasks = (takesTasks || isOfTask(method)) &&
     { extensions: { ...objectOf(known.extensions), [TASKS_EXTENSION]: {} } };

@@ -1,6 +1,6 @@
 /**
  * Requests of the newest revision. Each carries the client capabilities. The server may answer with
- * `input_required`: requests of its own that it needs answered first.
+ * `input_required`: requests to the client that it needs answered first.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface NewestOptions {
   readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Answers a request of the server. */
   readonly answer: (request: PeerRequest) => Promise<JsonObject>;
-  /** Makes the error for a server that breaks the protocol. */
+  /** Returns the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   /** Aborts when the connection ends. */
   readonly over: AbortSignal;
@@ -40,7 +40,7 @@ export class NewestRequests {
     this.#options = options;
   }
 
-  /** Sends a request, answers what the server asks first, and returns the result. */
+  /** Sends a request, answers the server's own requests, and returns the result. */
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     let answers: JsonObject = {};
     for (let round = 0; round < ROUNDS_MAX; round++) {

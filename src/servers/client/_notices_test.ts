@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Notices, type NoticesOptions } from "./_notices.ts";
 
-/** What became of the notifications of a server. */
+/** Returns the effects of a notification of a server. */
 function taken(method: string): readonly unknown[] {
   const all: unknown[] = [];
   const note = (what: string) => (...args: unknown[]) => void all.push([what, ...args]);

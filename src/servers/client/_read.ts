@@ -17,7 +17,7 @@ import { isListItem } from "./_server_lists.ts";
 export interface Reading {
   /** Requests a page. */
   readonly ask: (params: JsonObject) => Promise<Json>;
-  /** Makes the error for a server that breaks the protocol. */
+  /** Returns the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   /** The most items. */
   readonly max: number;
@@ -26,7 +26,7 @@ export interface Reading {
 /** A list as its server sent it. */
 export interface ReadList {
   readonly items: readonly ListItem[];
-  /** How long the server says that it stays current, in milliseconds. Undefined if it does not. */
+  /** How long it stays current by its `ttlMs`, in milliseconds. Undefined if it has none. */
   readonly ttlMs: number | undefined;
 }
 

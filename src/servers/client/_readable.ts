@@ -84,7 +84,7 @@ function namedTool(tool: ListItem): ListItem {
 function readableTool(tool: ListItem): ListItem {
   const { inputSchema, outputSchema, annotations } = tool;
   const schema = objectOf(inputSchema);
-  // Arguments are always an object, whatever the schema says.
+  // Arguments are always an object, for any schema.
   const input = schema.type === "object" ? schema : { ...schema, type: "object" };
   return part(tool, TOOL, {
     inputSchema: part(input, INPUT),

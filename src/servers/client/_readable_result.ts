@@ -39,7 +39,7 @@ const OF_TASKS = ["statusMessage", "pollInterval", "pollIntervalMs"];
 
 /**
  * Returns a result that every client can read: the same object if it already is. Undefined if the
- * answer of a server is no result. A tool that ran always has a result.
+ * answer of a server is not a result. A tool that ran always has a result.
  */
 export function readableResult(answer: unknown, options: ReadableOptions): Members | undefined {
   const isOfTool = TOOLS.includes(options.method);

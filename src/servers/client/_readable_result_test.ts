@@ -164,7 +164,7 @@ const block = fc.oneof(
   }, { requiredKeys: ["type"] }),
 );
 
-/** Asserts that a result is readable for the SDK, and unchanged where it was that before. */
+/** Asserts that a result is readable for the SDK, and unchanged if it was readable before. */
 function assertReadable(method: string, { json, is }: {
   readonly json: unknown;
   readonly is: (value: unknown) => boolean;

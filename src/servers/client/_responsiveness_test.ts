@@ -8,7 +8,7 @@ import { Responsiveness } from "./_responsiveness.ts";
 
 /** A connection to a server that answers nothing by itself, with short times. */
 class Watched implements Disposable {
-  /** The methods of what was sent, and what was reported. */
+  /** The methods of sent messages, and the reports. */
   readonly events: string[] = [];
   readonly peer: RpcPeer;
   readonly responsiveness: Responsiveness;
@@ -46,14 +46,14 @@ class Watched implements Disposable {
       .catch((error) => error instanceof Error ? error.message : error);
   }
 
-  /** Has the server answer the latest message. */
+  /** Answers the latest message for the server. */
   async answer(): Promise<void> {
     const message = { id: this.#sent.id ?? null, result: {} };
     this.peer.receive({ kind: "response", message });
     await Promise.resolve();
   }
 
-  /** Has the server send a notification. */
+  /** Sends a notification for the server. */
   note(): void {
     const message = { method: "notifications/message", params: {} };
     this.peer.receive({ kind: "notification", message });

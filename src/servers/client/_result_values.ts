@@ -20,7 +20,7 @@ const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w."+-]+)*;base64,/i;
 /** How many characters of a data URL may precede its data. */
 const HEAD_MAX = 200;
 
-/** Base64 as MCP wants it, and the type that a data URL names. */
+/** Base64 as MCP requires it, and the type that a data URL names. */
 export interface Base64 {
   readonly data: string;
   readonly mimeType?: string | undefined;
@@ -36,8 +36,8 @@ export function isDateTime(value: unknown): boolean {
 }
 
 /**
- * Returns the base64 in a value: of a data URL without what precedes it, in the usual alphabet.
- * Undefined if it is none.
+ * Returns the base64 in a value, in the usual alphabet; of a data URL only its data. Undefined if
+ * the value is not base64.
  */
 export function readableBase64(value: unknown): Base64 | undefined {
   if (typeof value !== "string") return undefined;

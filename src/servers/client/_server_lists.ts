@@ -26,7 +26,7 @@ interface Known {
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
   /** When each was loaded since the server was started. */
   readonly at: Map<ListName, number>;
-  /** Undefined if the lists are not kept in a file, or not any more. */
+  /** Undefined if the lists are not, or no longer, kept in a file. */
   file: string | undefined;
   /** The file that names the file with the latest lists of the server. */
   readonly latest: string | undefined;
@@ -50,7 +50,7 @@ const FILES_MAX = 64;
 /** The most files that name the latest lists of a server, over all servers. */
 const LATEST_MAX = 256;
 
-/** What the lists of a server depend on beside its definition. */
+/** The facts that the lists of a server depend on, next to its definition. */
 export interface ListFacts {
   readonly workspace: string;
   /** The capabilities that the server gets. */
@@ -308,6 +308,6 @@ export interface ListedTools {
   readonly tools: readonly ListItem[];
   /** When it was requested, by `performance.now()`. */
   readonly at: number;
-  /** How long the server says that it stays current, in milliseconds. */
+  /** How long it stays current by its `ttlMs`, in milliseconds. */
   readonly ttlMs: number | undefined;
 }

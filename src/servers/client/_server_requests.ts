@@ -33,7 +33,7 @@ export interface AnswerOptions {
   readonly name: string;
   /** Returns the roots that the server may see. */
   readonly roots: () => Promise<readonly JsonObject[]>;
-  /** Passes a question of the server to the client while no request is under way. */
+  /** Passes a request of the server to the client while PML has no open request. */
   readonly onAsk?: UpstreamEvents["asked"];
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;

@@ -29,7 +29,7 @@ Deno.test("an error response of the client is not taken for one of the server", 
   assert.deepEqual(error.detail?.answered, { code: -1, message: "no", data: { a: 1 } });
 });
 
-Deno.test("other errors of a question to the client pass unchanged", async () => {
+Deno.test("other errors of a request to the client pass unchanged", async () => {
   const error = new PmlError("TIMED_OUT", "late");
   await assert.rejects(answered(() => Promise.reject(error)), error);
 });

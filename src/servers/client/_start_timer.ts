@@ -17,7 +17,7 @@ export interface StartTimerOptions {
   readonly ms: number;
   /** The PML home, where the limit can be raised. */
   readonly home: string;
-  /** Aborts when the start is given up. */
+  /** Aborts when the start is cancelled. */
   readonly closing: AbortSignal;
 }
 

@@ -26,7 +26,7 @@ export interface Following extends Followed {
 /** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
 export type Follow = (following: Following) => Promise<void>;
 
-/** What `Subscriptions` reports. */
+/** The events of `Subscriptions`. */
 export interface SubscriptionEvents {
   /** Receives each error of following. */
   readonly lost: (server: string, error: unknown) => void;
@@ -87,7 +87,7 @@ export class Subscriptions implements Disposable {
 
   /** Stops following. */
   [Symbol.dispose](): void {
-    // Who still waits for a server gets this reason.
+    // Callers that still wait for a server get this reason.
     for (const { end } of this.#entries.values()) end.abort(ending("follow a resource"));
     this.#entries.clear();
   }
@@ -105,7 +105,7 @@ export class Subscriptions implements Disposable {
   #release(key: string, entry: Entry): void {
     if (--entry.count > 0) return;
     entry.end.abort();
-    // A newer entry may have the key by now.
+    // A newer entry may have this key now.
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
@@ -126,8 +126,8 @@ export class Subscriptions implements Disposable {
       try {
         await this.#follow({ ...followed, signal, onAgreed });
       } catch (error) {
-        // The first error goes to `add`. For later errors, this changes nothing. What is tried again
-        // has not failed.
+        // The first error goes to `add`. For later errors, this changes nothing. A try that begins
+        // again has not failed.
         if (!again.aborted) agreed.reject(error);
         if (!signal.aborted) this.#on.lost(server, error);
         // A server that refuses is not asked again.

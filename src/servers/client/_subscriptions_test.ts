@@ -45,13 +45,13 @@ Deno.test("Subscriptions.add() waits for the next try if the first one is begun 
     following.signal.throwIfAborted();
   }, DEAF);
   const added = subscriptions.add(A, NEVER).then(() => "followed", String);
-  // A yes to a question, for example, changes what holds.
+  // An approval, for example, changes the configuration.
   subscriptions.again();
   assert.equal(await added, "followed");
   assert.equal(tries, 2);
 });
 
-Deno.test("Subscriptions follows again after the server ended, and says so", async () => {
+Deno.test("Subscriptions follows again after the server ended, and reports it", async () => {
   const lost: unknown[] = [];
   const again: unknown[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -91,7 +91,7 @@ Deno.test("Subscriptions counts each follower once, also if others fail", async 
   assert.equal(followed[1]?.signal.aborted, true);
 });
 
-Deno.test("Subscriptions stops when the only follower of a silent server gives up", async () => {
+Deno.test("Subscriptions stops when the only follower of a silent server cancels", async () => {
   const followed: Following[] = [];
   using subscriptions = new Subscriptions(async (following) => {
     followed.push(following);
@@ -125,7 +125,7 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   assert.deepEqual([asked, lost], [2, ["RpcError: no such method"]]);
 });
 
-Deno.test("Subscriptions tells those that still wait that PML is ending", async () => {
+Deno.test("Subscriptions rejects waiting followers when PML ends", async () => {
   const subscriptions = new Subscriptions(async ({ signal }) => {
     await untilAborted({ signal } as Following);
     throw signal.reason;

@@ -7,7 +7,7 @@
 import { type RequestOptions, withoutClient } from "../../protocol/rpc_peer.ts";
 import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 
-/** The options of a request whose answer nobody waits for. */
+/** The options of a request whose answer no caller waits for. */
 export const ASIDE: RequestOptions = { ...withoutClient(), lasts: true };
 
 /** Returns whether a method is about a task. */

@@ -51,7 +51,7 @@ export function urlElicitationLines(error: unknown): string {
   }).join("");
 }
 
-/** Remembers which pages users have finished, by the ids that their servers gave them. */
+/** Remembers which pages users have finished, by the ids of their servers. */
 export class FinishedElicitations {
   readonly #done = new Set<string>();
   readonly #waiting = new Map<string, () => void>();
@@ -65,8 +65,8 @@ export class FinishedElicitations {
   }
 
   /**
-   * Has the client open the pages that an error names. Returns whether the user agreed to all. Waits
-   * until they are finished, at most a minute: not every server reports that.
+   * Asks the client to open the pages that an error names. Returns whether the user agreed to all.
+   * Waits until they are finished, at most a minute: not every server reports that.
    */
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
     const pages = urlElicitationsOf(error);

@@ -67,10 +67,10 @@ export interface ConnectionOptions {
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
   /** The PML home. */
   readonly home: string;
-  /** Aborts when the start is given up. */
+  /** Aborts when the start is cancelled. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
-  /** Passes a question of the server to the client while no call is under way. */
+  /** Passes a request of the server to the client while PML has no open call. */
   readonly onAsk?: UpstreamEvents["asked"];
   /**
    * Receives the notifications of the server. `client` is the client of the request that one belongs
@@ -91,7 +91,7 @@ const UPDATED = "notifications/resources/updated";
 /** How many invalid messages a server may send before the connection is closed. */
 const STRAY_MAX = 10_000;
 const TAIL = 4_000;
-/** How many names of members a line of the log has. */
+/** The most names of members in a line of the log. */
 const NAMES_MAX = 10;
 /** How much later than the second one the answer to the first of two requests may come, in milliseconds. */
 const MEMBERS_MS = 500;
@@ -113,7 +113,7 @@ export class Connection implements Living {
   readonly #refusals = new LimitedLog();
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
-  /** The resources that the server tells of on the stream of this connection. */
+  /** The resources whose updates the server sends on the stream of this connection. */
   readonly #followed = new Set<string>();
   #stray = 0;
   #learning: Promise<void> | undefined;
@@ -124,7 +124,7 @@ export class Connection implements Living {
   #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
-  /** Makes the error for a server that breaks the protocol. */
+  /** Returns the error for a server that breaks the protocol. */
   readonly #broken = (why: string): PmlError =>
     this.#denied(why) ?? unusable(this.#options.name, why);
 
@@ -137,7 +137,7 @@ export class Connection implements Living {
         this.#isLost ||= isOver;
         if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
         if (id !== undefined) this.#peer.fail(id, error);
-        // What is followed is followed on another connection.
+        // Another connection follows the same resources.
         if (isOver) this.retire();
       },
       broken: (why) => this.#fail(this.#broken(why)),
@@ -171,7 +171,7 @@ export class Connection implements Living {
     });
   }
 
-  /** Connects to a server and makes the handshake. */
+  /** Connects to a server and completes the handshake. */
   static async start(options: ConnectionOptions): Promise<Connection> {
     const { name, limits, home, closing } = options;
     using late = startTimer(name, { ms: limits.startMs, home, closing });
@@ -210,7 +210,7 @@ export class Connection implements Living {
     return this.#wire.tells || this.#isListening;
   }
 
-  /** How to use the server, for models; empty if it says nothing. */
+  /** How to use the server, for models; "" if it has no instructions. */
   get instructions(): string {
     return this.#agreed.instructions;
   }
@@ -246,8 +246,8 @@ export class Connection implements Living {
   }
 
   /**
-   * Sends a request and returns the unchanged result. Answers what the server asks first. Throws
-   * `RpcError` if the server answers with an error.
+   * Sends a request and returns the unchanged result. Answers the server's own requests before.
+   * Throws `RpcError` if the server answers with an error.
    */
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     if (this.isModern) return this.#newest.request(method, params, options);

@@ -18,7 +18,7 @@ export interface UpstreamEvents {
   readonly logged: (message: JsonObject) => void;
   /** Receives the params of a notification about a task. */
   readonly task?: (server: string, state: JsonObject) => void;
-  /** Receives the params of the notification that the person has finished with a page. */
+  /** Receives the params of the notification that the user has finished with a page. */
   readonly elicited: (params: JsonObject) => void;
   /** Receives a notification that PML does not know, and the client it is for, if that is known. */
   readonly notified: (
@@ -26,7 +26,7 @@ export interface UpstreamEvents {
     notification: MethodNotification & { readonly client: CallClient | undefined },
   ) => void;
   /**
-   * Passes a question of a server to the client while no call is under way; undefined if there is
+   * Passes a request of a server to the client while PML has no open call; undefined if there is
    * more than one client.
    */
   readonly asked?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;

@@ -13,7 +13,7 @@ export interface UpstreamServer {
   readonly tools: readonly string[] | undefined;
   /** Its definition without the values of variables. */
   readonly definition: unknown;
-  /** What it is reached with, if that is an address. */
+  /** The values of its address and headers, if it has an address. */
   readonly values?: unknown;
   /** Whether its lists are kept in files for other processes. */
   readonly isKept: boolean;

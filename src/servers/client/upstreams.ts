@@ -59,7 +59,7 @@ export interface UpstreamsOptions {
   readonly roots: (server: string) => Promise<readonly JsonObject[]>;
   /** Whether the rules allow its resources to be followed. */
   readonly mayFollow: (server: string) => boolean;
-  /** Returns what servers are told of a client with these capabilities, or of all clients. */
+  /** Returns the capabilities that servers get for a client with these, or for all clients. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Returns the log level that clients have set, if any. */
   readonly level: () => string | undefined;
@@ -415,7 +415,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
   }
 
-  /** Has lists from an earlier process loaded again: the program may have changed. */
+  /** Loads lists from an earlier process again: the program may have changed. */
   #renewLists({ server: { name }, isCompared, owner, tells }: ServerCall): void {
     for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       // Calls compare the tools themselves.
@@ -430,7 +430,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     if (!following.isTask && !this.#options.mayFollow(server)) {
       throw new PmlError(
         "PERMISSION_DENIED",
-        `Cannot follow resources of ${quoted(server)} any more`,
+        `Cannot continue to follow resources of ${quoted(server)}`,
       );
     }
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));

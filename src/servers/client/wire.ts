@@ -17,7 +17,7 @@ export interface Wire {
   cancel?(id: RequestId): void;
   /** Whether the server can send notifications at any time. */
   readonly tells: boolean;
-  /** Makes the error for requests that a server has not answered when it ended. */
+  /** Returns the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
   /** The revisions of the server, as far as they are known. Without it, `initialize` is tried first. */
   readonly revisions?: ServerRevisions | undefined;
@@ -60,7 +60,7 @@ export interface ServerRevisions {
   foundNoSession?(how: { readonly isRefused: boolean }): void;
 }
 
-/** A permission that a server lacks, and what to do. */
+/** A permission that a server lacks, and a hint how to grant it. */
 export interface Denial {
   readonly why: string;
   readonly hint: string;
@@ -83,7 +83,7 @@ export interface WireEnds {
   ended(error: PmlError): void;
   /** Is called if notifications of the server may have been lost. */
   missed(): void;
-  /** Receives output of the server that is no message. */
+  /** Receives output of the server that is not a message. */
   said(text: string): void;
   /** Returns the definition of a tool of the server, if it is known. */
   tool(name: string): ListItem | undefined;
@@ -112,7 +112,7 @@ export class SessionLost extends PmlError {
   }
 }
 
-/** Makes the error for a server that breaks the protocol. */
+/** Returns the error for a server that breaks the protocol. */
 export function unusable(name: string, why: string, detail?: PmlError["detail"]): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
     hint: "The server does not follow the MCP specification",

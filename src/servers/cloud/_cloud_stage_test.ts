@@ -1,5 +1,5 @@
 /**
- * A cloud as calls reach it, with keys and a home of its own.
+ * A cloud as calls reach it, with its own keys and home.
  *
  * @module
  */
@@ -26,7 +26,7 @@ import { Cloud, type CloudEntry } from "./rpc.ts";
 /** The key of the account, unless another one is given. */
 export const ACCOUNT = "account-key-CANARY";
 
-/** Hears nothing of servers. */
+/** Receives no events of servers. */
 const NOBODY = {
   changed() {},
   updated() {},
@@ -35,23 +35,23 @@ const NOBODY = {
   notified() {},
 };
 
-/** What is there. */
+/** The options of `makeStage()`. */
 export interface CloudStageOptions {
-  /** The hub, as the person named it. */
+  /** The address of the hub in the configuration. */
   readonly url?: string;
   readonly variables?: Readonly<Record<string, string>>;
-  /** Null for none. */
+  /** Null for no key. */
   readonly apiKey?: string | null;
   readonly manifests?: Readonly<Record<string, CloudManifest>>;
-  /** Other clouds on this machine, which stand for public ones. */
+  /** Other clouds on this machine, which represent public ones. */
   readonly named?: readonly FakeCloud[];
 }
 
 /** A cloud as calls reach it. */
 export interface CloudStage extends AsyncDisposable {
-  /** Returns what a person is told of a call, as one text. */
+  /** Returns the lines that the user sees for a call, as one text. */
   facts(server: string): string;
-  /** The addresses that were asked. */
+  /** The addresses that received requests. */
   readonly asked: readonly string[];
   call(
     id: string,
@@ -61,7 +61,7 @@ export interface CloudStage extends AsyncDisposable {
   define(server: string): unknown;
 }
 
-/** Opens the way to clouds on this machine. */
+/** Opens connections to clouds on this machine. */
 export async function makeStage(options: CloudStageOptions): Promise<CloudStage> {
   const home = await mkdtemp(join(tmpdir(), "pml-cloud-"));
   const network = new GuardedFetch();
@@ -141,7 +141,7 @@ function openCloud(options: CloudStageOptions, home: string, fetch: Fetch): Clou
   });
 }
 
-/** Makes the manifest of a server in the cloud. */
+/** Creates the manifest of a server in the cloud. */
 export function manifest(
   name: string,
   proxyTo: string,

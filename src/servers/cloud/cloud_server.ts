@@ -34,8 +34,8 @@ export class CloudServer extends McpServer {
   }
 
   /**
-   * Returns the definition of a tool. Throws if the call lacks a key, so that this is known before
-   * a person is asked.
+   * Returns the definition of a tool. Throws if the call lacks a key, so that this is reported
+   * before the user is asked.
    */
   override definitionFor(call: Call): Promise<ToolDefinition> {
     const { cloud, entry } = this.#options;
@@ -46,7 +46,7 @@ export class CloudServer extends McpServer {
     });
   }
 
-  /** Returns where a call goes and what is sent with it. */
+  /** Returns lines with the destination of a call and the values that are sent with it. */
   override consentLines(): Promise<readonly string[]> {
     return Promise.resolve(this.#options.cloud.facts(this.#options.entry));
   }
@@ -72,8 +72,7 @@ export class CloudServer extends McpServer {
     try {
       // Its registry describes its tools, so its server is not asked for a list.
       const outcome = await this.send(call, false);
-      // Refreshed only after a call to the cloud: a person who uses only local servers asks the hub
-      // for nothing.
+      // Refreshed only after a call to the cloud: a user of local servers sends the hub no request.
       void hub.refresh();
       return outcome;
     } catch (error) {

@@ -17,9 +17,9 @@ export interface HubRoutingOptions {
   /** The file that keeps the list. */
   readonly file: string;
   readonly fetch: Fetch;
-  /** The address of the hub, and whether the person named it. */
+  /** The address of the hub, and whether the user named it. */
   readonly hub: () => { readonly url: string; readonly isNamed: boolean };
-  /** Returns the key that is sent to a hub that the person named. */
+  /** Returns the key that is sent to a hub that the user named. */
   readonly key: () => string | undefined;
   readonly warn: (message: string) => void;
 }
@@ -52,12 +52,12 @@ export class HubRouting implements Disposable {
     this.#kept = { url: String(kept.url), at: Number(kept.at), names };
   }
 
-  /** Returns whether the hub says that a server runs in the cloud. */
+  /** Returns whether the hub's list contains a server. */
   has(server: string): boolean {
     return this.#current?.names.has(server) === true;
   }
 
-  /** Requests the list if it is older than an hour. It never throws, and nobody waits for it. */
+  /** Requests the list if it is older than an hour. It never throws, and no call waits for it. */
   refresh(): Promise<void> {
     const age = Date.now() - (this.#current?.at ?? 0);
     if (age >= 0 && age < FRESH_MS) return Promise.resolve();

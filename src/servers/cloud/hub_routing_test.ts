@@ -14,7 +14,7 @@ const LIST = {
   cloud: ["newcomer", "other:*", "pml:*"],
 };
 
-Deno.test("HubRouting keeps what the hub says, for this hub alone, and asks again when it is old", async () => {
+Deno.test("HubRouting stores the list of one hub, and requests it again when it is old", async () => {
   await using hub = new FakeCloud(({ path }) =>
     path === "/mcp/routing" ? Response.json(LIST) : undefined
   );
@@ -43,7 +43,7 @@ Deno.test("HubRouting keeps what the hub says, for this hub alone, and asks agai
   assert.deepEqual(scene.warned, []);
 });
 
-Deno.test("HubRouting passes over a list that is broken, with a warning, and keeps what it knew", async () => {
+Deno.test("HubRouting ignores a broken list with a warning, and keeps the earlier one", async () => {
   await using hub = new FakeCloud();
   await using scene = await makeScene(hub);
   const good = { url: hub.url, at: 1, cloud: ["known"] };
@@ -65,7 +65,7 @@ Deno.test("HubRouting passes over a list that is broken, with a warning, and kee
     assert.ok(routing.has("known"));
     assert.equal(scene.warned.length, at + 1, scene.warned.at(-1));
     assert.match(scene.warned.at(-1) ?? "", /^Cannot use the list of cloud servers of the hub: \w/);
-    // Not with every call, but once in a while.
+    // It is requested again after some time, and not with every call.
     await routing.refresh();
     assert.equal(hub.received.length, at + 1);
     assert.deepEqual(JSON.parse(await readFile(scene.file, "utf8")), good);

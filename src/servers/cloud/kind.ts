@@ -13,7 +13,7 @@ import type { ManifestReader, MemberKind, ServerKind } from "../kind.ts";
 export interface CloudManifest extends Manifest {
   /** The URL that calls are sent to. */
   readonly proxyTo: string;
-  /** Where the hub at that URL passes calls on to. */
+  /** The address that the hub at that URL forwards calls to. */
   readonly upstream?: ManifestUpstream;
 }
 
@@ -95,7 +95,7 @@ export function isProxy(url: string, hub: string | undefined): boolean {
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
 }
 
-/** Returns where a hub passes calls on to, for a person to read. */
+/** Returns lines for the user with the address that a hub forwards calls to. */
 export function upstreamLines({ upstream }: CloudManifest): readonly string[] {
   if (upstream === undefined) return [];
   const { host, headers } = upstream;

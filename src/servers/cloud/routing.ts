@@ -6,7 +6,7 @@
 
 import routing from "../../../config/mcp-routing.json" with { type: "json" };
 
-/** Where a tool runs if neither the person nor a manifest says so. */
+/** Where a tool runs if neither the user nor a manifest decides it. */
 export type ToolRouting = "local" | "cloud";
 
 const CLOUD: ReadonlySet<string> = new Set(routing.cloud);

@@ -23,7 +23,7 @@ Deno.test("getToolRouting() keeps everything else local", () => {
   }));
 });
 
-Deno.test("The routing list holds each server once, under a name that a server can have", () => {
+Deno.test("the routing list contains each server once, under a valid name", () => {
   const names = [...routing.local, ...routing.cloud];
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.ok(isFreeName(name) || name === "pml:*", name);

@@ -1,7 +1,7 @@
 /**
  * Calls tools in the cloud, through the hub or at the address that a manifest names.
  *
- * The key of the person's account is sent only to the origin of the hub. Other keys are sent only
+ * The key of the user's account is sent only to the origin of the hub. Other keys are sent only
  * with a call, to the origin that needs them.
  *
  * @module
@@ -22,11 +22,11 @@ import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts
 import { HttpServers } from "../http/http_servers.ts";
 import type { HttpServersOptions, HttpValues } from "../http/http_options.ts";
 
-/** What the cloud stands in; functions are asked at each call. */
+/** The options of `Cloud`. Functions are called for each call. */
 export interface CloudOptions extends HttpServersOptions {
-  /** Returns the address of the hub if the person named one. */
+  /** Returns the address of the hub if the user named one. */
   readonly url: () => string | undefined;
-  /** Has the key of the person's account, and those that manifests name. */
+  /** The key of the user's account, and those that manifests name. */
   readonly keys: Pick<Keys, "cloud" | "get" | "filled">;
 }
 
@@ -36,7 +36,7 @@ export interface CloudEntry {
   readonly manifest: CloudManifest | undefined;
 }
 
-/** Where the calls of a server go, as far as no key is needed to know it. */
+/** The destination of a server's calls, without the values of keys. */
 interface CloudAddress {
   readonly url: string;
   readonly isHub: boolean;
@@ -44,7 +44,7 @@ interface CloudAddress {
 }
 
 const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a probe of an origin may take, and how long no other follows it. */
+/** How long a probe of an origin may take, and the pause after it, in milliseconds. */
 const LOOKS = { lateMs: 30_000, restMs: 500 };
 
 /** Reaches the servers in the cloud. */
@@ -60,7 +60,7 @@ export class Cloud {
     this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
   }
 
-  /** Returns the way to a server: the same object as long as nothing changes. */
+  /** Returns a server: the same object as long as nothing changes. */
   of(entry: CloudEntry): UpstreamServer {
     const server = this.#reached(entry);
     const { name, manifest } = entry;
@@ -78,13 +78,13 @@ export class Cloud {
     this.#reached(entry);
   }
 
-  /** Returns the tools that its registry tells of. */
+  /** Returns the tools that its registry lists. */
   definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
     const { tools = [] } = manifest ?? {};
     return tools.map(({ name, definition }) => definition ?? undescribed(name));
   }
 
-  /** Gives what is known of a tool. Only capabilities may know of internal ones. */
+  /** Returns the definition of a tool. Internal tools are visible to capabilities only. */
   definition(entry: CloudEntry, { id, via }: Pick<Call, "id" | "via">): ToolDefinition {
     const { name: server, manifest } = entry;
     const { tool } = splitToolId(id);
@@ -99,14 +99,14 @@ export class Cloud {
     return known ?? undescribed(tool);
   }
 
-  /** Returns where a call goes and what is sent with it, for a person to read. */
+  /** Returns lines for the user with the destination of a call and the values that are sent. */
   facts(entry: CloudEntry): readonly string[] {
     const { manifest } = entry;
     const { url, isHub } = this.#placeOf(entry);
     const host = URL.parse(url)?.host ?? url;
     const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
     return [
-      `a tool in the cloud, at ${quoted(host)}: who runs it can read what it is sent`,
+      `a tool in the cloud, at ${quoted(host)}: its operator can read everything that it is sent`,
       ...manifest === undefined ? [] : upstreamLines(manifest),
       `It is sent these arguments${keys.length === 0 ? "" : `, and the keys ${keys.join(", ")}`}`,
     ];
@@ -138,7 +138,7 @@ export class Cloud {
   #placeOf({ manifest }: CloudEntry): CloudAddress {
     const said = this.#options.url();
     const hub = said ?? CLOUD_URL;
-    // Only an address that the person gave may be in a private network.
+    // Only an address that the user configured may be in a private network.
     const named = new Set(said === undefined ? [] : [new URL(said).host]);
     const url = manifest === undefined ? `${hub.replace(/\/+$/, "")}/mcp` : addressOf(manifest);
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
@@ -179,11 +179,11 @@ export class Cloud {
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
     const { fetch } = this.#options;
-    // The probe carries no key and says nothing of any call.
+    // The probe contains no key and nothing of any call.
     const probe = async () => {
       const signal = AbortSignal.timeout(LOOKS.lateMs);
       await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
-        // Whoever answers anything at all is there.
+        // Any answer proves that the origin is reachable.
         if (!(error instanceof PmlError) || isUnsent(error)) throw error;
       });
     };
@@ -198,14 +198,14 @@ export class Cloud {
 }
 
 /**
- * Returns the address of a server in the cloud. A hub that publishes where it passes calls on to
- * gets the approved version with each request, so it cannot choose another one.
+ * Returns the address of a server in the cloud. A hub that publishes the address that it forwards
+ * calls to gets the approved version with each request, so it cannot choose another one.
  */
 function addressOf({ proxyTo, upstream, version }: CloudManifest): string {
   return upstream === undefined ? proxyTo : `${proxyTo}@${version}`;
 }
 
-// The hub looks at arguments that nobody here knows a schema for.
+// The hub checks the arguments: no schema is known here.
 function undescribed(tool: string): ToolDefinition {
   return { name: tool, inputSchema: { type: "object" } };
 }

@@ -8,7 +8,7 @@ import { CLOUD_URL } from "./kind.ts";
 const EXA = "exa-key-CANARY";
 const OWN = "own-key-CANARY";
 
-Deno.test("A call through the hub goes as server__tool, with the account's key and nothing else", async () => {
+Deno.test("a call through the hub is sent as server__tool, with the account's key and no other", async () => {
   await using hub = new FakeCloud();
   await using stage = await makeStage({ url: hub.url, variables: { EXA_API_KEY: EXA } });
   const { content } = await stage.call("tavily:search", { query: "x" });
@@ -20,7 +20,7 @@ Deno.test("A call through the hub goes as server__tool, with the account's key a
   assert.equal(call?.headers.authorization, `Bearer ${ACCOUNT}`);
   assert.deepEqual(JSON.parse(call?.body ?? "").params.arguments, { query: "x" });
   assert.doesNotMatch(hub.text, new RegExp(EXA));
-  // Nobody asks for lists, and a second call needs no new handshake.
+  // No list is requested, and a second call needs no new handshake.
   await stage.call("tavily:search");
   assert.deepEqual(hub.received.map(({ method }) => method), [
     "server/discover",
@@ -29,7 +29,7 @@ Deno.test("A call through the hub goes as server__tool, with the account's key a
   ]);
 });
 
-Deno.test("Keys reach their own origin only, whatever is called in between (SX1, SX3)", async () => {
+Deno.test("keys reach only their own origin, for any order of calls (SX1, SX3)", async () => {
   await using hub = new FakeCloud();
   await using other = new FakeCloud();
   const flaky = (cloud: FakeCloud) => {
@@ -90,7 +90,7 @@ Deno.test("Keys reach their own origin only, whatever is called in between (SX1,
   assert.ok(!other.received.some(({ path }) => path === "/thief"));
 });
 
-Deno.test("No key follows a redirect, and none is in what is said of it (SX2)", async () => {
+Deno.test("no key follows a redirect, and its error contains no key (SX2)", async () => {
   await using sink = new TcpSink();
   await using hub = new FakeCloud();
   const manifests = { exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY"]) };
@@ -144,7 +144,7 @@ Deno.test("a hub that has no single server for an unversioned address is reporte
   });
 });
 
-Deno.test("A key that the cloud does not take is told by where it came from", async () => {
+Deno.test("a key that the cloud refuses is reported with its source", async () => {
   await using hub = new FakeCloud(({ headers }) =>
     Response.json({ error: `no ${headers.authorization}` }, { status: 401 })
   );
@@ -175,7 +175,7 @@ Deno.test("A key that the cloud does not take is told by where it came from", as
   });
 });
 
-Deno.test("What a call lacks is said at once, all of it, and nothing is sent", async () => {
+Deno.test("all missing keys of a call are reported at once, and nothing is sent", async () => {
   await using hub = new FakeCloud();
   const manifests = {
     exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY", "SECOND", "THIRD"]),
@@ -212,7 +212,7 @@ Deno.test("What a call lacks is said at once, all of it, and nothing is sent", a
   assert.deepEqual(hub.received, []);
 });
 
-Deno.test("A cloud that nobody can reach is told as that, at once for every tool of it", async () => {
+Deno.test("an unreachable cloud is reported at once for each of its tools", async () => {
   const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = closed.addr;
   closed.close();
@@ -236,7 +236,7 @@ Deno.test("A cloud that nobody can reach is told as that, at once for every tool
   assert.equal(sent(), 1);
   for (const name of ["tavily", "exa", "github", "tavily"]) assert.ok(await down(name) < 5_000);
   assert.equal(sent(), 1, "what is out of reach is sent nothing of a call");
-  // It comes back by itself.
+  // The cloud is reachable again.
   await using _hub = new FakeCloud(undefined, { port });
   const until = performance.now() + 20_000;
   for (;;) {
@@ -247,7 +247,7 @@ Deno.test("A cloud that nobody can reach is told as that, at once for every tool
   }
 });
 
-Deno.test("A call that broke off is not made again, and a cloud that talks nonsense harms no other", async () => {
+Deno.test("a broken call is not repeated, and a cloud with invalid answers disturbs no other", async () => {
   await using hub = new FakeCloud();
   await using stage = await makeStage({ url: hub.url });
   const answers: readonly (readonly [Response, PmlError["code"]])[] = [
@@ -277,7 +277,7 @@ Deno.test("A call that broke off is not made again, and a cloud that talks nonse
   );
 });
 
-Deno.test("facts() says where a call goes and which keys go with it", async () => {
+Deno.test("facts() names the destination of a call and the keys that are sent", async () => {
   const manifests = { own: manifest("own", "https://own.example.com/mcp", ["OWN_API_KEY"]) };
   await using stage = await makeStage({ manifests });
   assert.match(

@@ -1,5 +1,5 @@
 /**
- * What is known of one server, and how that is told.
+ * The cached lists of one server, and the state that they show.
  *
  * @module
  */
@@ -11,10 +11,10 @@ import type { Server } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { CatalogServer, RejectedTool } from "../../search/catalog.ts";
 
-/** How many of the tools that were left out are told of. */
+/** How many of the rejected tools a state names. */
 const REJECTED_MAX = 5;
 
-/** How a server stands, for people and models. */
+/** The state of a server, for users and models. */
 export interface ServerState {
   readonly name: string;
   readonly kind: string;
@@ -27,21 +27,21 @@ export interface ServerState {
   readonly changed?: readonly string[];
 }
 
-/** Why tools of a server may be missing, in none of the names that it gives them. */
+/** Why tools of a server may be missing. The text contains no names of the server's tools. */
 export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
 
-/** What is known of a server. */
+/** The cached facts about a server. */
 export interface Entry {
   readonly source: Server;
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly failures: Map<ListName, PmlError>;
-  /** Over when a list is known, or once it was waited for long enough. */
+  /** Promises that resolve when a list is known, or its time limit has passed. */
   readonly waits: Map<ListName, Promise<void>>;
   /** Whether the tools have changed since they were loaded, as the server reported. */
   isOutdated: boolean;
-  /** Over when tools that have changed are loaded again. */
+  /** Resolves when changed tools are loaded again. */
   renewing: Promise<void> | undefined;
-  /** For which client each list was asked for. */
+  /** The set of client capabilities that each list was requested for. */
   readonly ages: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
   unapproved: readonly string[];
@@ -50,13 +50,13 @@ export interface Entry {
   instructions: string | undefined;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
-  /** How many tools the person left out. */
+  /** How many tools the user left out. */
   left: number;
-  /** What the person says of tools that it does not have. */
+  /** Names in the user's settings that no tool of the server has. */
   unmet: readonly string[];
 }
 
-/** Makes the entry of a server that nobody has asked yet. */
+/** Creates the entry of a server whose lists were not requested yet. */
 export function newEntry(source: Server): Entry {
   return {
     source,
@@ -80,12 +80,12 @@ export function catalogServerOf({ name, title, origin }: Server): CatalogServer 
   return { name, origin: origin.name, isShipped: origin.isShipped, ...title && { title } };
 }
 
-/** Tells whether clients may have been given a list without what this server has now. */
+/** Returns whether a list was requested from this server, so that clients may have an older one. */
 export function isAsked({ lists, failures }: Entry, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
 }
 
-/** Says why lists of a server are not whole; `left` says it of the tools that were left out. */
+/** Returns why lists of a server are incomplete; `left` is the reason for rejected tools. */
 function whyOf({ source, failures }: Entry, left: string): string | undefined {
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
@@ -93,7 +93,7 @@ function whyOf({ source, failures }: Entry, left: string): string | undefined {
     ([others, left].filter(Boolean).join("; ") || undefined);
 }
 
-/** Tells how a server stands. */
+/** Returns the state of a server. */
 export function stateOf(entry: Entry): ServerState {
   const { source, lists, failures, rejected, unmet } = entry;
   const left = rejected.slice(0, REJECTED_MAX)
@@ -113,7 +113,7 @@ export function stateOf(entry: Entry): ServerState {
   };
 }
 
-/** Tells which problem a server has; undefined where it has none. */
+/** Returns the problem of a server; undefined if it has none. */
 export function troubleOf(entry: Entry): Trouble | undefined {
   const { rejected: { length } } = entry;
   const left = length === 0 ? "" : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;

@@ -40,8 +40,8 @@ export class ListChanges implements Disposable {
   readonly #all = new Map<string, Change>();
 
   /**
-   * Takes a function that loads a list and returns whether it is another one, which must not fail,
-   * and one that is called if it is.
+   * Takes a function that loads a list and returns whether it has changed, which must not fail, and
+   * a function that is called if it has.
    */
   constructor(
     reload: (server: string, list: ListName) => Promise<boolean>,

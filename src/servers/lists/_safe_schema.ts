@@ -1,5 +1,5 @@
 /**
- * Finds the tools of a server whose definitions are too large to be looked at.
+ * Finds the tools of a server whose definitions are too large to be checked.
  *
  * @module
  */
@@ -9,10 +9,10 @@ import { tooLarge, tooNested } from "../../core/schema_size.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import { turn } from "../../io/waiting.ts";
 
-/** After so long a look others get their turn. */
+/** After this time in milliseconds a check yields to other work. */
 const TURN_MS = 10;
 
-/** Finds the tools that cannot be used for their schemas, and says why; however many there are. */
+/** Returns the tools whose schemas cannot be used, with the reasons. Yields if there are many. */
 export async function unusableTools(
   tools: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<ToolDefinition, string>> {
@@ -26,11 +26,11 @@ export async function unusableTools(
   return found;
 }
 
-/** Lets others have their turn while much is looked at. */
+/** Yields to other work during long checks. */
 export class Turns {
   #since = performance.now();
 
-  /** Resolves at once, or after others had their turn. */
+  /** Resolves at once, or after other work had its turn. */
   async next(): Promise<void> {
     if (performance.now() - this.#since < TURN_MS) return;
     await turn();

@@ -5,7 +5,7 @@ import { unusableTools } from "./_safe_schema.ts";
 
 const nested = (depth: number): object => depth === 0 ? {} : { not: nested(depth - 1) };
 
-Deno.test("unsafeSchema() refuses what is too large to be looked at", async () => {
+Deno.test("unsafeSchema() refuses schemas that are too large to be checked", async () => {
   const table: readonly (readonly [object, RegExp])[] = [
     [nested(3_000), /too deep/],
     [{ properties: { enum: { properties: { default: nested(100) } } } }, /too deep/],
@@ -21,14 +21,14 @@ Deno.test("unsafeSchema() refuses what is too large to be looked at", async () =
   }
 });
 
-Deno.test("unsafeSchema() lets pass what tools use", () => {
+Deno.test("unsafeSchema() accepts schemas of real tools", () => {
   const good = [
     {},
     { type: "object", properties: { a: { type: "string", pattern: "^[a-z0-9_-]+$" } } },
     { $defs: { p: { type: "string" } }, properties: { a: { $ref: "#/$defs/p" } } },
     { type: "array", uniqueItems: true },
     { enum: Array.from({ length: 20_000 }, (_, at) => at) },
-    // What is checked with a bound, or left out of the check, is no reason to lose a tool.
+    // These are checked with a bound, or not checked, so the tool stays usable.
     { $ref: "#" },
     { $ref: "https://example.com/x.json" },
     { properties: { a: { pattern: "^(a|a)*$" } } },

@@ -1,5 +1,5 @@
 /**
- * Applies what a person says of the tools of a server: to its list, and to calls.
+ * Applies the user's settings for the tools of a server: to its list, and to calls.
  *
  * @module
  */
@@ -10,13 +10,13 @@ import { defined, type JsonObject, objectOf, quoted } from "../../core/json.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import { settingOf, type ToolSetting, type ToolSettings } from "../../core/tool_settings.ts";
 
-/** A list of tools, with what is said of them. */
+/** A list of tools after settings were applied. */
 export interface Applied {
-  /** The tools that are not left out, as their server has them. */
+  /** The remaining tools, as their server has them. */
   readonly tools: readonly ToolDefinition[];
-  /** Those that clients see otherwise, or why one cannot be used. */
+  /** The definitions that clients see for changed tools, or why one cannot be used. */
   readonly changes: ReadonlyMap<ToolDefinition, ToolDefinition | string>;
-  /** The names that something is said of and that no tool has. */
+  /** The names in the settings that no tool has. */
   readonly unmet: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export function applied(all: readonly ToolDefinition[], settings: ToolSettings):
     if (rename !== tool.name) renamed.set(rename.toLowerCase(), tool.name);
     if (setting !== undefined) changes.set(tool, shownAs(tool, setting));
   }
-  // Neither hides the other: what is meant by the name would depend on who asks.
+  // If two tools have the same name for clients, both are refused: the name would be ambiguous.
   for (const tool of all) {
     const other = renamed.get(tool.name.toLowerCase());
     if (other === undefined || other === tool.name) continue;
@@ -46,7 +46,7 @@ export function applied(all: readonly ToolDefinition[], settings: ToolSettings):
   return { tools, changes, unmet };
 }
 
-/** Gives a tool as clients see it. */
+/** Returns a tool as clients see it. */
 function shownAs(tool: ToolDefinition, setting: ToolSetting): ToolDefinition {
   const { name, inputSchema, _meta } = tool;
   const { rename = name, description = tool.description, arguments: fixed = {} } = setting;
@@ -60,7 +60,7 @@ function shownAs(tool: ToolDefinition, setting: ToolSetting): ToolDefinition {
   };
 }
 
-/** Takes arguments out of a schema, that nobody is to give. */
+/** Returns a schema without the given arguments, which clients must not set. */
 function withoutNames(schema: JsonObject, names: readonly string[]): JsonObject {
   if (names.length === 0) return schema;
   const { properties, required, ...rest } = schema;
@@ -74,7 +74,7 @@ function withoutNames(schema: JsonObject, names: readonly string[]): JsonObject 
   };
 }
 
-/** Gives a call with the arguments that are fixed for its tool; throws where it sets one itself. */
+/** Returns a call with the fixed arguments of its tool. Throws if the call sets one itself. */
 export function withFixed<C extends Pick<Call, "id" | "arguments">>(
   call: C,
   { sent, shown, file }: {

@@ -42,7 +42,7 @@ export interface ListsOptions {
   readonly onChange: (list: ListName) => void;
 }
 
-/** What `Lists.prepare()` waits for. */
+/** The options of `Lists.prepare()`. */
 export interface PrepareOptions {
   /** The only server to ask. */
   readonly only?: string | undefined;
@@ -73,7 +73,7 @@ export class Lists implements Disposable {
   #age = 0;
   #able: JsonObject = {};
 
-  /** Takes the options. There is no server yet. */
+  /** Creates empty lists. There is no server yet. */
   constructor(options: ListsOptions) {
     this.#options = options;
     this.#changes = new ListChanges(
@@ -180,7 +180,7 @@ export class Lists implements Disposable {
       const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
       // Other requests for the list keep their own limit.
       if (!isWhole) entry.waits.set(list, wait);
-      // One that hangs is waited for once; one that failed may be well the next time.
+      // A server that hangs delays one call only; a failed one may work the next time.
       load.finally(() => entry.waits.delete(list));
       await wait;
     }));
@@ -214,7 +214,7 @@ export class Lists implements Disposable {
     for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
   }
 
-  /** Returns a list as far as it is known, by server; nothing of those that may not be asked. */
+  /** Returns the cached items of a list, by server. Blocked servers are left out. */
   listed(list: ListName): readonly Listed[] {
     return [...this.#entries.values()].flatMap(({ source, lists }) => {
       const items = lists.get(list);
@@ -222,13 +222,13 @@ export class Lists implements Disposable {
     });
   }
 
-  /** Returns which servers failed to give a list, as the end of a message; empty if none did. */
+  /** Returns the names of servers whose list failed, as the end of a message; "" if none did. */
   missing(list: ListName): string {
     return [...this.#entries.values()].flatMap(({ failures }) => failures.get(list) ?? [])
       .slice(0, MISSING_MAX).map(({ message }) => `; ${message}`).join("");
   }
 
-  /** Loads the tools of a server if they are not known. Throws why that failed. */
+  /** Loads the tools of a server if they are unknown. Throws the error of the server. */
   async load(server: string): Promise<void> {
     for (let tries = 0; tries < LOADS_MAX; tries++) {
       const entry = this.#entries.get(server);
@@ -264,7 +264,7 @@ export class Lists implements Disposable {
       });
       entry.renewing = renewing;
     }
-    // A call that comes meanwhile must not go on with the earlier definition.
+    // A call that arrives meanwhile must not continue with the earlier definition.
     await entry.renewing;
   }
 
@@ -315,7 +315,9 @@ export class Lists implements Disposable {
     }
   }
 
-  /** Returns whether a list is the one for the present client. A module shows all the same. */
+  /**
+   * Returns whether a list is the one for the present client. A module shows all clients the same.
+   */
   #isKnown({ source, lists, ages }: Entry, list: ListName): boolean {
     return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
   }
@@ -413,7 +415,7 @@ async function hasList(source: Server, list: ListName): Promise<boolean> {
   return await source.hasList?.(list).catch(() => true) ?? true;
 }
 
-/** Returns what to show for tools and instructions that changed without an approval. */
+/** Returns the definitions to show for tools and instructions that changed without an approval. */
 async function unapprovedOf(
   { source }: Entry,
   tools: readonly ToolDefinition[],

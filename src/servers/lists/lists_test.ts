@@ -4,7 +4,7 @@ import type { ListItem, ListName } from "../../protocol/lists.ts";
 import { Catalog } from "../../search/catalog.ts";
 import { Lists } from "./lists.ts";
 
-/** Returns lists with one server whose connections cache what it listed, and what happened. */
+/** Returns lists with one server whose connections cache its lists, and the recorded events. */
 function makeLists() {
   const catalog = new Catalog();
   const told: string[] = [];
@@ -48,7 +48,7 @@ Deno.test("expire() drops cached lists, and clients see the earlier ones until t
   assert.ok(lists.isLoaded("s"));
 });
 
-Deno.test("prepare() also loads the list of a server that was defined anew meanwhile", async () => {
+Deno.test("prepare() also loads the list of a server whose definition changed meanwhile", async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<readonly ListItem[]>();
   const items = [{ name: "t", inputSchema: {} }];

@@ -23,24 +23,24 @@ export type { ServerState, Trouble } from "./_entry.ts";
 
 /** The options of `Servers`. */
 export interface ServersOptions extends ListsOptions {
-  /** Is told of a name that somebody used and that is no tool. */
+  /** Called with the name of an unknown tool that a client used. */
   readonly onUnknown?: (name: string) => void;
   /** Returns a tool that a registry or the cloud offers. */
   readonly offered?: (id: ToolId) => Pick<CatalogEntry, "tool" | "server"> | undefined;
-  /** Knows which file switches a server off, and which tools are denied. */
+  /** The policy, which knows disabled servers and denied tools. */
   readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
 }
 
-/** The servers that there are, and what is allowed of them. */
+/** The present servers, and the policy for them. */
 interface Around extends Pick<ServersOptions, "catalog" | "policy" | "onUnknown"> {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
-/** What is known of a tool beside its definition. */
+/** Facts about a tool that are not in its definition. */
 interface About {
-  /** Whether it can change nothing and reach nobody; missing where nobody can tell. */
+  /** Whether it can neither write nor use the network; missing if that is unknown. */
   readonly onlyReads?: boolean;
   readonly remark?: string;
 }
@@ -64,14 +64,14 @@ export class Servers implements Disposable {
     return new Map(sources.map((source) => [source.name, source.extensions?.() ?? []]));
   }
 
-  /** Tells whether there is a server of this name. */
+  /** Returns whether there is a server of this name. */
   has(server: string): boolean {
     return this.lists.entries.has(server);
   }
 
   /**
-   * Reads the name of a tool, as a list or a person writes it. Where the person gave the tool
-   * another name, its id has the name that its server gave it, as rules have.
+   * Parses the name of a tool, as in a list or a configuration. If the user renamed the tool, its
+   * id contains the name at its server, as in rules.
    */
   idOf(name: string): ToolId | undefined {
     const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
@@ -113,7 +113,8 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or why that failed.
+   * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or the server's
+   * error.
    */
   definition(id: ToolId): Maybe<ToolDefinition> {
     const { server } = splitToolId(id);
@@ -133,14 +134,14 @@ export class Servers implements Disposable {
     throw await unknown(id, this);
   }
 
-  /** Tells what is known of a tool beside its definition. */
+  /** Returns facts about a tool that are not in its definition. */
   async about(id: ToolId): Promise<About> {
     return await aboutOf(this.#sourceOf(id), splitToolId(id).tool);
   }
 
   /**
-   * Returns the approved instructions of a server, for models. There are none of a server that may
-   * not run, or of which every tool is denied.
+   * Returns the approved instructions of a server, for models. Undefined if the server may not run,
+   * or every tool of it is denied.
    */
   instructionsOf(server: string): string | undefined {
     const { catalog, policy } = this.#options;
@@ -153,8 +154,8 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns the instructions of the servers, by name, that belong into PML's with an exposure. Where
-   * clients have tool sets there are none: PML's are written before it knows which client reads them.
+   * Returns the instructions of the servers, by name, that are included in PML's with an exposure.
+   * If clients have tool sets there are none: PML writes its own before it knows the client.
    */
   instructionsIn(
     { exposure, toolsetFor }: { readonly exposure: Exposure; readonly toolsetFor?: unknown },
@@ -177,29 +178,31 @@ export class Servers implements Disposable {
     if (entry?.lists.has("tools") === false) entry.instructions = instructions;
   }
 
-  /** Returns whether a registry offers a tool, so that its first use asks whatever the rules say. */
+  /**
+   * Returns whether a registry offers a tool, so that its first use asks the user under any rules.
+   */
   asksFirst(id: ToolId): boolean {
     return this.#options.offered?.(id)?.server.asksFirst === true;
   }
 
-  /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
+  /** Returns a tool's definition as it is shown, also for a server that is not approved yet. */
   async shown(id: ToolId): Promise<ToolDefinition> {
     await this.lists.reviewAll();
     const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
     return offered?.tool ?? (await this.#known(id)).tool;
   }
 
-  /** What the error for a name that is no tool tells of. */
+  /** The facts for the error of an unknown tool. */
   get around(): Around {
     return { entries: this.lists.entries, ...this.#options };
   }
 
-  /** Tells how every server stands, by name. */
+  /** Returns the state of every server, by name. */
   states(): readonly ServerState[] {
     return [...this.lists.entries.values()].map(stateOf);
   }
 
-  /** Tells which servers have a problem: those that failed first, then by name. */
+  /** Returns the servers with a problem: failed ones first, then by name. */
   troubles(): readonly Trouble[] {
     const all = [...this.lists.entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
     const last = ({ state }: Trouble) => Number(state !== "failed");

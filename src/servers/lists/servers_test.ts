@@ -16,7 +16,7 @@ function source(name: string, change: Partial<Server> = {}): Server {
   return serverDouble(name, { kind: "deno", list: () => Promise.resolve(TOOLS), ...change });
 }
 
-Deno.test("Servers lists the good ones although another fails or hangs", async () => {
+Deno.test("Servers lists working servers although another fails or hangs", async () => {
   const catalog = new Catalog();
   const servers = new Servers({ catalog: catalog, waitMs: () => 1_000, onChange: () => {} });
   servers.lists.replace([
@@ -35,7 +35,7 @@ Deno.test("Servers lists the good ones although another fails or hangs", async (
   ]);
 });
 
-Deno.test("Servers lets one list wait for a server that hangs, and tells when it comes", async () => {
+Deno.test("Servers waits once for a server that hangs, and reports its list when it arrives", async () => {
   const catalog = new Catalog();
   const late = Promise.withResolvers<readonly ToolDefinition[]>();
   const told = Promise.withResolvers<void>();
@@ -53,7 +53,7 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
   assert.deepEqual(catalog.list().map(({ id }) => id), ["hung:t"]);
 });
 
-Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
+Deno.test("definition() returns a definition, or throws the server's error, or UNKNOWN_TOOL", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   servers.lists.replace([
     source("good"),
@@ -75,7 +75,7 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
   }
 });
 
-Deno.test("definition() loads the tools of a server that was defined anew meanwhile", async () => {
+Deno.test("definition() loads the tools of a server whose definition changed meanwhile", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<readonly ToolDefinition[]>();
@@ -115,7 +115,7 @@ Deno.test("Servers forgets the tools of a configuration that was replaced", asyn
   assert.deepEqual(catalog.list().map(({ id }) => id), ["two:t"]);
 });
 
-Deno.test("Servers tells of the tools that the catalog did not take", async () => {
+Deno.test("states() names the tools that the catalog rejected", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const twice = [...TOOLS, ...TOOLS];
   servers.lists.replace([source("twin", { list: () => Promise.resolve(twice) })]);
@@ -168,7 +168,7 @@ Deno.test("instructions() stay under 2 KB and the line short with any number of 
   assert.match(serverLine(servers.states()), /and \d+ more$/);
 });
 
-Deno.test("Servers asks one that tells of changes again only when it told of one, or may not be asked", async () => {
+Deno.test("the list of a server that notifies is requested once, and its tools are refused while it is blocked", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let [asked, why]: [number, string | undefined] = [0, undefined];
   const list = () => (asked++, Promise.resolve(TOOLS));
@@ -184,7 +184,7 @@ Deno.test("Servers asks one that tells of changes again only when it told of one
   });
 });
 
-Deno.test("replace() keeps what is known of a server that is the same, and forgets another", async () => {
+Deno.test("replace() keeps the lists of an unchanged server, and drops those of others", async () => {
   const catalog = new Catalog();
   const servers = new Servers({ catalog, waitMs: () => 20, onChange: () => {} });
   const loads: string[] = [];
@@ -206,7 +206,7 @@ Deno.test("replace() keeps what is known of a server that is the same, and forge
   assert.deepEqual(loads.sort(), ["a", "b", "b", "c", "gone"]);
 });
 
-Deno.test("Servers tells of a list that is another one than clients may have been given, and of no other", async () => {
+Deno.test("Servers reports a list only if it differs from the one that clients may have", async () => {
   let told = 0;
   const servers = new Servers({
     catalog: new Catalog(),

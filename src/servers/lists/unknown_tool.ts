@@ -1,5 +1,5 @@
 /**
- * Makes the error for a name that is no tool.
+ * Creates the error for the name of an unknown tool.
  *
  * @module
  */
@@ -12,12 +12,12 @@ import { settingOf } from "../../core/tool_settings.ts";
 import { type Catalog, WHOLE_SERVER } from "../../search/catalog.ts";
 import type { Servers } from "./servers.ts";
 
-/** How many tools of the server are named. */
+/** The most tools of the server that a message names. */
 const NAMED_MAX = 20;
 
 /**
- * Returns `UNKNOWN_TOOL`. It tells what the server has, and the nearest name of a tool or server; it
- * names nothing that is denied.
+ * Returns `UNKNOWN_TOOL`. The message lists tools of the server, and the nearest name of a tool or
+ * server. It names nothing that is denied.
  */
 export function unknownTool(name: string, { around }: Pick<Servers, "around">): PmlError {
   const { entries, catalog, policy, onUnknown } = around;
@@ -59,19 +59,19 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
   }
 }
 
-/** Returns the ids of all tools that clients see by this name, whatever their servers. */
+/** Returns the ids of all tools that clients see by this name, of any server. */
 export function toolsNamed(name: string, catalog: Catalog): readonly ToolId[] {
   if (!isToolName(name)) return [];
   return catalog.list().filter(({ tool }) => tool.name === name).map(({ id }) => id);
 }
 
-/** Returns the text that says that a server does not exist, or that none of it may be seen. */
+/** Returns the text for a server that does not exist, or of which every tool is denied. */
 export function unknownServer(server: string, servers: Pick<Servers, "around">): string {
   const near = nearServer(server, servers);
   return `There is no server ${quoted(server)}${near ? `. Did you mean ${quoted(near)}?` : ""}`;
 }
 
-/** Returns the server with the nearest name to that of a tool's; none that may not run such a tool. */
+/** Returns the server with the nearest name to that in a tool id, if it may run such a tool. */
 export function nearServer(
   name: string,
   { around: { entries, policy } }: Pick<Servers, "around">,
@@ -88,5 +88,5 @@ function disabled(
   { what, file }: { readonly what: string; readonly file: string },
 ): PmlError {
   const message = `Cannot use ${quoted(name)}: ${what} is disabled in ${quoted(file, 400)}`;
-  return new PmlError("UNKNOWN_TOOL", message, { hint: "Take `disabled` out of its entry there" });
+  return new PmlError("UNKNOWN_TOOL", message, { hint: "Remove `disabled` from its entry there" });
 }

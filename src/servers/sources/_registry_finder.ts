@@ -111,7 +111,7 @@ class RegistryApproval implements Approval {
   async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const unapproved = await lookedUp(call, this.#services);
     const { policy, pins } = this.#services;
-    // An approval by that look made it another server.
+    // The lookup may have approved it, which makes it another server.
     if (unapproved !== undefined || policy.now.version !== call.version) return unapproved;
     return await unpinned(call, { pins, identity: () => this.#identity() });
   }

@@ -12,7 +12,7 @@ import { splitToolId } from "../../core/tool_id.ts";
 import type { Pins } from "../../policy/pins.ts";
 import { kindOf } from "../kinds.ts";
 
-/** Stands for the hash of a module that is not approved: no code has it. */
+/** Replaces the hash of a module that is not approved: no code has it. */
 export const NO_CODE = "no code";
 
 /** Returns the differences of a server or a tool from the pinned one. */
@@ -29,23 +29,23 @@ export async function unpinned(
   if (first !== undefined || isKnown) return first;
   try {
     const definition = await call.definition();
-    // It may have been installed for that, and so be known by its version now.
+    // Loading the definition may have installed the package, whose version is known now.
     const tool = await pins.unapprovedTool(identity(), definition);
     // Modules have no instructions.
     if (kindOf(identity().pinned).isSandboxed) return tool;
-    const all = await call.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    const all = await call.server.list("tools") as readonly ToolDefinition[]; // each server checks its tools
     const own = instructionsIn(all);
     const instructions = own && await pins.unapprovedTool(identity(), own);
     return instructions === undefined ? tool : withInstructions(instructions, tool);
   } catch (error) {
-    // The installed package is another one.
+    // The installed package may be another one.
     const late = await pins.unapproved(identity());
     if (late === undefined) throw error;
     return late;
   }
 }
 
-/** Puts changed instructions of a server into the question about a tool. */
+/** Adds changed instructions of a server to the approval request of a tool. */
 function withInstructions(
   { code, facts, accept }: Unapproved,
   tool: Unapproved | undefined,

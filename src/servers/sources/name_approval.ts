@@ -84,7 +84,7 @@ export async function lookedUp(
     if (policy.now.config.registries.length > 0 && isFreeName(name)) {
       const found = await services.registries();
       const isNamed = isTyped === true || policy.names(name) || isCloud;
-      // The lists of cloud servers are PML's own and the hub's.
+      // The lists of cloud servers are those of PML and of the hub.
       const { tool } = splitToolId(id);
       const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed, tool };
       name = await found.entryOf(name, tool, isNamed);
@@ -120,7 +120,7 @@ function isEntry(id: ToolId): boolean {
 function notThere(server: string, source: string): PmlError {
   const message =
     `Cannot use ${quoted(server)}: it is pinned to ${quoted(source, 300)}, which is ` +
-    "not asked, or does not have it any more";
+    "not asked, or no longer has it";
   return new PmlError("REGISTRY_OFFLINE", message, {
     hint: "Put it back under `registries`, or run `pml lock update`",
   });

@@ -1,5 +1,5 @@
 /**
- * The approval of servers about which the user is asked nothing.
+ * The approval of servers that need no approval.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Maybe } from "../../core/maybe.ts";
 import type { ResolvedCall } from "../server.ts";
 import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
 
-/** Asks nothing. */
+/** An approval without requests. */
 export class NothingToApprove implements Approval {
   readonly #text: string;
 

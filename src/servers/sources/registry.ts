@@ -15,7 +15,7 @@ import type {
   SourceServices,
 } from "../source.ts";
 
-/** Lists approved servers of registries, also those that are different ones by now. */
+/** Lists approved servers of registries, also those whose entries have changed. */
 export class RegistrySource implements ServerSource {
   readonly name = "registry";
   readonly isShipped = false;
