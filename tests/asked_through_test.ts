@@ -97,7 +97,7 @@ for (const { door, era, on } of EACH_WAY) {
     for (const kind of KINDS) {
       const { result } = await call(unable.pml, `${kind}:ask_name`);
       assert.equal(result?.isError, true);
-      assert.match(textOf({ result }), /the client cannot ask its person/);
+      assert.match(textOf({ result }), /the client cannot ask its user/);
     }
     await using denied = await sceneOf(era, {
       door,

@@ -150,7 +150,7 @@ for (const era of ERAS) {
     }
     await using unable = await scriptScene(era);
     const refused = await unable.call(said);
-    assert.match(textOf(refused), /the client cannot ask its person/);
+    assert.match(textOf(refused), /the client cannot ask its user/);
     assert.deepEqual(bare(await unable.callWithMeta(said)), bare(refused));
   });
 

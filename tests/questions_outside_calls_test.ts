@@ -73,7 +73,7 @@ Deno.test("questions of a server outside of calls are bounded, and rules deny th
 Deno.test("a client that cannot be asked outside of calls is not asked", async () => {
   await using mute = await scriptScene("2025-11-25");
   const [refusal = ""] = await answersOf(mute);
-  assert.match(refusal, /the client cannot ask its person/);
+  assert.match(refusal, /the client cannot ask its user/);
   await using scene = await scriptScene("2026-07-28", CAN_ASK);
   await answersOf(scene, { era: "2026-07-28" });
   // The server gets an answer at once, before its next call.

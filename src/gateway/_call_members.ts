@@ -1,6 +1,6 @@
 /**
- * The members of a request besides those that PML knows: which pass to the server without being
- * shown, and which the user must approve.
+ * Splits the members of a request that PML does not know: some are passed to the server without
+ * being shown, and the user must approve the others.
  *
  * @module
  */

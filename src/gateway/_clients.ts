@@ -15,18 +15,18 @@ import { canOpenPage } from "./interaction/capabilities.ts";
 import type { Peer } from "../protocol/connection.ts";
 
 /**
- * The party that tasks, questions and waiting requests belong to: a session, a process, or a person
- * whose requests have no session. Other parties know nothing of them.
+ * The owner of tasks, approval requests and pending requests: a session, a process, or a user whose
+ * requests have no session. Other parties cannot see them.
  */
 export type Party = object;
 
-/** Somebody who follows resources. */
+/** A client or a stream that follows resources. */
 export interface Follower {
   /** Sends a notification. */
   readonly tell: (method: string, params: JsonObject) => void;
-  /** The resources that it follows, by the URIs that it knows. */
+  /** The followed resources, by the URIs that the client uses. */
   readonly followed: Map<string, Place>;
-  /** Resolves when the present change of what it follows is done. */
+  /** Resolves when the present change of the followed resources is done. */
   turn: Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export interface Client extends Follower {
   readonly party: Party;
   /** Whether it uses the newest revision, which has no sessions. */
   readonly isModern: boolean;
-  /** The least serious log messages that it wants. */
+  /** The least serious level of log messages that it wants. */
   level: string;
   /** The capabilities that it declared last. */
   capabilities: JsonObject;
@@ -49,7 +49,7 @@ export interface Listener extends Follower {
   tasks: readonly string[];
 }
 
-/** Sends notifications to the streams of clients over HTTP that listen for them. */
+/** Sends notifications to the streams of HTTP clients that listen for them. */
 export interface NotificationStreams {
   notify(notification: { readonly method: string }): void;
 }
@@ -61,7 +61,7 @@ const USUAL_LEVEL = "info";
 export class Clients {
   /** The streams of clients over HTTP, which listen for changes of lists. */
   streams: NotificationStreams | undefined;
-  /** Who listens for resources and tasks. */
+  /** The streams that listen for resources and tasks. */
   readonly listeners: Set<Listener> = new Set();
   readonly #all = new Set<Client>();
   readonly #onError: (error: Error) => void;
@@ -95,7 +95,7 @@ export class Clients {
     this.#all.delete(client);
   }
 
-  /** Returns whether somebody is still here. */
+  /** Returns whether a client or a stream is still connected. */
   has(one: Follower): boolean {
     return this.#all.has(one as Client) || this.listeners.has(one as Listener);
   }
@@ -118,12 +118,12 @@ export class Clients {
     const notification = { method: `notifications/${LISTS[list].capability}/list_changed` };
     this.streams?.notify(notification);
     for (const { peer } of this.#all) {
-      // A client that has just gone needs no notification.
+      // A client that has just disconnected needs no notification.
       peer.notification(notification).catch(this.#onError);
     }
   }
 
-  /** Notifies those who follow a resource that it has changed. */
+  /** Notifies the followers of a resource of its change. */
   updated(changed: Place, others: JsonObject = {}): void {
     const method = "notifications/resources/updated";
     for (const { tell, followed } of [...this.#all, ...this.listeners]) {
@@ -159,7 +159,7 @@ export class Clients {
       });
   }
 
-  /** Notifies the clients that can open URLs that the work at one is done. */
+  /** Notifies the clients that can open URLs that the user has finished a page. */
   elicited(params: JsonObject): void {
     for (const { tell, isModern, capabilities } of this.#all) {
       if (isModern || !canOpenPage(capabilities)) continue;

@@ -9,21 +9,21 @@ import { inset } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Observed } from "../workflow/declarations.ts";
 
-/** A tool that is shown, or why it is not. */
+/** A shown tool, or the error for it. */
 export type ShownTool = { readonly server: string; readonly tool: ToolDefinition } | {
   readonly name: string;
   readonly error: unknown;
 };
 
-/** Said where a client looks for several things at once, if it can run code. */
+/** The hint in an answer to a search with several queries, for clients that can run code. */
 export const CODE_HINT = "For several calls: `execute_code`; `schema` with " +
   '`as: "typescript"` declares the tools';
 
 const WHY_MAX = 300;
 const HEAD = "// For execute_code: loops, filters and many calls in one request. " +
-  "Only what it returns costs tokens.";
+  "Only its return value costs tokens.";
 
-/** Returns the declarations of tools, by server, and what is wrong with the others. */
+/** Returns the declarations of tools, by server, and the errors of the others. */
 export async function declared(
   shown: readonly ShownTool[],
   observed: Observed | undefined,

@@ -1,5 +1,5 @@
 /**
- * A house with servers of given tools, for tests of what is listed of them.
+ * A gateway with servers of given tools, for tests of lists of tools.
  *
  * @module
  */
@@ -24,10 +24,10 @@ import { Servers } from "../servers/lists/servers.ts";
 /** The tools of each server. */
 export type Shelves = Readonly<Record<string, readonly ToolDefinition[]>>;
 
-/** How well each tool fits whatever is asked; what is not named does not fit. */
+/** The score of each tool for any query. Other tools do not match. */
 type Scores = Readonly<Record<string, number>>;
 
-/** What else holds in a house. */
+/** The other options of a scene. */
 interface SceneOptions {
   readonly denied?: readonly string[];
   /** The servers that ship with PML. */
@@ -59,21 +59,21 @@ const SETTINGS: ExposureSettings = {
 };
 /** The names of all meta-tools. */
 export const META = [...META_TOOLS];
-/** Three servers, some of whose tools bear the same name. */
+/** Three servers, some of whose tools have the same name. */
 export const ABC: Shelves = {
   a: tools("one", "two"),
   b: tools("one", "two", "x.y"),
   c: tools("one"),
 };
-/** How well some of their tools fit whatever is asked. */
+/** The scores of some of their tools. */
 export const FITS: Scores = { "b:two": 1, "a:one": 0.8, "c:one": 0.65, "a:two": 0.6, "b:one": 0.3 };
 
-/** Makes tools of these names. */
+/** Returns tools with these names. */
 export function tools(...names: readonly string[]): ToolDefinition[] {
   return names.map((name) => ({ name, description: `It does ${name}`, inputSchema: {} }));
 }
 
-/** A house whose search knows beforehand how well each tool fits, and ignores all but a rule. */
+/** A gateway whose search returns fixed scores, and applies only one rule. */
 export class Scene implements Disposable {
   readonly catalog = new Catalog();
   readonly servers = new Servers({ catalog: this.catalog, waitMs: () => 50, onChange: () => {} });
@@ -131,12 +131,12 @@ export class Scene implements Disposable {
   };
 }
 
-/** Gives the settings of `hybrid` with these options. */
+/** Returns the settings of `hybrid` with these options. */
 export function hybrid(options: Partial<HybridOptions>): Partial<ExposureSettings> {
   return { exposure: "hybrid", hybrid: { ...HYBRID, ...options } };
 }
 
-/** Reads patterns. */
+/** Parses patterns. */
 export function patterns(...texts: readonly string[]) {
   return texts.map((text) => parsePattern(text));
 }

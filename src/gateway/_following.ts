@@ -18,7 +18,7 @@ export interface FollowingOptions {
   readonly requests: ServerRequests;
   /** Removes a follower of a resource. */
   readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
-  /** Gets the error if a resource cannot be followed for a stream, which cannot be told. */
+  /** Called with the error if a resource cannot be followed for a stream, which gets no errors. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
 }
@@ -32,7 +32,7 @@ export class Following {
     this.#options = options;
   }
 
-  /** Follows a resource for a client with a session. */
+  /** Follows a resource for a client that has a session. */
   async subscribe(request: ClientRequest, uri: string): Promise<void> {
     const { client } = request;
     const ask = (wanted: Wanted) => this.#options.requests.ask(request, wanted);
@@ -56,7 +56,7 @@ export class Following {
     }).catch(onError);
   }
 
-  /** Stops following everything for a client or a stream that has gone. */
+  /** Stops following everything for a client or a stream that has disconnected. */
   leave(one: Follower): void {
     for (const uri of one.followed.keys()) this.#unfollow(one, uri);
   }

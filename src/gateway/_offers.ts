@@ -1,5 +1,6 @@
 /**
- * The resources and prompts of all servers under names that tell whose they are, and the way back.
+ * Lists the resources and prompts of all servers under names that contain the server, and finds
+ * them.
  *
  * @module
  */
@@ -17,7 +18,7 @@ import { isCovered } from "./_uri_templates.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
-/** What the offers need of the house. */
+/** The options of `Offers`. */
 export interface OffersOptions {
   readonly servers: Servers;
   readonly rendered: RenderedLists;
@@ -25,7 +26,7 @@ export interface OffersOptions {
   readonly prefix: () => boolean;
 }
 
-/** Something of a server, as the server names it. */
+/** A resource or a prompt of a server, with its name there. */
 export interface Place {
   readonly server: string;
   readonly name: string;
@@ -50,18 +51,18 @@ const OWN: Readonly<Record<Exclude<ListName, "tools">, readonly JsonObject[]>> =
   prompts: [],
 };
 
-/** Names what servers offer, and finds what a name stands for. */
+/** Names the resources and prompts of servers, and finds them by these names. */
 export class Offers {
   readonly #options: OffersOptions;
   readonly #links = new Map<string, Set<string>>();
   readonly #uris = new WeakMap<readonly ListItem[], ReadonlySet<unknown>>();
 
-  /** Makes the names of all servers. */
+  /** Takes the options. Requests no list yet. */
   constructor(options: OffersOptions) {
     this.#options = options;
   }
 
-  /** Gives a list of all servers whose rules do not forbid it, in a fixed order. */
+  /** Returns a list of all servers whose rules allow it, in a fixed order. */
   async list(
     list: Exclude<ListName, "tools">,
     judge: (id: ToolId) => Verdict,
@@ -83,7 +84,7 @@ export class Offers {
     return [...own, ...items];
   }
 
-  /** Finds whose resource a URI, or template, is; throws where it is nobody's, or several servers'. */
+  /** Finds the server of a URI or a template. Throws if no server has it, or several do. */
   async resource(uri: string): Promise<Place> {
     const { servers, prefix } = this.#options;
     const [, server, name] = PLACED.exec(uri) ?? [];
@@ -104,11 +105,11 @@ export class Offers {
     }
     const missing = servers.lists.missing("resources");
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
-      hint: "`resources/list` has what there is, as pml://SERVER/URI",
+      hint: "`resources/list` has all resources, as pml://SERVER/URI",
     });
   }
 
-  /** Finds whose prompt a name is. */
+  /** Finds the server of a prompt. Throws if no server has it. */
   async prompt(name: string): Promise<Place> {
     const { servers } = this.#options;
     const find = () => this.#promptOf(name);
@@ -121,11 +122,11 @@ export class Offers {
     }
     const missing = servers.lists.missing("prompts");
     throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}${missing}`, {
-      hint: "`prompts/list` has what there is, as SERVER__PROMPT",
+      hint: "`prompts/list` has all prompts, as SERVER__PROMPT",
     });
   }
 
-  /** Remembers the resources that a result links or holds: they may be read by their own URIs. */
+  /** Remembers the resources that a result links or contains: their own URIs may be read. */
   link(server: string, content: readonly ContentBlock[]): void {
     for (const { type, uri, resource } of content) {
       if (type !== "resource_link" && type !== "resource") continue;
@@ -147,7 +148,7 @@ export class Offers {
     if (this.#links.get(name)?.has(server)) return true;
     const { servers } = this.#options;
     const itemsOf = async (list: ListName) => {
-      // To read from it needs the server anyway, so a slow start costs nothing more.
+      // A read needs the server anyway, so a slow start costs nothing more.
       await servers.lists.prepare(list, { only: server, isWhole: true });
       return servers.lists.listed(list).find((one) => one.server === server)?.items ?? [];
     };
@@ -157,7 +158,7 @@ export class Offers {
     return name.startsWith("ui://") && (await itemsOf("tools")).some((one) => pageOf(one) === name);
   }
 
-  /** Gives the URI under which a client reads a resource of a server. */
+  /** Returns the URI by which a client reads a resource of a server. */
   uriOf({ server, name }: Place): string {
     return this.#options.prefix() ? `pml://${server}/${name}` : name;
   }
@@ -191,7 +192,7 @@ export class Offers {
     return undefined;
   }
 
-  /** Those that listed it, or linked it in a result or a tool. */
+  /** Returns the servers that listed an address, or linked it in a result or a tool. */
   #ownersOf(uri: string): readonly string[] {
     const { servers } = this.#options;
     const listed = servers.lists.listed("resources")
@@ -202,7 +203,7 @@ export class Offers {
     return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
   }
 
-  /** The servers of which a template covers an address that none of them listed or linked. */
+  /** Returns the servers of which a template covers an address that no server listed or linked. */
   async #coveringOf(uri: string): Promise<readonly string[]> {
     const { servers } = this.#options;
     await servers.lists.prepare("resourceTemplates");

@@ -22,7 +22,7 @@ function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
 
 const A = [{ uri: "test://a" }];
 
-Deno.test("Offers gives a URI to the one server that lists or links it, and to no other (RG12)", async () => {
+Deno.test("resource() finds the only server that lists or links a URI (RG12)", async () => {
   const offers = offersOf({ good: { resources: A }, evil: { resources: [{ uri: "test://b" }] } });
   assert.deepEqual(await offers.resource("test://a"), { server: "good", name: "test://a" });
   offers.link("evil", [{ type: "resource_link", uri: "test://a" }]);
@@ -33,7 +33,7 @@ Deno.test("Offers gives a URI to the one server that lists or links it, and to n
   assert.deepEqual(own, { server: "good", name: "test://b" });
 });
 
-Deno.test("Offers gives a URI to nobody where several list it, or several link it", async () => {
+Deno.test("resource() refuses a URI that several servers list, or several link", async () => {
   const listed = offersOf({ good: { resources: A }, evil: { resources: A } });
   await assert.rejects(listed.resource("test://a"), /several servers have it/);
   const linked = offersOf({ good: {}, evil: {} });
@@ -43,7 +43,7 @@ Deno.test("Offers gives a URI to nobody where several list it, or several link i
   await assert.rejects(linked.resource("ui://page"), /several servers have it/);
 });
 
-Deno.test("Offers lets no server speak for PML or for a server that is not there", async () => {
+Deno.test("resource() refuses URIs in the name of PML or of a server that does not exist", async () => {
   const resources = [{ uri: "pml://servers" }, { uri: "pml://x/y" }];
   const offers = offersOf({ evil: { resources } });
   for (const uri of ["pml://x/y", "pml:x", "pml://nobody/test://a"]) {
@@ -58,11 +58,11 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
   ]);
 });
 
-Deno.test("Offers returns the only server with a template that covers an address", async () => {
+Deno.test("resource() finds the only server with a template that covers an address", async () => {
   const resourceTemplates = [{ uriTemplate: "test://{name}" }];
   const offers = offersOf({ good: { resourceTemplates }, other: { resources: A } });
   assert.deepEqual(await offers.resource("test://b"), { server: "good", name: "test://b" });
-  // What a server listed itself is that server's.
+  // A listed address belongs to the server that listed it.
   assert.deepEqual(await offers.resource("test://a"), { server: "other", name: "test://a" });
   await assert.rejects(offers.resource("test://b/c"), /Cannot find the resource/);
   const two = offersOf({ one: { resourceTemplates }, two: { resourceTemplates } });
@@ -70,7 +70,7 @@ Deno.test("Offers returns the only server with a template that covers an address
   await assert.rejects(two.resource("pml:x"), /Cannot find the resource/);
 });
 
-Deno.test("Offers reads the page that a tool names for its results", async () => {
+Deno.test("resource() finds the page that a tool names for its results", async () => {
   const meta = { ui: { resourceUri: "ui://view" } };
   const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
@@ -81,7 +81,7 @@ Deno.test("Offers reads the page that a tool names for its results", async () =>
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
 });
 
-Deno.test("Offers gives each prompt the name of its server, and finds it by that", async () => {
+Deno.test("prompts are listed with the name of their server, and found by that name", async () => {
   const odd = "a prompt: with odd characters";
   const offers = offersOf({
     one: { prompts: [{ name: "greet" }, { name: odd }] },

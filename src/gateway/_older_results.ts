@@ -1,5 +1,5 @@
 /**
- * Results as clients of each revision take them. They refuse what theirs does not have.
+ * Converts results for clients of each revision, which refuse members of other revisions.
  *
  * @module
  */
@@ -14,7 +14,7 @@ const SINCE: Readonly<Record<string, string>> = {
   resource_link: "2025-06-18",
 };
 
-/** The members of a result that clients of some revision do not take. */
+/** The members of a result that clients of some revisions refuse. */
 const NEWER = ["messages", "structuredContent", "ttlMs", "cacheScope"];
 
 /** Returns the result of a server in the form that the revision of a client has. */
@@ -22,12 +22,12 @@ export function resultFor({ isModern, peer }: Client, result: JsonObject): JsonO
   return isModern ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());
 }
 
-/** Returns the result of a server as a client of a revision takes it. */
+/** Returns the result of a server in the form of an older revision. */
 export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
   const { content, messages } = result;
   const isPlain = Array.isArray(content) &&
     content.every((block) => objectOf(block).type === "text");
-  // Most results are texts, which every revision takes. They stay the objects that they are.
+  // Most results are texts, which every revision has. They stay the same objects.
   if (isPlain && !hasAny(result, NEWER)) return result;
   const { structuredContent, ttlMs: _, cacheScope: __, ...rest } = result;
   const older = (block: Json) => olderBlock(block, revision);
@@ -42,18 +42,18 @@ export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
   const same = blocks.length > 0 ? { ...rest, content: blocks } : rest;
   if (structuredContent === undefined) return same;
   if (isObject(structuredContent)) return { ...same, structuredContent };
-  // They take no other structured content than an object.
+  // In these revisions, structured content is always an object.
   if (blocks.length > 0) return same;
   return { ...rest, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
 }
 
-/** Returns a tool as clients of older revisions take it: its structured output is an object. */
+/** Returns a tool in the form of older revisions: its structured output is an object. */
 export const toolForOlderClient = memoized((tool: JsonObject): JsonObject => {
   const { outputSchema, ...rest } = tool;
   return outputSchema === undefined || objectOf(outputSchema).type === "object" ? tool : rest;
 });
 
-/** Returns a tool as clients of the newest revision take it: they ask for tasks otherwise. */
+/** Returns a tool in the form of the newest revision, which requests tasks in another way. */
 export const toolForModernClient = memoized((tool: JsonObject): JsonObject => {
   if (!("execution" in tool)) return tool;
   const { execution: _, ...rest } = tool;

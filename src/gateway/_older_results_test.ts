@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { forOlderClient } from "./_older_results.ts";
 
-Deno.test("forOlderClient() gives structured content that is no object as text", () => {
+Deno.test("forOlderClient() turns structured content that is not an object into text", () => {
   const block = { type: "text", text: "said" };
   const object = { content: [block], structuredContent: { a: 1 } };
   assert.deepEqual(forOlderClient(object), object);
@@ -14,7 +14,7 @@ Deno.test("forOlderClient() gives structured content that is no object as text",
   });
 });
 
-Deno.test("forOlderClient() gives kinds of content that a revision lacks as others", () => {
+Deno.test("forOlderClient() converts kinds of content that a revision lacks", () => {
   const audio = { type: "audio", data: "AAAA", mimeType: "audio/wav" };
   const link = { type: "resource_link", uri: "test://a", name: "a" };
   const blob = { uri: "audio:result", mimeType: "audio/wav", blob: "AAAA" };

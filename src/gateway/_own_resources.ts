@@ -1,5 +1,5 @@
 /**
- * The resources of PML itself: how each server stands, and what was counted.
+ * The resources of PML itself: the state of each server, metrics, and stored outputs.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { defined, type JsonObject } from "../core/json.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
-/** What PML's own resources are read from. */
+/** The sources of PML's own resources. */
 export interface OwnOptions {
   readonly servers: Servers;
   readonly metrics: Pick<Metrics, "report">;
@@ -17,25 +17,25 @@ export interface OwnOptions {
 
 const MIME = "application/json";
 
-/** How lists show them. */
+/** The resources in lists. */
 export const OWN_RESOURCES: readonly JsonObject[] = [
   {
     uri: "pml://servers",
     name: "servers",
     title: "Servers of PML",
-    description: "Every server that PML knows, how it stands, and why",
+    description: "Every server that PML knows, its state, and the reason",
     mimeType: MIME,
   },
   {
     uri: "pml://metrics",
     name: "metrics",
     title: "Metrics of PML",
-    description: "Calls, errors, latency, and what answers cost in tokens (estimated)",
+    description: "Calls, errors, latency, and the estimated tokens of answers",
     mimeType: MIME,
   },
 ];
 
-/** How lists show the outputs that stay outside of answers. */
+/** The template in lists for stored outputs. */
 export const OWN_TEMPLATES: readonly JsonObject[] = [
   {
     uriTemplate: "pml://results/{output}{?offset,limit,pointer}",
@@ -49,12 +49,12 @@ export const OWN_TEMPLATES: readonly JsonObject[] = [
 
 const KEPT = /^pml:\/\/results\/[a-z2-7]{12}\.[\w-]+(?:[?#]|$)/;
 
-/** Tells whether a URI names an output that stays outside of its answer. */
+/** Returns whether a URI names an output that is stored outside of its answer. */
 export function isKept(uri: unknown): uri is string {
   return typeof uri === "string" && KEPT.test(uri);
 }
 
-/** Reads a page of such an output. */
+/** Reads a page of a stored output. */
 export async function readKept(
   uri: string,
   { workflow, settings }: {
@@ -66,7 +66,7 @@ export async function readKept(
   return { contents: [{ uri, mimeType: MIME, text }] };
 }
 
-/** Tells whether a URI is one of PML's own resources. */
+/** Returns whether a URI is one of PML's own resources. */
 export function isOwn(uri: unknown): boolean {
   return OWN_RESOURCES.some((one) => one.uri === uri);
 }

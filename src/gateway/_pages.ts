@@ -9,7 +9,7 @@ import { invalid, optionalText } from "./_params.ts";
 
 /** The most items of one page. */
 const PAGE = 1_000;
-/** A cursor says how many items came before, and which one was the last of them. */
+/** Matches a cursor: the number of items before it, and the key of the last one. */
 const CURSOR = /^(\d{1,9})-(.*)$/s;
 
 /** A part of a list. */
@@ -17,14 +17,14 @@ export interface Part<T> {
   readonly items: readonly T[];
   /** How many items come before it. */
   readonly from: number;
-  /** The member that says where the next part begins, if there is one. */
+  /** The member with the cursor of the next part, if there is one. */
   readonly more: { readonly nextCursor?: string };
 }
 
 /**
- * Returns the part of a list that a request asks for. The list may have changed meanwhile: what is
- * behind the last item of the part before comes next, wherever that stands now. Throws for a cursor
- * that PML did not give.
+ * Returns the part of a list that a request asks for. The list may have changed meanwhile: the part
+ * begins after the last item of the part before, at its present position. Throws for a cursor that
+ * PML did not create.
  */
 export function partOf<T>(
   all: readonly T[],
@@ -52,7 +52,7 @@ function beginOf<T>(
   if (end === undefined) throw invalid("cursor is not one of this list");
   const at = Number(end) - 1;
   const isLast = (item: T) => keyOf(item) === last;
-  // What came after an item that is gone has moved to its place.
+  // If that item was removed, the next one has moved to its position.
   if (all.slice(at, at + 1).some(isLast)) return at + 1;
   return all.findLastIndex(isLast) + 1 || Math.max(at, 0);
 }

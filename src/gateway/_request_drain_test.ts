@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { RequestContext } from "../protocol/connection.ts";
 import { RequestDrain } from "./_request_drain.ts";
 
-/** Returns whether a promise has resolved by now. */
+/** Returns whether a promise has resolved. */
 async function isOver(promise: Promise<void>): Promise<boolean> {
   let over = false;
   promise.then(() => over = true);

@@ -1,7 +1,7 @@
 /**
  * The methods that need more than the known lists: calls of tools, requests to servers, tasks, and
- * input of clients. The first of them loads this file, so that a start and the lists after it wait
- * for none of that. Methods that no revision has are passed on to the server that owns them
+ * input of clients. The first of them loads this file, so that a start and the lists after it do
+ * not wait for that. Methods that no revision has are passed on to the server that owns them
  * (`_unknown_methods.ts`).
  *
  * @module
@@ -71,7 +71,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["tasks/update", serveTask],
 ]);
 
-/** Serves all requests except lists, and keeps the tasks and questions that they began. */
+/** Serves all requests except lists, and keeps their tasks and approval requests. */
 export class Requests implements Disposable {
   /** The tasks that clients began. */
   readonly tasks: Tasks;
@@ -112,7 +112,7 @@ export class Requests implements Disposable {
     this.interaction[Symbol.dispose]();
   }
 
-  /** Makes a call of the gateway's user. Its outcome follows the notifications that came before it. */
+  /** Makes a call of the gateway's user. Returns its outcome after the notifications before it. */
   #callInOrder({ settings, callTool }: GatewayOptions, call: Call): Promise<Outcome> {
     const { actor } = settings();
     // Requests of servers have the actor "local".

@@ -1,5 +1,5 @@
 /**
- * Passes requests of clients on to the servers that they are about, in the words of these.
+ * Passes requests of clients on to their servers, with the names that the servers use.
  *
  * @module
  */
@@ -18,9 +18,9 @@ import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
 import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 
-/** What is asked of a server beside calls of its tools. */
+/** A request to a server other than a call of a tool. */
 export interface Wanted {
-  /** Its door, or the tool whose task it is about. */
+  /** The name that rules have for the method, or the tool whose task the request is about. */
   readonly door: string;
   readonly server: string;
   readonly method: string;
@@ -31,14 +31,14 @@ export interface Wanted {
   readonly members?: JsonObject | undefined;
 }
 
-/** What passing on needs of the gateway. */
+/** The options of `ServerRequests`. */
 export interface ServerRequestsOptions {
   readonly callTool: CallTool;
   readonly interaction: Interaction;
   readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
-  /** Why nothing can be asked at all, if so. */
+  /** Returns the error of the configuration, if there is one: no request can be served then. */
   readonly problem: () => PmlError | undefined;
-  /** Leaves a question for the terminal, and gives the error that says so. */
+  /** Leaves an approval request for the terminal, and returns the error that names it. */
   readonly leave: (question: Question) => Promise<PmlError>;
 }
 
@@ -49,16 +49,16 @@ const NO_REQUEST: RequestScope = {
   answer: undefined,
 };
 
-/** Asks servers what clients want of them, each request as a call through every gate. */
+/** Passes requests to servers, each as a call through all checks. */
 export class ServerRequests {
   readonly #options: ServerRequestsOptions;
 
-  /** Asks nothing yet. */
+  /** Sends nothing yet. */
   constructor(options: ServerRequestsOptions) {
     this.#options = options;
   }
 
-  /** Asks for a client, which can itself be asked meanwhile. */
+  /** Sends a request for a client, which can be asked for input meanwhile. */
   async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
     return await this.#options.interaction.serve(request, (scope) => {
       const { members } = request.context;
@@ -78,7 +78,7 @@ export class ServerRequests {
     return await this.ask(request, { door, method, ...owned });
   }
 
-  /** Asks for a client that cannot be asked meanwhile, or for none. */
+  /** Sends a request for a client that cannot be asked for input meanwhile, or for no client. */
   async askAlone(wanted: Wanted, scope = NO_REQUEST): Promise<JsonObject> {
     const outcome = await this.#pass(wanted, scope);
     if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);

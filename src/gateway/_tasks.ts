@@ -1,6 +1,6 @@
 /**
- * The tasks that clients began. Clients know them by ids of PML's own, so that those of two servers
- * never mix, and nobody asks a server for what another call began.
+ * The tasks that clients began. Clients see ids of PML, so that ids of two servers never mix, and
+ * no client can request the task of another client.
  *
  * @module
  */
@@ -22,28 +22,28 @@ import type { SealedStates } from "./interaction/interaction.ts";
 import { serverInput } from "./interaction/server_input.ts";
 
 const RELATED = "io.modelcontextprotocol/related-task";
-/** How many tasks are known: the oldest are forgotten. */
+/** The most tasks that are kept. The oldest are dropped. */
 const MOST = 10_000;
 const OVER = ["completed", "failed", "cancelled"];
-/** How much one may ask at once. */
+/** The most open requests of one task. */
 const ASKED_MAX = 64;
-/** Of how many tasks servers tell at once: each may take a connection. */
+/** The most tasks that are followed at once: each may need a connection. */
 const FOLLOWED_MAX = 100;
 
-/** What the tasks need of the face. */
+/** The options of `Tasks`. */
 export interface TasksOptions {
   readonly callTool: CallTool;
   readonly leave: (question: Question) => Promise<PmlError>;
   readonly requests: ServerRequests;
-  /** Takes back a request to be told of a task. */
+  /** Stops following a task. */
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask: true },
   ) => void;
-  /** Where one PML has several processes: the ids of tasks begin with the name of this one. */
+  /** Set if PML has several processes: the ids of tasks begin with the name of this one. */
   readonly replica: () => Pick<SealedStates, "prefix"> | undefined;
-  /** The rules forbid some tools by now. */
+  /** Returns the present decision of the rules for a tool. */
   readonly judge: (tool: ToolId) => Verdict;
-  /** Told of a task that its server does not tell of. */
+  /** Called with the error if a server does not notify of a task. */
   readonly onLost: (error: Error) => void;
 }
 
@@ -53,27 +53,27 @@ interface Begun {
   readonly there: string;
   readonly client: Client | undefined;
   isOver: boolean;
-  /** What it asks now, as it was told. */
+  /** The open requests of the task, as the client sees them. */
   readonly asked: Map<string, JsonObject>;
 }
 
-/** Knows the tasks. */
+/** Keeps the tasks of all clients. */
 export class Tasks implements TaskPlaces {
   readonly #options: TasksOptions;
   readonly #all = new Map<string, Begun>();
   /** Their ids by the servers' own. */
   readonly #ids = new Map<string, string>();
-  /** Whose a task is that a call may begin. */
+  /** The client of a call that may begin a task. */
   readonly #clients = new WeakMap<Task, Client>();
-  /** The tasks that are listened for, and when their servers know. */
+  /** The followed tasks, with promises that resolve when their servers have accepted. */
   readonly #followed = new Map<string, Promise<boolean>>();
 
-  /** Knows none yet. */
+  /** Takes the options. There is no task yet. */
   constructor(options: TasksOptions) {
     this.#options = options;
   }
 
-  /** Gives what a call says of tasks for its client. */
+  /** Returns the member `task` of a call for its client. */
   wantedBy(request: ClientRequest): Pick<Call, "task"> {
     const { client, params } = request;
     if (!(client.isModern ? takes(request) : isObject(params.task))) return {};
@@ -84,7 +84,7 @@ export class Tasks implements TaskPlaces {
     return { task };
   }
 
-  /** Tells whether there is a task of this id. */
+  /** Returns whether a client of the newest revision began a task of this id. */
   has(own: string): boolean {
     // guard: http-own-tasks
     return this.#all.get(own)?.client?.isModern === true;
@@ -100,7 +100,7 @@ export class Tasks implements TaskPlaces {
     return { server: splitToolId(begun.tool).server, id: begun.there };
   }
 
-  /** Has the servers tell of these tasks, and of no others. */
+  /** Follows these tasks at their servers, and no others. */
   follow(wanted: readonly string[]): void {
     for (const own of this.#followed.keys()) if (!wanted.includes(own)) this.#unfollow(own);
     for (const own of wanted) {
@@ -127,7 +127,7 @@ export class Tasks implements TaskPlaces {
     }
   }
 
-  /** Takes note of a task that a call began, and gives it an id of its own. */
+  /** Records a task that a call began. Returns the outcome with PML's id of the task. */
   begun(call: Call, outcome: Extract<Outcome, { readonly kind: "result" }>): Outcome {
     const { content: _, ...result } = outcome.result;
     const { isModern } = call.task ?? {};
@@ -146,7 +146,7 @@ export class Tasks implements TaskPlaces {
     }
     const task = { ...state, taskId: own };
     const told = isModern ? { ...task, resultType: "task" } : { ...result, task };
-    // It is no result of a tool, and has no content.
+    // It is not the result of a tool, and has no content.
     return { ...outcome, result: told as unknown as typeof outcome.result };
   }
 
@@ -163,7 +163,7 @@ export class Tasks implements TaskPlaces {
     const own = text(params, "taskId");
     const begun = this.#all.get(own);
     if (begun === undefined || !isOf(begun, request)) throw invalid("no task of this id is known");
-    // The SDK takes them out; what was not asked is not answered either.
+    // Only answers to open requests of the task are passed on.
     const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.asked.has(key));
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
@@ -175,8 +175,8 @@ export class Tasks implements TaskPlaces {
   }
 
   /**
-   * Gives the notification of a task of a server under its own id, and its client; nothing for one that
-   * is unknown, or denied by now. What it asks is judged when the client asks how it stands.
+   * Returns the notification of a server's task with PML's id, and its client; undefined for a task
+   * that is unknown or denied now. Its requests are checked when the client gets the state.
    */
   told(
     server: string,
@@ -193,7 +193,7 @@ export class Tasks implements TaskPlaces {
     return { client, params: { ...state, ...asks, taskId } };
   }
 
-  /** Takes note how a task stands: of one that is over nothing more is told. */
+  /** Records the state of a task. A task that has ended is no longer followed. */
   #stands(own: string, status: Json | undefined): void {
     const begun = this.#all.get(own);
     if (begun === undefined || !OVER.includes(status as string)) return;
@@ -223,7 +223,7 @@ export class Tasks implements TaskPlaces {
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
     const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
-    // A client without a session cannot be asked meanwhile.
+    // A client without a session cannot be asked for input meanwhile.
     const result = client.isModern
       ? await requests.askAlone(wanted, {
         cancellation,
@@ -238,7 +238,7 @@ export class Tasks implements TaskPlaces {
     return { ...rest, ..."taskId" in rest && { taskId: own }, ...defined({ _meta: related }) };
   }
 
-  /** Asks the servers how their tasks stand; one that its server does not know any more is left out. */
+  /** Requests the states of tasks. A task that its server no longer knows is left out. */
   async #list(request: ClientRequest): Promise<JsonObject> {
     const all = [...this.#all].filter(([, begun]) => isOf(begun, request));
     const { items, more } = partOf(all, request.params, ([own]) => own);
@@ -249,7 +249,10 @@ export class Tasks implements TaskPlaces {
     return { tasks: (await Promise.all(states)).flat(), ...more };
   }
 
-  /** Has what a task asks judged and worded as any question of a server; what may not be asked is left out. */
+  /**
+   * Checks and rewords the requests of a task like other requests of servers. Denied ones are left
+   * out.
+   */
   async #asked(
     begun: Begun,
     { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
@@ -282,7 +285,7 @@ export class Tasks implements TaskPlaces {
         return Promise.resolve({});
       },
     });
-    // What may not be asked is left out.
+    // Denied requests are left out.
     await put({ server, method, params: objectOf(params), signal }).catch(() => {});
   }
 }

@@ -74,7 +74,7 @@ export class ToolCaller {
   async #keepLarge(call: Call): Promise<Outcome> {
     const outcome = await this.#options.callTool(call);
     const { inlineBytes, actor } = this.#options.settings();
-    // The limit may have changed meanwhile.
+    // The configuration may have changed meanwhile.
     if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;

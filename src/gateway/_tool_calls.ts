@@ -41,7 +41,7 @@ export class ToolCalls {
     this.#caller = new ToolCaller(options);
   }
 
-  /** Serves a `tools/call`. Returns failures as results; rejects with those for the client. */
+  /** Serves a `tools/call`. Returns failures as results; rejects with errors for the client. */
   async call(request: ClientRequest): Promise<JsonObject> {
     const { client, clientName, params } = request;
     const { settings, metrics } = this.#options;
@@ -50,7 +50,7 @@ export class ToolCalls {
       const { arguments: args = {} } = params;
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments must be an object");
-      // An answer is to the members as they were shown, whatever the configuration is by then.
+      // An approval binds to the members that were shown, also if the configuration has changed.
       const { meta, members } = membersOf(params, {
         listed: settings().clientMeta,
         message: request.context.members,
@@ -82,7 +82,7 @@ export class ToolCalls {
     return toolset?.() === undefined ? this.#metaCalls : undefined;
   }
 
-  /** Calls a tool by its name in a list, without waiting for what is loaded. */
+  /** Calls a tool by its name in a list. Does not wait if its modules are loaded. */
   #callNamed(name: string, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
     if (isMetaTool(name)) return this.#callMeta(name, call, request);
     const id = listedId(name, this.#options);

@@ -1,5 +1,5 @@
 /**
- * Whether a tool reads, writes or destroys, as far as anybody knows, and who says so.
+ * Describes whether a tool reads, writes or destroys, and the source of that claim.
  *
  * @module
  */
@@ -7,28 +7,28 @@
 import { objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
-/** Marks a tool that its server defines otherwise by now. The approved definition is shown. */
+/** Marks a tool whose server has another definition now. The approved definition is shown. */
 export const CHANGED = "changed, not approved";
 /** Explains the mark to a model. */
 export const CHANGED_HINT = `${CHANGED}: this is the approved definition, and a call asks the user`;
 
 /**
- * Returns `, read`, `, write` or `, destructive`, with `says` before it where only the server claims
- * it; nothing where nobody knows. It is told to models, and decides nothing.
+ * Returns `, read`, `, write` or `, destructive`, with `says` before it if only the server claims
+ * it; "" if it is unknown. Models see it. No decision depends on it.
  */
 export function kindOf(
   { annotations }: ToolDefinition,
   { isShipped = false, onlyReads }: {
     /** Whether its server ships with PML. */
     readonly isShipped: boolean | undefined;
-    /** What the sandbox holds a module to; undefined for other servers. */
+    /** Whether the sandbox allows a module only reads; undefined for other servers. */
     readonly onlyReads: boolean | undefined;
   },
 ): string {
   if (onlyReads) return ", read";
   const claim = claimOf(objectOf(annotations));
   if (claim === undefined) return onlyReads === undefined ? "" : ", write";
-  // What ships with PML is what PML itself says.
+  // Annotations of built-in servers are PML's own.
   return isShipped ? `, ${claim}` : `, says ${claim}`;
 }
 

@@ -35,7 +35,7 @@ export interface SentNotification extends MethodNotification {
   readonly toolset: CallClient["toolset"];
 }
 
-/** What passing on needs of the gateway. */
+/** The options of `UnknownNotifications`. */
 export interface UnknownNotificationsOptions {
   readonly callTool: CallTool;
   readonly clients: Clients;
@@ -50,7 +50,7 @@ export interface UnknownNotificationsOptions {
 /** The limits for each client, and for each server. */
 const LIMITS: QueueLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
 
-/** Passes notifications on, each as a call through all checks. None is dropped without a line. */
+/** Passes notifications on, each as a call through all checks. Logs each that is dropped. */
 export class UnknownNotifications {
   readonly #options: UnknownNotificationsOptions;
   readonly #ofParties = new WeakMap<Party, BoundedQueue>();
@@ -147,7 +147,7 @@ export class UnknownNotifications {
     if (kind === "ask") throw new Error("no rule allows it");
   }
 
-  /** Returns functions that notify the clients which are to get a notification of a server. */
+  /** Returns functions that notify the clients that may get a notification of a server. */
   #receiversOf({ method, client }: ServerNotification) {
     const { clients } = this.#options;
     const onNotify = client?.onNotify;

@@ -1,6 +1,6 @@
 /**
- * Questions of servers while no call is under way. Only a client that has its PML for itself is
- * asked.
+ * Requests of servers outside of calls. They reach a client only if it is the only client of its
+ * PML.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Gateway } from "./gateway.ts";
 
 /** The options of `ClientQuestions`. */
 export interface ClientQuestionsOptions {
-  /** Returns the gateway, which has the rules judge questions of servers. */
+  /** Returns the gateway, which checks requests of servers with the rules. */
   readonly gateway: () => Promise<Pick<Gateway, "inputFrom">>;
   /** Returns the capabilities of the client. */
   readonly capabilities: () => JsonObject;
@@ -20,7 +20,9 @@ export interface ClientQuestionsOptions {
   readonly approvalMs: () => number;
 }
 
-/** Sends a request to the client. Returns undefined if the client refuses, or cannot be asked so. */
+/**
+ * Sends a request to the client. Returns undefined if the client refuses or does not support it.
+ */
 export type AskOutside = (
   method: string,
   options: {
@@ -32,7 +34,7 @@ export type AskOutside = (
   },
 ) => Promise<JsonObject | undefined>;
 
-/** How many questions of one server reach the client in a minute. */
+/** The most requests of one server that reach the client in a minute. */
 const PER_MINUTE = 5;
 const MINUTE_MS = 60_000;
 
@@ -42,7 +44,7 @@ export class ClientQuestions {
   readonly #times = new Map<string, number[]>();
   #ask: AskOutside | undefined;
 
-  /** Takes the options; asks nothing yet. */
+  /** Takes the options. Sends nothing yet. */
   constructor(options: ClientQuestionsOptions) {
     this.#options = options;
   }
@@ -52,7 +54,7 @@ export class ClientQuestions {
     this.#ask = ask;
   }
 
-  /** Passes a question of a server to the client; undefined if there is no such client. */
+  /** Passes a request of a server to the client; undefined if there is no such client. */
   get asked(): ((asked: ServerRequest) => Promise<JsonObject>) | undefined {
     const ask = this.#ask;
     return ask && ((asked) => this.#pass(asked, ask));

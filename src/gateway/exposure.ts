@@ -1,6 +1,6 @@
 /**
- * Which tools `tools/list` shows. Exposure decides what is listed, rules what runs: a tool that is
- * not listed is called by its name all the same.
+ * Selects the tools of `tools/list`. Exposure decides which tools are listed, and rules decide
+ * which may run: a tool that is not listed can still be called by its name.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { metaTools } from "./meta_tools.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { ExposureSettings } from "./options.ts";
 
-/** What a list is made from. */
+/** The sources of a list of tools. */
 export interface ExposureSources
   extends Pick<GatewayOptions, "servers" | "catalog" | "judge" | "problem" | "search"> {
   readonly rendered: RenderedLists;
@@ -40,7 +40,7 @@ export function listsServers(settings: ExposureSettings, query?: string): boolea
   return hasUnderlying(optionsOf(settings), queryOf(settings, query));
 }
 
-/** Gives the tools that are listed, in a fixed order: meta-tools, whitelist by id, others by rank. */
+/** Returns the listed tools, in a fixed order: meta-tools, whitelist by id, others by rank. */
 export async function exposed(
   settings: ExposureSettings,
   { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
@@ -55,13 +55,13 @@ export async function exposed(
   const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
   const named = tools.map((entry) => sources.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
-  // Which servers there are is said as it is now that they were asked.
+  // The line of servers is built after their lists were requested, so that it is current.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...named] as unknown as JsonObject[];
 }
 
-/** Returns the tools that are called by their bare names: of two with one name the first by id. */
+/** Returns the tools by their bare names. Of two with one name, the first by id counts. */
 export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
   return bareIn(catalog.list());
 }
@@ -70,13 +70,14 @@ const bareIn = memoized((entries: readonly CatalogEntry[]) => {
   const bare = new Map<string, CatalogEntry>();
   for (const entry of entries) {
     const { tool: { name }, server: { isShipped = false } } = entry;
-    // Without a prefix PML stands for one server, and its own tools would hide tools of that.
+    // Without a prefix PML represents one server, and built-in tools would hide tools of that
+    // server.
     if (!isShipped && !bare.has(name)) bare.set(name, entry);
   }
   return bare;
 });
 
-/** Every exposure is a choice of the same options. */
+/** Returns the options of an exposure: each is a set of the same options. */
 function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOptions {
   switch (exposure) {
     case "meta_only":
@@ -104,7 +105,7 @@ function queryOf({ intent }: ExposureSettings, query: string | undefined): strin
   return [query, intent].find((one) => one !== undefined && /\S/.test(one));
 }
 
-/** Returns whether tools are ranked, where there are more than those that are always listed. */
+/** Returns whether tools are ranked, apart from those that are always listed. */
 function isRanked(options: HybridOptions, query: string | undefined): boolean {
   return options.maxUnderlyingTools > 0 && (!options.applySemanticFilter || query !== undefined);
 }
@@ -137,25 +138,25 @@ async function underlying(
   const best = await fitting(listable, wanted, { limit: most, threshold });
   const taken = filled(always, best, options);
   if (taken.length >= most || best.length < most) return taken;
-  // Some were too large, and what fits less well may have their places.
+  // Some tools were too large, so tools with lower scores may use the remaining tokens.
   const more = await fitting(listable, wanted, { limit: Infinity, threshold });
   return filled(always, new Set([...best, ...more]), options);
 }
 
-/** Gives what fits the query, the best first. */
+/** Returns the tools that match the query, the best first. */
 async function fitting(
   listable: readonly CatalogEntry[],
   { search, query = "" }: Wanted,
   { limit, threshold }: { readonly limit: number; readonly threshold: number },
 ): Promise<readonly CatalogEntry[]> {
-  // What a registry offers is in no catalog of what there is, so it is none of these.
+  // The catalog has no tools of registry offers, so none of them is listed.
   const entries = new Map(listable.map((entry) => [entry.id, entry]));
   const allowed = (id: ToolId) => entries.has(id);
   const { hits } = await search(query, { limit, threshold, offers: false, allowed });
   return hits.flatMap(({ id }) => entries.get(id) ?? []);
 }
 
-/** Adds in order what the bounds leave room for: one that is too large keeps no other out. */
+/** Adds tools in order, as far as the bounds allow. A tool that is too large is skipped. */
 function filled(
   always: ReadonlySet<CatalogEntry>,
   others: Iterable<CatalogEntry>,
@@ -174,7 +175,7 @@ function filled(
   return taken;
 }
 
-/** Estimates what a tool costs in a list, under the name that it has there. */
+/** Estimates the tokens of a tool in a list, with its name there. */
 function costOf(entry: CatalogEntry): number {
   return tokensOf(JSON.stringify({ ...entry.tool, name: wireName(shownId(entry)) }));
 }

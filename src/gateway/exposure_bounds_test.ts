@@ -10,7 +10,7 @@ import { Search } from "../search/search.ts";
 import { hybrid, META, patterns, Scene } from "./_exposure_scene_test.ts";
 import type { HybridOptions } from "../config/exposure.ts";
 
-Deno.test("exposed() keeps every bound, whatever there is and whatever is set", async () => {
+Deno.test("exposed() keeps every bound, for any tools and any settings", async () => {
   const name = fc.constantFrom("a", "b", "c", "d", "e", "long".repeat(20), "x.y/z");
   const tool = fc.record({ name, description: fc.string({ maxLength: 300, unit: "binary" }) })
     .map((one): ToolDefinition => ({ ...one, inputSchema: { type: "object" } }));

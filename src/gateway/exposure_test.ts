@@ -7,7 +7,7 @@ import { ABC, FITS, hybrid, META, patterns, Scene, tools } from "./_exposure_sce
 import { bareTools } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 
-/** What is listed, in order; `meta` stands for the meta-tools. */
+/** The listed tools, in order. `meta` represents the meta-tools. */
 const CASES: readonly {
   readonly says: string;
   readonly settings: Partial<ExposureSettings>;
@@ -160,7 +160,7 @@ const CASES: readonly {
   },
 ];
 
-Deno.test("exposed() lists what each exposure and each option says", async (t) => {
+Deno.test("exposed() lists the tools of each exposure and each option", async (t) => {
   for (const { says, settings, query, lists } of CASES) {
     await t.step(says, async () => {
       using scene = new Scene(ABC, { denied: ["c:one"], scores: { ...FITS, "z:offer": 0.9 } });
@@ -169,7 +169,7 @@ Deno.test("exposed() lists what each exposure and each option says", async (t) =
   }
 });
 
-Deno.test("exposed() keeps the list of tools within its tokens, and one that is too large out", async () => {
+Deno.test("exposed() keeps the list within its tokens, and leaves out a tool that is too large", async () => {
   const large = { name: "one", description: "x".repeat(50_000), inputSchema: {} };
   using scene = new Scene({ ...ABC, a: [large, ...tools("two")] }, { scores: FITS });
   const options = { semanticThreshold: 0, exposeMetaTools: false };
@@ -191,7 +191,7 @@ Deno.test("exposed() keeps the list of tools within its tokens, and one that is 
   assert.deepEqual(first, ["c__one", "b__two"], "what is whitelisted costs, too");
 });
 
-Deno.test("exposed() gives the places of tools that are too large to what fits less well", async () => {
+Deno.test("exposed() replaces tools that are too large by tools with lower scores", async () => {
   const large = { name: "one", description: "x".repeat(50_000), inputSchema: {} };
   using scene = new Scene({ ...ABC, a: [large, ...tools("two")] }, { scores: FITS });
   const options = { semanticThreshold: 0, exposeMetaTools: false, maxUnderlyingTools: 2 };
@@ -201,7 +201,7 @@ Deno.test("exposed() gives the places of tools that are too large to what fits l
   assert.deepEqual(await names(1_000), ["b__two", "c__one"]);
 });
 
-Deno.test("exposed() lists under bare names only what these names call", async () => {
+Deno.test("exposed() lists under bare names only the tools that these names call", async () => {
   const shelves = { a: tools("one"), b: tools("one", "two"), mine: tools("two", "three") };
   using scene = new Scene(shelves, { builtins: ["a"], denied: ["b:two"] });
   const settings = { exposure: "full_proxy", prefix: false } as const;
@@ -214,7 +214,7 @@ Deno.test("exposed() lists under bare names only what these names call", async (
   ]);
 });
 
-Deno.test("exposed() asks for the query, else the intent, and for nothing that is only offered", async () => {
+Deno.test("exposed() searches with the query, or else the intent, and without registry offers", async () => {
   using scene = new Scene(ABC, { scores: { "b:two": 0.5 } });
   assert.deepEqual(await scene.names({ exposure: "semantic", intent: "work" }, "q"), META);
   await scene.list({ exposure: "semantic", intent: "work" }, "  ");

@@ -1,6 +1,6 @@
 /**
- * Finds tools: those that there are and those that registries offer, by their words, and by their
- * meaning where the person named a model for that. It is loaded by the first search.
+ * Finds tools of servers and of registry offers: by their words, and by their meaning if the user
+ * configured a model. It is loaded by the first search.
  *
  * @module
  */
@@ -110,7 +110,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     if (isByIntent && intent !== undefined) this.#host.toolsRanked();
   }
 
-  /** Finds the tools that fit. */
+  /** Finds the tools that match. */
   async search(
     query: string | readonly string[],
     options: SearchOptions = {},
@@ -129,25 +129,25 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return answer;
   }
 
-  /** Gives the tools of a server that a registry offers, and that nobody has used here yet. */
+  /** Returns the tools of a server that a registry offers and that was not used here yet. */
   async offered(server: string): Promise<readonly CatalogEntry[]> {
-    // A server that is there waits for no registry.
+    // A configured server needs no registry.
     if (this.#host.servers.has(server)) return [];
     await this.#offers();
     return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
   }
 
-  /** Tells whether search is lexical or hybrid, and why. */
+  /** Returns a check that states whether search is lexical or hybrid, and why. */
   async check(): Promise<Check> {
     await this.#follow();
     if (this.#meaning !== undefined) {
       return await this.#meaning.check(this.entries());
     }
-    const said = "lexical; `pml search install-model` has it understand meanings, too";
+    const said = "lexical; `pml search install-model` adds search by meaning";
     return { name: "search", ok: true, said };
   }
 
-  /** Says what search lacks to be hybrid as it is configured, and how that is got. */
+  /** Returns the missing part of the configured hybrid search, and how to install it. */
   async lacking(): Promise<string | undefined> {
     await this.#follow();
     return this.#meaning?.lacking();
@@ -162,29 +162,29 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return await this.#meaning?.installLibrary();
   }
 
-  /** Opens a model that is not configured yet; whoever asked closes it. */
+  /** Opens a model that is not configured yet. The caller closes it. */
   async model(folder: string): Promise<Meaning> {
     const { Meaning } = await import("../search/meaning.ts");
     return new Meaning(folder, this);
   }
 
-  /** Opens the way to a hub of models. */
+  /** Opens a client for a hub of models. */
   async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
     const { ModelHub } = await import("../search/embedding/model_hub.ts");
     return new ModelHub({ ...options, fetch: (await this.#host.machine()).fetch });
   }
 
-  /** Gives the tools that are understood: what registries offer goes by words alone. */
+  /** Returns the tools that are searched by meaning. Registry offers are searched by words only. */
   entries(): readonly CatalogEntry[] {
     return this.#host.catalog.list();
   }
 
-  /** Ends what was started. */
+  /** Ends the processes of the model. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#meaning?.[Symbol.asyncDispose]();
   }
 
-  /** Has the model at hand that the configuration names now. */
+  /** Opens the model that the configuration names now, and closes another one. */
   async #follow(): Promise<void> {
     const { model } = this.#config();
     if (model === this.#meaning?.folder) return;
@@ -196,7 +196,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     await before?.[Symbol.asyncDispose]();
   }
 
-  /** Has a look at what registries offer. */
+  /** Updates the catalogs of registries. */
   async #offers(): Promise<void> {
     const host = this.#host;
     if (this.#config().registries.length === 0) return;
@@ -204,7 +204,9 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
       this.#registries = await host.registries();
       await this.#registries.offers.look();
     };
-    await look().catch((error) => host.log.warn(`Cannot search what registries offer: ${error}`));
+    await look().catch((error) =>
+      host.log.warn(`Cannot search the servers of registries: ${error}`)
+    );
   }
 
   #config(): Config {

@@ -1,5 +1,5 @@
 /**
- * The MCP face: one server for both protocol eras, its lists, and its calls.
+ * The MCP gateway: one server for all protocol revisions, its lists, and its calls.
  *
  * @module
  */
@@ -30,27 +30,27 @@ import { dispatch, type GatewayParts } from "./methods.ts";
 import type { GatewayOptions } from "./options.ts";
 import { RenderedLists } from "./rendered_lists.ts";
 
-/** What a client listens for, until it is disposed. */
+/** The subscription of a client without a session, until it is disposed. */
 export interface Listening extends Disposable {
   /** Sets the URIs of resources and the ids of tasks. */
   set(wanted: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
 }
 
-/** Serves the requests of clients, whoever reads their messages. */
+/** Serves the requests of clients, over any transport. */
 export class Gateway implements Face, Disposable {
   /** The clients that are connected. */
   readonly clients: Clients;
-  /** Set where one PML has several processes. */
+  /** Set if PML has several processes. */
   replica: SealedStates | undefined;
   readonly #options: GatewayOptions;
   readonly #parts: GatewayParts;
   readonly #dropped: DroppedMembers;
   #requests: Requests | undefined;
   #loading: Promise<Requests> | undefined;
-  /** The party of all requests without a session. */
+  /** The owner of all requests without a session. */
   readonly #here: Party = {};
 
-  /** Makes the face; nothing is asked of any server yet. */
+  /** Takes the options. Sends no request to any server yet. */
   constructor(options: GatewayOptions) {
     const { servers, settings, onError } = options;
     this.#options = options;
@@ -64,7 +64,7 @@ export class Gateway implements Face, Disposable {
   readonly connect: Face["connect"] = (peer, isModern, party = this.#here) =>
     this.#connectionOf(this.clients.add(peer, isModern, party));
 
-  /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
+  /** Returns a gateway for one client with its own connection. `end` waits for its requests. */
   apart(): Face & { readonly listen: () => Listening; readonly end: () => Promise<void> } {
     const drain = new RequestDrain();
     return {
@@ -89,15 +89,15 @@ export class Gateway implements Face, Disposable {
     return this.#requests?.tasks.has(id) === true;
   }
 
-  /** Tells the client that began it how a task of a server stands. */
+  /** Notifies the client that began a task of its state. */
   taskChanged(server: string, state: JsonObject): void {
     const told = this.#requests?.tasks.told(server, state);
     if (told !== undefined) this.clients.taskChanged(told);
   }
 
   /**
-   * Opens what a client without a session listens on. Returns functions that set what it listens
-   * for, and that close it. By default everything goes to all such clients of its party.
+   * Opens the subscription of a client without a session. Returns functions that set its resources
+   * and tasks, and that close it. By default all such clients of its party are notified.
    */
   listen({ party = this.#here, tell }: Partial<Pick<Listener, "party" | "tell">> = {}): Listening {
     const { clients } = this;
@@ -188,7 +188,7 @@ export class Gateway implements Face, Disposable {
     else act(requests);
   }
 
-  /** Forgets a client that has disconnected. */
+  /** Removes a client that has disconnected. */
   leave(client: Client): void {
     this.clients.remove(client);
     this.#requests?.following.leave(client);

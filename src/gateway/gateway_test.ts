@@ -4,7 +4,7 @@ import { Gateway } from "./gateway.ts";
 import type { GatewayOptions } from "./options.ts";
 import { Servers } from "../servers/lists/servers.ts";
 
-Deno.test("a question of a server is a call of the actor of its gateway", async () => {
+Deno.test("a request of a server is a call of the actor of its gateway", async () => {
   const catalog = new Catalog();
   using servers = new Servers({ catalog, waitMs: () => 100, onChange: () => {} });
   const actors: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * What PML says of itself when a client opens a connection.
+ * The description of PML for a client that opens a connection.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
 
-/** All that MCP has: which servers have what is not known before they are started. */
+/** All capabilities of MCP: those of the servers are unknown before they are started. */
 const CAPABILITIES = {
   tools: { listChanged: true },
   resources: { subscribe: true, listChanged: true },
@@ -20,7 +20,10 @@ const CAPABILITIES = {
   logging: {},
 } as const;
 
-/** Says hello by the name that the configuration gives this server, with how each server stands. */
+/**
+ * Returns the configured name, the capabilities, and the instructions with the state of each
+ * server.
+ */
 export function helloOf(
   states: readonly ServerState[],
   { name, version, metaTools, isModern = false, ofServers = new Map() }: {

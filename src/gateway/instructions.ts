@@ -1,5 +1,5 @@
 /**
- * What a client's model is told of the connected servers, in few words.
+ * Writes the instructions about the connected servers for a client's model, in few words.
  *
  * @module
  */
@@ -55,8 +55,8 @@ function usageOf(listed: readonly MetaTool[]): string {
 }
 
 /**
- * Returns how to use PML with the listed meta-tools, and the state of each server; under 2 KB whatever
- * there is.
+ * Returns how to use PML with the listed meta-tools, and the state of each server; under 2 KB for
+ * any number of servers.
  */
 export function instructions(
   states: readonly ServerState[],

@@ -42,14 +42,14 @@ import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
 const REMARK_MAX = 200;
-/** How many servers with a problem are told of in an answer of `search`. */
+/** The most servers with a problem that an answer of `search` names. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
-/** How many servers that are still starting are named in an answer of `search`. */
+/** The most starting servers that an answer of `search` names. */
 const STARTING_MAX = 10;
-/** What the percentage behind a tool is. */
+/** Explains the percentage after a tool. */
 const SHARE_SAID = "; %: the part of the query's words that a tool has";
-/** How the tools of a server are asked for that nobody knows yet. */
+/** The line for a server whose tools are unknown. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
 /** Answers calls of the meta-tools. */
@@ -65,7 +65,7 @@ export class MetaCalls {
     this.#caller = caller;
   }
 
-  /** Answers one meta-tool. The model gets the problems of its arguments. */
+  /** Runs one meta-tool. The model gets the errors of its arguments. */
   call(name: MetaTool, request: ToolRequest): Promise<Outcome> {
     const { problem, settings } = this.#options;
     const broken = problem();
@@ -95,7 +95,7 @@ export class MetaCalls {
     return { kind: "result", result };
   }
 
-  /** Throws before anything looks at each of too many tasks. */
+  /** Throws if a plan has too many tasks, before each is checked. */
   #assertFewTasks({ plan }: JsonObject): void {
     const { tasks } = objectOf(plan);
     const { planMax } = this.#options.settings();
@@ -103,7 +103,7 @@ export class MetaCalls {
   }
 
   #workflowRequest({ arguments: args, scope }: ToolRequest): WorkflowRequest {
-    // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
+    // No `answer`: workflows ask the user with `onQuestion` while the request waits.
     const { actor } = this.#options.settings();
     const { client, cancellation: { signal } } = scope;
     return { arguments: args, client, signal, actor };
@@ -127,7 +127,7 @@ export class MetaCalls {
       return textResult(unknownServer(server, servers));
     }
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
-    // Only who looks for several things at once has several calls to make.
+    // Only a model with several queries has several calls to make.
     const isMany = texts.length > 1 && lines.length > 1 && metaTools.includes("execute_code");
     if (isMany) this.#expectCode();
     const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
@@ -168,7 +168,7 @@ export class MetaCalls {
     });
   }
 
-  /** Names the servers whose tools will be known soon: the one that was asked for, else a few. */
+  /** Returns the servers whose tools are still loading: the requested one, or else a few. */
   #starting(server: string | undefined): readonly string[] {
     const all = this.#options.servers.lists.starting()
       .filter((name) => server === undefined || name === server);
@@ -178,7 +178,7 @@ export class MetaCalls {
     return [`still starting: ${names.join(", ")}. Search again in a moment`];
   }
 
-  /** Says why tools may be missing: of the server that was asked for, else of a few. */
+  /** Returns why tools may be missing: for the requested server, or else for a few. */
   #troubles(server: string | undefined): readonly string[] {
     const all = this.#options.servers.troubles()
       .filter(({ name }) => server === undefined || name === server);
@@ -204,17 +204,17 @@ export class MetaCalls {
     const names = () => this.#options.servers.states().map(({ name }) => name);
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin ? `, not ${twin} but a name like it` : "";
-    // What PML says comes before what the server says of itself, which may look like it.
+    // Facts of PML come before the server's own text, which could imitate them.
     const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
     const kind = kindOf(tool, { isShipped: server.isShipped, onlyReads });
-    const told = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
-    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
+    const note = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
+    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${note}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
-  /** Has what runs code ready when the model has read the answer. */
+  /** Starts a child for code, so that it is ready when the model has read the answer. */
   #expectCode(): void {
-    // If this fails, the code is told why.
+    // If this fails, running the code reports why.
     this.#options.workflow().then((workflow) => workflow.ahead()).catch(() => {});
   }
 
@@ -279,7 +279,7 @@ export class MetaCalls {
     return this.#caller.call(id, inner);
   }
 
-  /** Lists the tools of a server, which is a use of it like any other. */
+  /** Lists the tools of a server. This passes all checks, like any other call. */
   async #toolsOf(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
     const { callTool, catalog, judge, servers } = this.#options;
     const { server } = splitToolId(id);
@@ -290,8 +290,8 @@ export class MetaCalls {
     await servers.lists.prepare("tools", { only: server });
     const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
-    const said = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];
-    return { kind: "result", result: textResult(said.join("\n") || "It has no tools") };
+    const all = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];
+    return { kind: "result", result: textResult(all.join("\n") || "It has no tools") };
   }
 
   async #batch(request: ToolRequest): Promise<Outcome> {
@@ -320,12 +320,12 @@ export class MetaCalls {
     return this.#caller.callOf(id, { ...request, arguments: args, via: "batch", scope });
   }
 
-  /** Returns whether a tool has another definition by now, which is not approved. */
+  /** Returns whether a tool has another definition now, which is not approved. */
   #isChanged(id: ToolId): boolean {
     return this.#options.catalog.get(id)?.isChanged === true;
   }
 
-  /** Whether a registry offers a tool whose server nobody has used here. */
+  /** Returns whether a registry offers a tool whose server was not used here yet. */
   #asksFirst(id: ToolId): boolean {
     const { servers } = this.#options;
     return !servers.has(splitToolId(id).server) && servers.asksFirst(id);
@@ -345,7 +345,7 @@ export class MetaCalls {
 
   /**
    * Returns the id of an existing tool that a model named in another form: with the prefix that
-   * clients add (`mcp__server__tool`), or by its bare name where only one visible tool has it.
+   * clients add (`mcp__server__tool`), or by its bare name if only one visible tool has it.
    */
   #existing(name: string): ToolId | undefined {
     const { servers, catalog, judge } = this.#options;
@@ -360,7 +360,7 @@ export class MetaCalls {
   }
 }
 
-/** Returns arguments of a tool that a model wrote as JSON text as the object that it means. */
+/** Returns arguments with JSON text of a model parsed to the object that it contains. */
 function withParsedArguments(name: MetaTool, args: JsonObject): JsonObject {
   if (name === "call") return { ...args, ...parsedArguments(args) };
   if (name !== "batch" || !Array.isArray(args.calls)) return args;
@@ -396,7 +396,7 @@ function textsIn(args: JsonObject): readonly string[] {
   });
 }
 
-/** What is to be said of how well a search found something. */
+/** Returns remarks about the quality of the search results. */
 function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
   if (hits.length === 0) return ["Nothing fits; try other words"];
   if (unmet.length > 0) {
@@ -415,7 +415,7 @@ interface BatchRequest {
 }
 
 function batchResult(items: readonly BatchItem[]): ToolResult {
-  // What is undefined is not written.
+  // `JSON.stringify()` leaves out undefined members.
   const results = items.map(({ error, ...item }) => ({
     ...item,
     error: error && errorBody(error),

@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 
 const NAMES: ReadonlySet<string> = new Set(META_TOOLS);
 
-/** Tells whether a wire name is a meta-tool's. */
+/** Returns whether a name in a list is that of a meta-tool. */
 export function isMetaTool(name: string): name is MetaTool {
   return NAMES.has(name);
 }
@@ -18,7 +18,7 @@ export function isMetaTool(name: string): name is MetaTool {
 /** The most tools that one `schema` request may name. */
 export const SCHEMA_MAX = 10;
 
-/** Gives the definition of each meta-tool; `servers` names what can be found, in a few words. */
+/** Returns the definition of each meta-tool. `servers` is a short text that names the servers. */
 export function metaTools(servers: string, batchMax: number): Record<MetaTool, ToolDefinition> {
   return {
     search: searchTool(servers),
@@ -64,7 +64,7 @@ const SCHEMA: ToolDefinition = {
       items: { type: "string" },
       minItems: 1,
       maxItems: SCHEMA_MAX,
-      description: "Names as `search` gives them",
+      description: "Names from `search`",
     },
     as: { enum: ["typescript"] },
   }, ["tools"]),
@@ -125,13 +125,13 @@ const CODE: ToolDefinition = {
   inputSchema: object({
     code: { type: "string" },
     timeout_ms: { type: "integer", minimum: 1 },
-    // What it may be is checked where it is read.
+    // The workflow checks its type.
     save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
   _meta: ALWAYS_LOAD,
 };
 
-/** Returns a schema in few words. Other properties are refused where arguments are checked. */
+/** Returns a short schema. The check of arguments refuses other properties (`strictTool()`). */
 function object(properties: JsonObject, required?: readonly string[]): JsonObject {
   return { type: "object", properties, ...(required && { required }) };
 }

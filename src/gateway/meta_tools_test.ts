@@ -18,12 +18,12 @@ function states(count: number, name: (n: number) => string): readonly ServerStat
   }));
 }
 
-Deno.test("the list of meta-tools costs at most 700 tokens, however many servers there are", () => {
+Deno.test("the list of meta-tools costs at most 700 tokens, for any number of servers", () => {
   const random = (n: number) => `${n}x9k.zq-${(n * 7919) % 1000}_vj`.padEnd(64, "q7-z.");
   for (const name of [(n: number) => `server-${n}`, random]) {
     for (const count of [0, 1, 30, 5_000]) {
       const all = metaTools(serverLine(states(count, name)), 1_000);
-      // Clients read `_meta` themselves and give it to no model.
+      // Clients do not pass `_meta` to models.
       const tools = META_TOOLS.map((one) => ({ ...all[one], _meta: undefined }));
       const tokens = encode(JSON.stringify({ tools })).length;
       assert.ok(tokens <= MOST_TOKENS, `${count} servers: ${tokens} tokens`);

@@ -1,5 +1,5 @@
 /**
- * What the gateway needs of PML.
+ * The options of the gateway.
  *
  * @module
  */
@@ -20,35 +20,35 @@ import type { Schemas } from "../calls/schemas.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import type { Exposure, HybridOptions, MetaTool } from "../config/exposure.ts";
 
-/** What the configuration says of the face. */
+/** The settings of the gateway in the configuration. */
 export interface FaceSettings extends ExposureSettings {
-  /** What clients are told as the name and the version of this server. */
+  /** The name and the version of this server that clients see. */
   readonly name: string;
   readonly version: string;
-  /** The name of the caller; `local` for the person. */
+  /** The name of the caller; `local` for the user. */
   readonly actor: string;
-  /** Whether questions may go to the client at all. */
+  /** Whether approval requests may be sent to the client. */
   readonly asksClient: boolean;
-  /** How long a question waits for its answer. */
+  /** How long an approval request waits for its answer, in milliseconds. */
   readonly approvalMs: number;
-  /** How many tasks a plan may have. */
+  /** The most tasks of a plan. */
   readonly planMax: number;
-  /** The size from which a result stays outside of its answer; 0 if it never does. */
+  /** The size in bytes from which a result is stored outside of its answer; 0 if never. */
   readonly inlineBytes: number;
-  /** How large the results of one batch may be together. */
+  /** The most bytes of the results of one batch together. */
   readonly resultBytes: number;
   /** The keys of `_meta` that the user lets pass without being shown. */
   readonly clientMeta: readonly string[];
-  /** Returns the tools that exist for a client, by the name that it says it has. */
+  /** Returns the tools that exist for a client, by the name that it states. */
   readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
 }
 
-/** What the face needs of the house; functions are asked at each request. */
+/** The options of `Gateway`. Functions are called for each request. */
 export interface GatewayOptions {
   readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;
-  /** Returns what checks arguments of the meta-tools; loaded by the first of them. */
+  /** Returns the checker of meta-tool arguments. The first meta-tool loads it. */
   readonly schemas: () => Promise<Schemas>;
   readonly search: (
     query: string | readonly string[],
@@ -56,30 +56,30 @@ export interface GatewayOptions {
   ) => Promise<SearchAnswer>;
   readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
   readonly settings: () => FaceSettings;
-  /** Tells the servers from which level on log messages are wanted. */
+  /** Sets the log level of the servers. */
   readonly setLevel: (level: string) => void;
-  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  /** Asks once for several calls. Returns the answer for each, by its `callId`. */
   readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
-  /** Gives what runs plans and code; loaded by the first of them. */
+  /** Returns the runner of plans and code. The first of them loads it. */
   readonly workflow: () => Promise<Workflow>;
-  /** Gives what is known about the outputs of tools that declare none. */
+  /** Returns the observed outputs of tools that declare no output schema. */
   readonly observed: () => Promise<Observed>;
-  /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
+  /** Leaves an approval request for the terminal, and returns the error that names it. */
   readonly leave: (question: Question) => Promise<PmlError>;
-  /** Why nothing can be called at all, if so. */
+  /** Returns the error of the configuration, if there is one: no tool can be called then. */
   readonly problem: () => PmlError | undefined;
-  /** Takes back a request to follow a resource, or a task. */
+  /** Stops following a resource, or a task. */
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
   ) => void;
   /** Is called after each list. */
   readonly onList?: () => void;
-  /** Told of a resource that cannot be followed for a client that nobody can tell. */
+  /** Called with the error if a resource cannot be followed, for a client that gets no errors. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
   /** Writes a line to the log. `server` is the server that the line is about. */
   readonly log: (level: "info" | "warn", text: string, server?: string) => void;
-  /** Counts each list of tools and each answer of one, and tells what was counted. */
+  /** Counts lists of tools and answers of tools, and reports the counts. */
   readonly metrics: Pick<Metrics, "answered" | "report">;
 }
 
@@ -94,22 +94,22 @@ export function optionsWithin(
   return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
 }
 
-/** What a list of tools depends on beside the tools that there are. */
+/** The settings that a list of tools depends on. */
 export interface ExposureSettings {
-  /** What is listed. */
+  /** The exposure: which tools are listed. */
   readonly exposure: Exposure;
-  /** What `semantic` lists: so many tools, that fit so well. */
+  /** The most tools that `semantic` lists, and the least score of each. */
   readonly semantic: { readonly most: number; readonly threshold: number };
-  /** What `hybrid` lists. */
+  /** The options of `hybrid`. */
   readonly hybrid: HybridOptions;
-  /** The meta-tools that are served. */
+  /** The available meta-tools. */
   readonly metaTools: readonly MetaTool[];
-  /** Whether names in lists begin with their server's. */
+  /** Whether names in lists begin with the name of their server. */
   readonly prefix: boolean;
-  /** Whether these names may have everything that MCP allows. */
+  /** Whether these names may have all characters and the length that MCP allows. */
   readonly longNames: boolean;
-  /** The most calls of one batch, which the meta-tool says. */
+  /** The most calls of one batch, which the description of the meta-tool states. */
   readonly batchMax: number;
-  /** What the person works on: the query of a list that brings none. */
+  /** The user's present work: the query of a list that has none. */
   readonly intent: string | undefined;
 }

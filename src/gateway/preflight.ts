@@ -1,6 +1,6 @@
 /**
- * Looks at calls before they run: what is wrong with them, and what the person must be asked about
- * all of them. Nothing that is looked at here is let pass: each call goes through all gates later.
+ * Checks calls before they run: finds their errors, and asks the user once about all of them. This
+ * allows nothing by itself: each call passes all checks again when it runs.
  *
  * @module
  */
@@ -21,20 +21,20 @@ export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" |
   /** Resolves a call. Throws if a rule denies it. */
   readonly look: (call: Call) => Promise<CallContext>;
   readonly schemas: Schemas;
-  /** Leaves a question for `pml approve`, and gives the error that says so. */
+  /** Leaves an approval request for `pml approve`, and returns the error that names it. */
   readonly leave: (question: Question) => Promise<PmlError>;
 }
 
-/** Looks at calls before they run. */
+/** Checks calls before they run. */
 export class Ahead implements Preflight {
   readonly #options: AheadOptions;
 
-  /** Takes the options; looks at nothing yet. */
+  /** Takes the options. Checks nothing yet. */
   constructor(options: AheadOptions) {
     this.#options = options;
   }
 
-  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  /** Asks once for several calls. Returns the answer for each, by its `callId`. */
   async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>> {
     const { leave } = this.#options;
     return await askForAll(calls, {
@@ -49,23 +49,23 @@ export class Ahead implements Preflight {
   }
 
   /**
-   * Throws what is wrong with a call. `open` names the arguments whose values are not known yet.
-   * Returns whether the tool could be looked at: that of a server that nobody approved cannot.
+   * Throws the error of a call that would fail. `open` names the arguments whose values are
+   * unknown. Returns whether the tool could be checked: the server must be approved.
    */
   async check(call: Call, open: ReadonlySet<string> = new Set()): Promise<boolean> {
     const { look } = this.#options;
     if (open.size > 0) return await this.#checkOpen(call, open);
     const looked = await look(call);
     if (await looked.server.unapproved(looked) !== undefined) return false;
-    // What is new by looking is looked at again before it is asked about, and when it runs.
+    // A change during this check is checked again before the user is asked, and when the call runs.
     if (!looked.isCurrent()) return false;
     await this.#assertFits(looked);
     return true;
   }
 
   /**
-   * Checks a call with open arguments: it is refused where the rules deny it whatever they are. One
-   * value has a slash, which no `*` of a rule crosses.
+   * Checks a call with open arguments: it is refused if the rules deny it for any values. One value
+   * has a slash, which no `*` of a rule matches.
    */
   async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
     const { look, schemas } = this.#options;
@@ -84,7 +84,7 @@ export class Ahead implements Preflight {
       throw denied.find((one) => one.status === "rejected")?.reason;
     }
     const { value: looked } = first;
-    // No rule can allow a first use by values that are not the real ones.
+    // No rule can allow a first use by placeholder values.
     looked.verdict = undefined;
     const { server } = looked;
     const unapproved = await server.unapproved(looked);
@@ -116,10 +116,10 @@ function assertNames(
   if (why !== undefined) throw badArguments(id, definition, why);
 }
 
-/** Returns what a schema says of an object some members of which may be anything. */
+/** Returns a schema in which the open arguments may have any value. */
 function openSchema(schema: JsonObject, open: ReadonlySet<string>): JsonObject {
   const { $schema, $defs, definitions, type, properties, required } = schema;
-  // Other keywords may say something of the members that are not known.
+  // Other keywords may restrict the open arguments.
   const isClosed = schema.additionalProperties === false && schema.patternProperties === undefined;
   return {
     ...defined({ $schema, $defs, definitions, type, required }),

@@ -66,7 +66,7 @@ export class RenderedLists {
 
   /**
    * Returns the page of a list that a request asks for: the same object as long as its items are.
-   * Throws for a cursor that PML did not give.
+   * Throws for a cursor that PML did not create.
    */
   page({ name, items: all, about }: RenderedList, params: JsonObject): JsonObject {
     const { items, from, more } = partOf(all, params, nameOf);

@@ -24,7 +24,7 @@ Deno.test("page() returns each item once, in order, with a cursor for the rest",
   assert.deepEqual(pageOf("tools", all.slice(0, 1_000), {}), { tools: all.slice(0, 1_000) });
 });
 
-Deno.test("page() refuses a cursor that it did not give", () => {
+Deno.test("page() refuses a cursor that it did not create", () => {
   const all = [{ name: "a" }, { name: "b" }];
   for (const cursor of ["x", "2", "-1-a", "1e3-a", "a-1", 4, null]) {
     assert.throws(() => pageOf("tools", all, { cursor }), /cursor/, `${cursor}`);

@@ -1,6 +1,6 @@
 /**
- * The schemas of the meta-tools in full. Clients see less, because every word costs them; what they
- * send is checked against this.
+ * The full schemas of the meta-tools, which arguments are checked against. Clients see shorter
+ * ones, because every word costs tokens.
  *
  * @module
  */
@@ -25,8 +25,8 @@ const TASK: JsonObject = {
 };
 
 /**
- * Returns a meta-tool that allows no other properties, and that says what a task is: the same one
- * each time, so that its schema is read once.
+ * Returns a meta-tool that allows no other properties, with the schema of a task. It is the same
+ * object each time, so that its schema is compiled once.
  */
 export function strictTool(name: MetaTool, batchMax: number): ToolDefinition {
   return strict(metaTools("", batchMax)[name]);
@@ -39,7 +39,7 @@ const strict = memoized(
   }),
 );
 
-/** Returns a schema whose objects have no properties but those that it names. */
+/** Returns a schema whose objects may have only the properties that it names. */
 function closed(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(closed);
   if (!isObject(schema)) return schema;

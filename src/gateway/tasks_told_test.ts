@@ -9,7 +9,7 @@ import type { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 
-/** Makes a connection that keeps what it is told. */
+/** Returns a connection that stores its notifications. */
 function connection(told: JsonObject[]): Server {
   const notification = ({ params }: { readonly params: JsonObject }) => {
     told.push(params);
@@ -28,12 +28,12 @@ function callBy(client: Client, tasks: Tasks): Call {
     cancellation: new Cancellation(),
     client: NO_CLIENT,
     callId: crypto.randomUUID(),
-    // Nothing else of a request says whose it is.
+    // Nothing else of a request identifies its client.
     ...tasks.wantedBy(request as unknown as ClientRequest),
   };
 }
 
-Deno.test("What is told of a task comes to the client that began it alone", () => {
+Deno.test("notifications of a task reach only the client that began it", () => {
   const never = () => assert.fail("nothing was to be asked");
   const tasks = new Tasks({
     callTool: never,
@@ -78,7 +78,7 @@ Deno.test("What is told of a task comes to the client that began it alone", () =
   assert.deepEqual(all.map(({ told }) => told.length), [1, 1, 1]);
 });
 
-Deno.test("A list of many tasks has pages, and asks of each task once", async () => {
+Deno.test("a list of many tasks has pages, and requests the state of each task once", async () => {
   const never = () => assert.fail("nothing was to be asked");
   const asked: unknown[] = [];
   const requests = {

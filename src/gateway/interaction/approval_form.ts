@@ -1,5 +1,5 @@
 /**
- * Approval requests of PML, and pages that it has the user open, as MCP writes them.
+ * Writes approval requests of PML, and requests to open a page, in the form of MCP.
  *
  * @module
  */
@@ -46,8 +46,8 @@ export function approvalIn(
 }
 
 /**
- * Has a client open a page, and returns whether the user agreed. A client of an older revision is
- * notified when the user is done with the page.
+ * Asks a client to open a page, and returns whether the user agreed. A client of an older revision
+ * is notified when the user has finished the page.
  */
 export async function openPage(
   { url, text: message, done }: Page,

@@ -1,6 +1,6 @@
 /**
- * The conversation with clients while PML works on their requests: it decides how a question reaches
- * the user, and resumes a request with the answer.
+ * The conversation with clients while PML works on their requests. It decides how an approval
+ * request reaches the user, and resumes a request with the answer.
  *
  * @module
  */
@@ -59,7 +59,7 @@ export interface InteractionOptions {
  */
 type Way = "elicitation" | "input_required" | "terminal";
 
-/** A request has one approval request; more if its server has to be found and trusted first. */
+/** The most approval requests of one request: its server may have to be found and trusted first. */
 const APPROVALS_MAX = 4;
 /** An approval request that the client does not answer must still be valid in the terminal. */
 const MARGIN_MS = 500;
@@ -102,7 +102,7 @@ export class Interaction implements Disposable, InputSource {
     return { onQuestion, onAsk: serverInput({ ...this.#options, ...client, onQuestion }) };
   }
 
-  /** Returns the function that has a client open a page; undefined if it cannot. */
+  /** Returns the function that asks a client to open a page; undefined if it cannot. */
   pageOpener(
     { capabilities, client }: Pick<ClientRequest, "capabilities" | "client">,
     requestInput: RequestInput,

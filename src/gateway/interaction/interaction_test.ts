@@ -40,7 +40,7 @@ function interaction(asksClient = true): Interaction {
   });
 }
 
-/** Makes a call that needs the approval of a question. Returns a result with the answer. */
+/** Makes a call that needs an approval. Returns a result with the answer. */
 function callNeeding(question: Question): MakeCalls {
   return ({ answer }) =>
     Promise.resolve(

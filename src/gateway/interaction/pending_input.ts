@@ -144,7 +144,9 @@ export class PendingInput implements CancelListener {
     return Object.fromEntries(requests);
   }
 
-  /** Pauses with the next microtask: by then, more input may be requested, or this one withdrawn. */
+  /**
+   * Pauses with the next microtask: before it, more input may be requested, or this one withdrawn.
+   */
   #pauseSoon(): void {
     if (this.#isAboutToPause) return;
     this.#isAboutToPause = true;

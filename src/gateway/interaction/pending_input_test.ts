@@ -74,7 +74,7 @@ Deno.test("a state resumes work once, and only for the same request of the same 
   });
   await serve(inputs, answer, never);
   await assert.rejects(serve(inputs, answer, never), /is over/);
-  // The state of an approval request stands for no work.
+  // The state of an approval request belongs to no work.
   const approval = requestOf({ requestState: "handle" });
   assert.notEqual(inputRequiredIn(await serve(inputs, approval, work)).requestState, "handle");
 });

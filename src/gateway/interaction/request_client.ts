@@ -23,7 +23,7 @@ export interface InputSource {
     readonly requestInput: RequestInput;
     readonly capabilities: JsonObject;
   }): ClientInput;
-  /** Returns the function that has a client open a page; undefined if it cannot. */
+  /** Returns the function that asks a client to open a page; undefined if it cannot. */
   pageOpener(
     request: Pick<ClientRequest, "capabilities" | "client">,
     requestInput: RequestInput,
@@ -33,7 +33,7 @@ export interface InputSource {
     context: Pick<RequestContext, "takesMembers"> | undefined,
     message: { readonly method: string; readonly members?: JsonObject | undefined },
   ): JsonObject | undefined;
-  /** Returns how long a question to a client waits for its answer, in milliseconds. */
+  /** Returns how long a request to a client waits for its answer, in milliseconds. */
   answerMs(): number;
 }
 

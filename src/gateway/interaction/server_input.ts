@@ -99,12 +99,12 @@ function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject
   if (memberOf(DOORS, method) === undefined) return;
   const another = "another tool";
   const [isAble, what, instead] = method === "sampling/createMessage"
-    ? [isObject(can.sampling), "have its model asked", MODEL]
+    ? [isObject(can.sampling), "answer with its model", MODEL]
     : params.mode === "url"
     ? [canOpenPage(can), "open a page", another]
-    : [canShowForm(can), "ask its person", another];
+    : [canShowForm(can), "ask its user", another];
   if (isAble) return;
-  const message = `Cannot do what ${quoted(server)} asks: the client cannot ${what}`;
+  const message = `Cannot pass on the request of ${quoted(server)}: the client cannot ${what}`;
   throw new PmlError("BAD_REQUEST", message, { hint: `Use a client that can, or ${instead}` });
 }
 
@@ -141,7 +141,8 @@ function worded({ server, method, params }: ServerRequest): JsonObject {
   const warning = SECRET.test(text)
     ? "\n(PML notes: this seems to ask for a secret. The server gets what you type.)"
     : "";
-  // Further lines are indented, and blank ones are few: none can look like a question of PML.
+  // Further lines are indented, and blank ones are few: none can look like an approval request of
+  // PML.
   const shown = inset(textOf(message), MESSAGE_MAX).replace(BLANK_LINES, "\n\n    ");
   const known = { mode, url, elicitationId, requestedSchema };
   return {
