@@ -38,6 +38,8 @@ export class HttpWire implements Wire {
   readonly #open = new Map<RequestId | symbol, AbortController>();
   /** Resolves when the server has received the end of the handshake. */
   #ready: Promise<unknown> = Promise.resolve();
+  /** The notifications and answers whose requests are not over. */
+  readonly #sending = new Set<Promise<void>>();
   #hears = false;
   #isClosed = false;
 
@@ -62,11 +64,12 @@ export class HttpWire implements Wire {
       void request.run(this.#ready).finally(() => this.#open.delete(id));
       return;
     }
-    const told = this.#tell(message);
+    const sent: Promise<void> = this.#tell(message).finally(() => this.#sending.delete(sent));
+    this.#sending.add(sent);
     if (method !== "notifications/initialized") return;
     // The server would refuse a request that arrives before the end of the handshake.
-    this.#ready = told;
-    told.then(() => this.#hear());
+    this.#ready = sent;
+    sent.then(() => this.#hear());
   }
 
   /** Cancels a request. In the newest revision, closing its stream notifies the server. */
@@ -97,8 +100,9 @@ export class HttpWire implements Wire {
     for (const abort of this.#open.values()) abort.abort();
   }
 
-  /** Aborts all open requests, and ends the session. */
+  /** Waits shortly for notifications on their way, aborts all requests, and ends the session. */
   async close(): Promise<void> {
+    await soon(Promise.all(this.#sending), END_MS);
     this.kill();
     const { session } = this.#way;
     if (session.id === undefined) return;

@@ -228,6 +228,18 @@ Deno.test("no request is sent before the end of the handshake", async () => {
   assert.deepEqual(seen, ["ready", "call"]);
 });
 
+Deno.test("a notification that was just sent arrives before its connection is closed", async () => {
+  const method = "notifications/acme/note";
+  for (const isOlder of [true, false]) {
+    await using server = new Scripted(() => undefined, { isOlder });
+    const stage = await Stage.at(server.url);
+    await stage.call("t");
+    await stage.call("t", {}, { method, isNotification: true });
+    await stage[Symbol.asyncDispose]();
+    assert.ok(server.methods.includes(method), `${server.methods}`);
+  }
+});
+
 Deno.test("a lost session is replaced, once for each call", async () => {
   await using full = new FullHttp("legacy");
   await using stage = await Stage.at(full.url);
