@@ -10,12 +10,12 @@ import type { JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
-import type { RenderedLists } from "./rendered_lists.ts";
+import type { Naming, RenderedLists } from "./rendered_lists.ts";
 import type { ExposureSettings } from "./options.ts";
 
 /** The sources of a list of tools. */
@@ -47,12 +47,12 @@ export async function exposed(
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
   const { prefix, longNames } = settings;
+  const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
   const tools = await underlying(options, {
     ...sources,
     query: queryOf(settings, query),
-    prefix,
+    naming,
   });
-  const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
   const named = tools.map((entry) => sources.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // The line of servers is built after their lists were requested, so that it is current.
@@ -115,38 +115,39 @@ function hasUnderlying(options: HybridOptions, query: string | undefined): boole
     (isRanked(options, query) || options.whitelistedTools.length > 0);
 }
 
-type Wanted = ExposureSources & { readonly query: string | undefined; readonly prefix: boolean };
+type Selection = ExposureSources & { readonly query: string | undefined; readonly naming: Naming };
 
 async function underlying(
   options: HybridOptions,
-  wanted: Wanted,
+  selection: Selection,
 ): Promise<readonly CatalogEntry[]> {
-  const { servers, catalog, judge, problem, query, prefix } = wanted;
+  const { servers, catalog, judge, problem, query, naming, rendered } = selection;
   const { applySemanticFilter, whitelistedTools, blacklistedTools } = options;
   const { maxUnderlyingTools: most } = options;
   // No server is started for a list that has none of its tools.
   if (!hasUnderlying(options, query) || problem() !== undefined) return [];
   await servers.lists.prepare();
-  const all = prefix ? catalog.list() : [...bareTools(catalog).values()];
+  const all = naming === "own" ? [...bareTools(catalog).values()] : catalog.list();
+  const cost = (entry: CatalogEntry) => tokensOf(JSON.stringify(rendered.tool(entry, naming)));
   const listable = all.filter(({ id }) =>
     judge(id).kind !== "deny" && !covers(blacklistedTools, id)
   );
   const always = new Set(listable.filter(({ id }) => covers(whitelistedTools, id)));
   if (!isRanked(options, query)) return [...always];
-  if (!applySemanticFilter) return filled(always, listable, options);
+  if (!applySemanticFilter) return filled(always, listable, { ...options, cost });
   const threshold = options.semanticThreshold;
-  const best = await fitting(listable, wanted, { limit: most, threshold });
-  const taken = filled(always, best, options);
+  const best = await fitting(listable, selection, { limit: most, threshold });
+  const taken = filled(always, best, { ...options, cost });
   if (taken.length >= most || best.length < most) return taken;
   // Some tools were too large, so tools with lower scores may use the remaining tokens.
-  const more = await fitting(listable, wanted, { limit: Infinity, threshold });
-  return filled(always, new Set([...best, ...more]), options);
+  const more = await fitting(listable, selection, { limit: Infinity, threshold });
+  return filled(always, new Set([...best, ...more]), { ...options, cost });
 }
 
 /** Returns the tools that match the query, the best first. */
 async function fitting(
   listable: readonly CatalogEntry[],
-  { search, query = "" }: Wanted,
+  { search, query = "" }: Selection,
   { limit, threshold }: { readonly limit: number; readonly threshold: number },
 ): Promise<readonly CatalogEntry[]> {
   // The catalog has no tools of registry offers, so none of them is listed.
@@ -160,10 +161,13 @@ async function fitting(
 function filled(
   always: ReadonlySet<CatalogEntry>,
   others: Iterable<CatalogEntry>,
-  { maxUnderlyingTools, maxTokens }: HybridOptions,
+  { maxUnderlyingTools, maxTokens, cost: tokens }: HybridOptions & {
+    /** Estimates the tokens of a tool as it is listed. */
+    readonly cost: (entry: CatalogEntry) => number;
+  },
 ): readonly CatalogEntry[] {
   const taken = [...always];
-  const cost = (entry: CatalogEntry) => maxTokens === undefined ? 0 : costOf(entry);
+  const cost = (entry: CatalogEntry) => maxTokens === undefined ? 0 : tokens(entry);
   let left = (maxTokens ?? 0) - taken.reduce((sum, entry) => sum + cost(entry), 0);
   for (const entry of others) {
     if (taken.length >= maxUnderlyingTools) break;
@@ -173,9 +177,4 @@ function filled(
     taken.push(entry);
   }
   return taken;
-}
-
-/** Estimates the tokens of a tool in a list, with its name there. */
-function costOf(entry: CatalogEntry): number {
-  return tokensOf(JSON.stringify({ ...entry.tool, name: wireName(shownId(entry)) }));
 }
