@@ -153,7 +153,7 @@ for (const { door, era, on } of EACH_WAY) {
     });
     for (const kind of KINDS) {
       const { result } = await call(refused.pml, `${kind}:sample`);
-      assert.match(textOf({ result }), /the person said no/);
+      assert.match(textOf({ result }), /the user answered no/);
     }
   });
 }

@@ -47,7 +47,7 @@ function assertEnded(answer: Message): void {
   const text = `${textOf(answer)}${answer.error?.message}`;
   assert.match(
     text,
-    /it did not answer for 1\d seconds, was restarted; whether it ran is not known/,
+    /it did not answer for 1\d s, was restarted; whether it ran is not known/,
   );
 }
 

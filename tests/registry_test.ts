@@ -295,7 +295,7 @@ async function assertStale(ws: Workspace, env: Record<string, string>): Promise<
   assert.match(stale.text, /command: was .*"--flag".*, is .*"--evil"/);
   await read();
   const refused = await stale.answer(picked("No"));
-  assert.match(textOf(refused), /said no/);
+  assert.match(textOf(refused), /answered no/);
   assert.equal((await again.close()).code, 0);
 }
 

@@ -88,7 +88,7 @@ Deno.test("the error of a slow start names the setting that allows more time", a
   });
   const { ws, pml } = scene;
   const text = textOf(await call(pml, "slow:go"));
-  assert.match(text, /^TIMED_OUT: Cannot start "slow": no answer in 1000 ms/);
+  assert.match(text, /^TIMED_OUT: Cannot start "slow": no answer within 1 s/);
   assert.ok(text.includes(`set start_ms under limits in "${ws.home}/config.yaml"`), text);
   assert.ok(text.includes('"start_ms: 4000"'), text);
 });

@@ -88,7 +88,7 @@ Deno.test("nothing is sent to a provider after a no, a deny, or without a user",
     rules: { allow: ["*"] },
   });
   for (const kind of KINDS) {
-    assert.match(textOf(await call(refused.pml, `${kind}:sample`)), /the person said no/);
+    assert.match(textOf(await call(refused.pml, `${kind}:sample`)), /the user answered no/);
     assert.match(textOf(await call(denied.pml, `${kind}:sample`)), /a deny rule matches/);
     for (const { pml } of [unable, starred]) {
       assert.match(
@@ -240,7 +240,7 @@ Deno.test("errors name the settings that sampling needs", async () => {
     );
     const { result } = await call(none.pml, `${kind}:sample`);
     assert.equal(result?.isError as unknown, true);
-    assert.match(textOf({ result }), /its model asked[^]*`sampling` of config\.yaml/);
+    assert.match(textOf({ result }), /answer with its model[^]*`sampling` of config\.yaml/);
   }
   // A key in a file of the workspace belongs to another account.
   await using planted = await samplingScene({

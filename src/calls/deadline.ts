@@ -5,6 +5,7 @@
  */
 
 import type { Call, ProgressReport } from "../protocol/call.ts";
+import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -234,7 +235,7 @@ export function finished(): PmlError {
 }
 
 function timedOut(id: ToolId, ms: number): PmlError {
-  return new PmlError("TIMED_OUT", `Cannot finish "${id}": it took longer than ${ms} ms`, {
+  return new PmlError("TIMED_OUT", `Cannot finish "${id}": no answer within ${durationText(ms)}`, {
     hint: "Ask for less at once, or raise limits.call_ms in config.yaml",
   });
 }

@@ -145,7 +145,7 @@ export async function askAbout(
       await tell("declined", { reply: said });
       throw declined(
         calls,
-        said === "No" ? "the person said no" : "the person dismissed the question",
+        said === "No" ? "the user answered no" : "the user dismissed the question",
       );
     case "no-channel":
     case undefined: {
@@ -174,6 +174,6 @@ export async function keepRule(call: Call, { always, record }: AskGateOptions): 
 function declined(calls: readonly Call[], how: string): PmlError {
   const names = calls.map(({ id }) => quoted(id, 200)).join(", ");
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: ${how}`, {
-    hint: "Call it again only if the person asks for it",
+    hint: "Call it again only if the user asks for it",
   });
 }

@@ -76,7 +76,8 @@ export async function decide(
     // Files and trust may have changed while the person thought.
     await app.policy.reload();
     const so = app.config().trusted ? "stays" : "is no longer";
-    tell(`Approved once.${was ? ` The workspace ${so} trusted.` : ""}`);
+    const trust = was ? ` The workspace ${so} trusted.` : "";
+    tell(`Approved once. Ask the client to repeat the call.${trust}`);
     return "approved";
   }
   // guard: approval-always

@@ -75,7 +75,12 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
     });
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
-    if (answer?.reply === "No" || answer?.reply === "cancelled") throw declined(asked.id);
+    if (answer?.reply === "No" || answer?.reply === "cancelled") {
+      throw declined(
+        asked.id,
+        answer.reply === "No" ? "you answered no" : "you dismissed the question",
+      );
+    }
     answer = await ask(outcome.question, { ...at, id: asked.id });
   }
 }
@@ -119,8 +124,8 @@ async function ask(
   return undefined;
 }
 
-function declined(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: it was declined`, {
+function declined(id: ToolId, why = "you answered no"): PmlError {
+  return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: ${why}`, {
     hint: "Nothing was run",
   });
 }

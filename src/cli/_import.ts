@@ -196,7 +196,8 @@ function noteOf({ taken }: Plan, kept: ReadonlyMap<string, string>): string {
     : `Set these with \`pml key set\`, then remove the values from the client's file: ${
       names.join(", ")
     }\n`;
-  return `\n${set}The client still has them, too: remove them there. \`pml import --undo\` undoes this`;
+  return `\n${set}The client still starts these servers itself: remove them from its file. ` +
+    "`pml import --undo` undoes this";
 }
 
 function valueOf(

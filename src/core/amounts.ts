@@ -10,6 +10,12 @@ export function fileSize(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 }
 
+/** Returns milliseconds as people write a duration: `300 ms`, `1.5 s`, `60 s`, `10 min`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  return ms >= 120_000 && ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`;
+}
+
 /** Returns a number with its noun: `1 tool`, `2 tools`. */
 export function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;

@@ -45,7 +45,7 @@ Deno.test("a name that no registry offers is sent to none before a question that
     assert.ok(text.includes(`names a server "${MADE_UP}"`), text);
     assert.ok(text.includes(`tells this name to the registry "${registry.url}"`), text);
     await read();
-    assert.match(textOf(await answer(picked("No"))), /said no/);
+    assert.match(textOf(await answer(picked("No"))), /answered no/);
     assert.deepEqual(named(), []);
   }
   const direct = await questionOf(pml, { name: `${MADE_UP}__x`, arguments: {} });

@@ -108,7 +108,7 @@ Deno.test("an answer from another session answers no question, with any id (HT17
   assert.ok(await isThere(ws, "two.txt"));
   assert.ok(!asked.messages.some(isAnswer), "the first question was answered");
   await (await one.send({ id, result: picked("No") } as never)).over;
-  assert.match(textOf(await asked.message(isAnswer)), /said no/);
+  assert.match(textOf(await asked.message(isAnswer)), /answered no/);
   assert.ok(!await isThere(ws, "one.txt"));
 });
 

@@ -109,7 +109,7 @@ Deno.test("ask * asks before a resource or a prompt is read (GX16)", async () =>
   assert.match(listed.text, /Yes covers all listed resources/);
   assert.deepEqual(listed.replies, ["Yes", "Always", "No"]);
   await read();
-  assert.match(textIn(await listed.answer(picked("No"))), /the person said no/);
+  assert.match(textIn(await listed.answer(picked("No"))), /the user answered no/);
   const again = await asked(pml, "s://b");
   assert.equal(textIn(await again.answer(picked("Yes"))), "1", "no read came before");
   const prompt = await outcomeOfRequest(pml, "prompts/get", { name: "s__greet" });
@@ -153,8 +153,8 @@ for (const era of ERAS) {
       const said = await Promise.all([first.answer(picked(reply)), ...others]);
       const texts = said.map(textIn).toSorted();
       if (reply === "Yes") assert.deepEqual(texts, ["1", "2", "3"]);
-      else for (const text of texts) assert.match(text, /the person said no/);
-      assert.match(textIn(await madeUp.answer(picked("No"))), /the person said no/);
+      else for (const text of texts) assert.match(text, /the user answered no/);
+      assert.match(textIn(await madeUp.answer(picked("No"))), /the user answered no/);
       const events = (await journalOf(ws)).filter(({ event }) => event === "approved");
       assert.equal(events.length, reply === "Yes" ? 3 : 0);
       // The next request asks again.
@@ -176,7 +176,7 @@ for (const era of ERAS) {
       }
       const linked = await asked(pml, "pml://s/s://linked");
       await read();
-      assert.match(textIn(await linked.answer(picked("No"))), /the person said no/);
+      assert.match(textIn(await linked.answer(picked("No"))), /the user answered no/);
       await pml.callTool("call", { tool: "s:link", arguments: {} });
       assert.equal(await readNow(pml, "pml://s/s://linked"), "4");
       if (era === "2025-11-25") {

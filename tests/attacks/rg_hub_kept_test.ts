@@ -251,5 +251,5 @@ Deno.test("RG11: the first of two hubs wins, and the second gets no name of it, 
   await writeFile(ws.file("pml.lock"), lock.replaceAll(own.proxy.url, open.url));
   const { asked, said } = await called(ws, "acme:go", "No");
   assert.match(asked ?? said, /source: was /);
-  assert.match(said, /said no/);
+  assert.match(said, /answered no/);
 });

@@ -96,7 +96,7 @@ Deno.test("an entry leads to no host of another registry, and its question shows
     const before = await questionOf(pml, called("reader:go"));
     assert.match(before.text, /asks for read \/etc: not granted/);
     await read();
-    assert.match(textOf(await before.answer(picked("No"))), /said no/);
+    assert.match(textOf(await before.answer(picked("No"))), /answered no/);
     await writeFile(
       ws.file(".pml.json"),
       JSON.stringify({ version: 1, grants: { reader: { read: ["/etc"] } } }),
@@ -107,7 +107,7 @@ Deno.test("an entry leads to no host of another registry, and its question shows
     const after = await questionOf(pml, called("reader:go"));
     assert.match(after.text, /reads \/etc/);
     await read();
-    assert.match(textOf(await after.answer(picked("No"))), /said no/);
+    assert.match(textOf(await after.answer(picked("No"))), /answered no/);
   });
   other.assertSilent();
 });

@@ -61,7 +61,7 @@ Deno.test("a rule that names a listed server answers its first use; a bare * doe
   const asked = await questionOf(pml, called("other:go"));
   assert.match(asked.text, /Yes lets PML use "other"/);
   await read();
-  assert.match(textOf(await asked.answer(picked("No"))), /said no/);
+  assert.match(textOf(await asked.answer(picked("No"))), /answered no/);
   assert.equal(textOf(await answerOf(pml, called("mine:go"))), "my own went");
   assert.ok(registry.paths.every((path) => !path.includes("mine")), "a private name was asked for");
   await endWell(ws, pml);

@@ -199,12 +199,12 @@ Deno.test("Always where it cannot win is neither offered nor taken", async () =>
 
 Deno.test("No and cancelled have no side effect", async () => {
   await using at = await fixture();
-  const said = { No: "said no", cancelled: "dismissed the question" };
+  const said = { No: "answered no", cancelled: "dismissed the question" };
   for (const reply of ["No", "cancelled"] as const) {
     const answer = await at.answerTo(reply);
     await assert.rejects(at.callTool(newCall({ answer })), {
       code: "APPROVAL_DECLINED",
-      message: `Cannot run "fs:write": the person ${said[reply]}`,
+      message: `Cannot run "fs:write": the user ${said[reply]}`,
     });
     assert.deepEqual(at.order, ["declined"]);
     const again = { handle: answer.handle, reply: "Yes" } as const;

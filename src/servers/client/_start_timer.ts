@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
@@ -30,7 +31,8 @@ export interface StartTimer extends Disposable {
 /** Limits the time until a server answers for the first time. */
 export function startTimer(name: string, { ms, home, closing }: StartTimerOptions): StartTimer {
   const file = quoted(join(home, "config.yaml"), 400);
-  const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
+  const why = `no answer within ${durationText(ms)}`;
+  const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: ${why}`, {
     hint: `Start it in a terminal. If it only needs more time, set start_ms under limits in ` +
       `${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
   });

@@ -6,6 +6,7 @@
  */
 
 import type { CallClient } from "../../protocol/call.ts";
+import { durationText } from "../../core/amounts.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { PmlError } from "../../core/errors.ts";
 import {
@@ -478,7 +479,7 @@ export class Connection implements Living {
 
   /** Ends a server that sent nothing for some time and does not answer a ping. */
   #hung(ms: number): void {
-    const why = `it did not answer for ${durationText(ms)}`;
+    const why = `it did not answer for ${durationText(Math.round(ms / 1_000) * 1_000)}`;
     this.#options.onLog("warn", `was ended: ${why}`);
     this.#fail(this.#wire.down(`${why}, was restarted; whether it ran is not known`, true), true);
   }
@@ -504,10 +505,4 @@ function withoutSubscription(params: JsonObject): JsonObject {
 
 function uriIn({ uri }: JsonObject): JsonObject {
   return uri === undefined ? {} : { uri };
-}
-
-/** Returns a duration as text: in seconds, or in minutes if it is long. */
-function durationText(ms: number): string {
-  const seconds = Math.round(ms / 1_000);
-  return seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
 }
