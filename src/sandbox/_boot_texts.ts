@@ -1,6 +1,6 @@
 /**
- * The programs that run in sandbox children, as texts. They share much of their code, so they stand
- * side by side in a bundle, those that share most first, where one is packed with the others.
+ * The programs that run in sandbox children, as texts. They share much of their code. This module
+ * puts them next to each other in the bundle, in an order that compresses well.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The calls that a child has not answered, and what each of them may make it say.
+ * The open calls of a child, with the limits and the requests of each call.
  *
  * @module
  */
@@ -26,9 +26,9 @@ export interface SandboxCall {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressReport) => void;
-  /** Answers what its code asks of PML while it runs. Without it such requests are refused. */
+  /** Answers the requests of its code while it runs. Without it, PML refuses these requests. */
   readonly onRequest?: OnRequest;
-  /** How long a cancelled call may take to stop before its child is killed; 0 is at once. */
+  /** Milliseconds that a cancelled call may take to stop before its child is killed. */
   readonly graceMs?: number;
 }
 
@@ -71,7 +71,7 @@ class OpenCall {
       ((...asked) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...asked));
   }
 
-  /** Stops listening to the signal, the timer that would kill, and the requests of its code. */
+  /** Removes the listener of the signal, clears the kill timer and stops the call's requests. */
   release(): void {
     this.#calls.requests.end(this.#id);
     clearTimeout(this.#timer);
@@ -90,7 +90,7 @@ export class Calls {
   #last = 0;
   #noise: Meter;
 
-  /** Creates an empty set. */
+  /** Creates an empty collection. */
   constructor(limits: SandboxLimits, requests: Requests, cancel: Cancel) {
     this.limits = limits;
     this.requests = requests;
@@ -98,12 +98,12 @@ export class Calls {
     this.#noise = new Meter(limits);
   }
 
-  /** How many calls have not stopped yet. */
+  /** The number of calls that have not stopped yet. */
   get size(): number {
     return this.#pending.size;
   }
 
-  /** Takes a call under a new id. */
+  /** Adds a call under a new id. */
   add(request: SandboxCall): { id: number; answer: Promise<Json> } {
     const id = ++this.#last;
     const call = new OpenCall(id, request, this);
@@ -111,21 +111,21 @@ export class Calls {
     return { id, answer: call.answer.promise };
   }
 
-  /** Counts what was said in a call, or in none; gives what is too much, if anything is. */
+  /** Counts a message of a call, or of none. Returns the limit that it exceeds, or undefined. */
   charge(bytes: number, id?: number): string | undefined {
     const call = id === undefined ? undefined : this.#pending.get(id);
     return (call?.meter ?? this.#noise).add(bytes);
   }
 
-  /** Tells whoever made a call of its progress. */
+  /** Reports progress to the caller of a call. */
   report(id: number, said: Record<string, unknown>): void {
     const progress = progressOf(said, PROGRESS_MAX);
     if (progress !== undefined) this.#pending.get(id)?.onProgress?.(progress);
   }
 
   /**
-   * Has a request of a call answered, or dropped. Only a call that runs can make one. Returns what is
-   * too much, if anything is.
+   * Answers or drops a request of a call. Only a running call can make requests. Returns the limit
+   * that the request exceeds, or undefined.
    */
   want(frame: Frame): string | undefined {
     if (frame.type === "drop") return void this.requests.drop(frame.id);
@@ -136,7 +136,7 @@ export class Calls {
     return excess;
   }
 
-  /** Ends a call with its result or its error; false where no call has the id. */
+  /** Ends a call with its result or its error. Returns false if no call has the id. */
   settle(frame: Frame, name: string): boolean {
     const call = this.#pending.get(frame.id);
     if (call === undefined) return false;
@@ -152,7 +152,7 @@ export class Calls {
     return true;
   }
 
-  /** Ends all of them: the child is dead. */
+  /** Rejects all calls with the error of a dead child. */
   end(error: Error): void {
     for (const call of this.#pending.values()) {
       call.release();

@@ -31,7 +31,7 @@ import {
 import { foundPrograms, programEndings, searchPath } from "./search_path.ts";
 
 /**
- * The number of processes and threads that a user may start in addition to those of now, while
+ * The number of processes and threads that the user may start in addition to the current ones while
  * programs run.
  */
 const SPARE_PROCESSES = 1_000;
@@ -54,11 +54,11 @@ export interface Child extends AsyncDisposable {
   kill(): void;
   /** Handles a message about the process group of a program. */
   group(event: string, pid: number): void;
-  /** Returns the resident memory in bytes; 0 if the system does not tell. */
+  /** Returns the resident memory in bytes; 0 if the system does not report it. */
   rss(): number;
 }
 
-/** How a child is started, beside its options. */
+/** Start parameters of a child in addition to its options. */
 export interface ChildStart {
   readonly groups?: Groups | undefined;
   /**
@@ -70,7 +70,7 @@ export interface ChildStart {
   readonly flags?: ((given: readonly string[]) => readonly string[]) | undefined;
 }
 
-/** Starts a child and sends its host thread what it may do. */
+/** Starts a child and sends the grants to its host thread. */
 export async function startChild(
   options: ChildOptions,
   { groups, layer, flags = (given) => given }: ChildStart = {},
@@ -205,7 +205,7 @@ class RunningChild implements Child {
   }
 
   #write(bytes: Uint8Array): void {
-    // The end of a child that died with its pipe open reports that.
+    // A broken pipe is reported by the end of the child.
     this.#stdin.write(bytes).catch(() => {});
   }
 
@@ -239,7 +239,7 @@ class RunningChild implements Child {
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill();
     await this.#ended;
-    // The pipe is broken by the kill or closed; nothing more is sent in either case.
+    // The kill may have broken the pipe already.
     await this.#stdin.close().catch(() => {});
     await this.#folder[Symbol.asyncDispose]();
   }
@@ -253,14 +253,14 @@ function childFlags(
   // The broker checks a path before it writes there, so its thread needs to read it too.
   const above = write.flatMap((root) => aboveOf(root, options.workspace));
   const readable = new Set([...read, ...write, ...above, folder.lock, folder.temp]);
-  // Any program may run, so the host thread looks for programs on PATH.
+  // Any program may run, so the host thread searches programs on PATH.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const files = grants.run === "*" ? [] : Object.values(grants.run);
   const programs = [...new Set(files.flatMap((file) => startedFiles(file, grants.environment)))];
   return [
     ...DENO_ALONE,
     "--unstable-worker-options",
-    // Its own folder has no cache of code from before, and is removed with it.
+    // The child's own DENO_DIR is new, so it has no code cache to read, and is removed afterwards.
     "--no-code-cache",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
@@ -312,8 +312,8 @@ function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder):
 }
 
 /**
- * Returns the files that Deno must be allowed to start for a program: on Windows, `cmd.exe` runs batch
- * files.
+ * Returns the files that Deno must be allowed to start for a program: on Windows, `cmd.exe` runs
+ * batch files.
  */
 function startedFiles(file: string, { SYSTEMROOT = "C:\\Windows" }: HostGrants["environment"]) {
   return Deno.build.os === "windows" && isBatch(file) ? [shellIn(SYSTEMROOT)] : [file];

@@ -1,5 +1,5 @@
 /**
- * Makes the error of a failed call: an error of PML, or what the module threw.
+ * Creates the error of a failed call: a `PmlError`, or the error that the module threw.
  *
  * @module
  */
@@ -24,7 +24,7 @@ const HINTS = {
 };
 
 const FILES = "files this way: a module uses the functions of Deno";
-/** What to use instead of what Deno denied, by the kind of access. */
+/** Alternatives to an access that Deno denied, by the kind of access. */
 const DENIALS: Readonly<Record<string, string>> = {
   env: "the environment: this module has no env grant (host.env)",
   net: `the network: ${NET}`,
@@ -40,7 +40,7 @@ export class ModuleFailure extends Error {
   /** The line and column in the module, as `3:7`, where the error was made. */
   readonly at: string | undefined;
 
-  /** Keeps the name, the message and the place of the thrown error. */
+  /** Creates an error with the name, the message and the place of the thrown error. */
   constructor(name: string, message: string, at?: string) {
     super(message);
     this.name = name;
@@ -48,7 +48,7 @@ export class ModuleFailure extends Error {
   }
 }
 
-/** Returns an error with one of these codes and its hint. */
+/** Returns an error with one of the codes of `HINTS` and the hint of the code. */
 export function failure(
   code: keyof typeof HINTS,
   message: string,
@@ -57,7 +57,7 @@ export function failure(
   return new PmlError(code, message, { hint: HINTS[code], ...more });
 }
 
-/** Returns the error for a value that came out of a child. */
+/** Returns the error for a value that a child sent. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
   const said = objectOf(value);
   const name = (textOf(said.name) || "Error").slice(0, 200);
@@ -75,7 +75,7 @@ function isCode(code: unknown): code is keyof typeof HINTS {
 
 /**
  * Recognizes an access that Deno itself denied (`Deno.env`, `node:fs`, a computed import) and
- * returns our text for it.
+ * returns PML's text for it.
  */
 function denialIn(name: string, message: string): string | undefined {
   const kind = /--no-(npm|remote)|--cached-only/.test(message)

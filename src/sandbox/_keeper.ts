@@ -56,7 +56,7 @@ export function canKeep(): boolean {
 
 /**
  * Returns the keeper to start in place of a program, whose description it reads on standard input.
- * If the program is confined, the second step has the code that confines it.
+ * If the program is confined, the second step contains the code that confines it.
  */
 export function keeperOf(isConfined: boolean): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
@@ -70,7 +70,7 @@ export function keeperOf(isConfined: boolean): Program {
   return { file, args: [...args, ...keeper], cwd: "/", env };
 }
 
-/** Returns the description of a program as its keeper reads it: a line with its length comes first. */
+/** Returns the description of a program for its keeper: a line with its length, then JSON. */
 export function descriptionOf(program: KeptProgram): Uint8Array {
   const encoder = new TextEncoder();
   const text = encoder.encode(JSON.stringify(program));

@@ -1,14 +1,14 @@
 /**
- * Calls the C library in PML's own process. Children have code of their own for that, which is
- * bundled (`boot/kernel.ts`).
+ * Calls the C library in PML's own process. Children use separate, bundled code for this
+ * (`boot/kernel.ts`).
  *
  * @module
  */
 
-/** The call that makes a Landlock ruleset: its number on x86-64 and ARM. */
+/** The number of `landlock_create_ruleset` on x86-64 and ARM. */
 const CREATE_RULESET = 444n;
 const VERSION = 1n;
-/** With version 1, nothing can be moved from folder to folder. */
+/** The oldest version that PML uses: version 1 denies every move between folders. */
 const OLDEST = 2;
 
 /** Returns why this system has no Landlock that PML can use; undefined if it has one. */

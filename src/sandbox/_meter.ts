@@ -1,5 +1,6 @@
 /**
- * Limits what a child may send: `Meter` ends a child that sends too much, `LogTap` drops log lines.
+ * Limits the output of a child: `Meter` detects a child that sends too much, `LogTap` drops log
+ * lines.
  *
  * @module
  */
@@ -24,12 +25,12 @@ export class Meter {
   #messages = 0;
   readonly #limits: { readonly frameBytes: number; readonly frames: number };
 
-  /** Makes a meter with the largest numbers of bytes and messages. */
+  /** Creates a meter with the maximum numbers of bytes and messages. */
   constructor(limits: { readonly frameBytes: number; readonly frames: number }) {
     this.#limits = limits;
   }
 
-  /** Counts one message. Returns what is too much, or undefined. */
+  /** Counts one message. Returns a text about the exceeded limit, or undefined. */
   add(bytes: number): string | undefined {
     this.#bytes += bytes;
     this.#messages++;
@@ -39,18 +40,18 @@ export class Meter {
   }
 }
 
-/** Passes on log lines: each is cut, and only so many a second pass. */
+/** Forwards log lines: cuts long lines, and limits the number of lines per second. */
 export class LogTap {
   readonly #onLog: (entry: LogEntry) => void;
   #second = 0;
   #lines = 0;
 
-  /** Makes a tap that sends its lines to `onLog`. */
+  /** Creates a tap that sends its lines to `onLog`. */
   constructor(onLog: (entry: LogEntry) => void) {
     this.#onLog = onLog;
   }
 
-  /** Passes on one line, or drops it and counts it. */
+  /** Forwards one line, or drops it and counts it. */
   say(level: LogLevel, text: string): void {
     const second = Math.floor(performance.now() / 1_000);
     if (second !== this.#second) this.#next(second);
@@ -65,7 +66,7 @@ export class LogTap {
   }
 }
 
-/** Reads the level that a module gave; "info" if it is none. */
+/** Returns the level that a module passed; "info" if it is not a level. */
 export function levelOf(text: unknown): LogLevel {
   return text === "debug" || text === "warn" || text === "error" ? text : "info";
 }

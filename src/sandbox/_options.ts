@@ -12,14 +12,14 @@ import type { Protection, ResultSchemas } from "./boot/message.ts";
 export interface SandboxLimits {
   readonly heapMb: number;
   readonly rssMb: number;
-  /** The most bytes that one call may log, print and report as progress. */
+  /** The maximum number of bytes that one call may log, print and report as progress. */
   readonly frameBytes: number;
-  /** The most messages that one call may log, print and report as progress. */
+  /** The maximum number of messages that one call may log, print and report as progress. */
   readonly frames: number;
   readonly resultBytes: number;
-  /** The most bytes that one child may write to files. */
+  /** The maximum number of bytes that one child may write to files. */
   readonly writeBytes: number;
-  /** How long a module may take to load. */
+  /** How long a module may take to load, in milliseconds. */
   readonly startMs: number;
 }
 
@@ -34,7 +34,7 @@ export interface ChildOptions {
   readonly read: readonly string[];
   /** Absolute real folders and files that the module may write. */
   readonly write: readonly string[];
-  /** Hosts as `name:port`, or `*` for every public one. An IP address must be named itself. */
+  /** Hosts as `name:port`, or `*` for every public host. IP addresses need their own entry. */
   readonly net: readonly string[];
   /** Names of programs, or `*` for any. */
   readonly run: readonly string[];
@@ -45,7 +45,7 @@ export interface ChildOptions {
   /** The environment of programs. Its `PATH` is also used to find them. */
   readonly environment: Readonly<Record<string, string>>;
   readonly protection: Protection;
-  /** The PML home. It holds private folders and lock files, and no module can see it. */
+  /** The PML home. It contains private folders and lock files; modules cannot see it. */
   readonly home: string;
   readonly limits: SandboxLimits;
 }
@@ -67,7 +67,7 @@ export interface ModuleOptions {
 
 /** The options of a sandbox: its child and its module. */
 export interface SandboxOptions extends ChildOptions, ModuleOptions {
-  /** Records process groups, so that they end with PML, however PML ends. */
+  /** Records process groups, so that they end with PML, also if PML is killed. */
   readonly groups?: Groups;
   /**
    * What confines the child in addition to Deno. If it is undefined, the child uses Landlock if the
@@ -79,8 +79,8 @@ export interface SandboxOptions extends ChildOptions, ModuleOptions {
 /** Records the process groups that must not outlive PML. */
 export interface Groups {
   /**
-   * Stands in the variable `PML_RUN` of each child and of all processes that it starts, so that
-   * they can be found.
+   * The value of the variable `PML_RUN` of each child and of all processes that it starts. PML
+   * finds processes by it.
    */
   readonly mark: string;
   /** Adds a group. */

@@ -1,5 +1,6 @@
 /**
- * Checks what this system adds to the sandbox, for `pml doctor`. A child must have run before.
+ * Checks which protection this system adds to the sandbox, for `pml doctor`. A child must have run
+ * before.
  *
  * @module
  */
@@ -10,8 +11,8 @@ import { tried } from "./_os_layer.ts";
 import { endsWithPml } from "./process.ts";
 
 /**
- * Returns three checks: what confined the child (`landlock 7`) and what that prevents, whether
- * programs are limited, and whether they end with PML. `confined` is what the child reported.
+ * Returns three checks: the layer that confined the child (`landlock 7`) with its effect, whether
+ * programs are limited, and whether they end with PML. `confined` is the report of the child.
  */
 export async function osChecks(confined: string): Promise<readonly Check[]> {
   return [layer(confined), processes(confined), await reaper()];
@@ -37,7 +38,7 @@ function processes(confined: string): Check {
   return { name: "programs of modules", ok: true, said };
 }
 
-/** Makes a process that loses its parent, and prints `kept` if the keeper became its new parent. */
+/** Starts a process that loses its parent, and prints `kept` if the keeper adopted it. */
 const FLEE = `echo "$( (sleep 0.2
   read -r pid name state up rest </proc/self/stat
   [ "$up" = "$PPID" ] && echo kept) & )"`;

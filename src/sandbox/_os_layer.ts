@@ -1,6 +1,6 @@
 /**
- * Finds what this machine can confine a child with in addition to Deno: Landlock, else bubblewrap,
- * else nothing. It is found once, by trying.
+ * Finds the layer that confines children in addition to Deno: Landlock, else bubblewrap, else none.
+ * PML tries this once.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import { findProgram, searchPath } from "./search_path.ts";
 import type { Layer } from "./layer.ts";
 
 /**
- * The person's setting: use what there is, use one layer, use none, or run no child without one.
+ * The user's setting: use any available layer, only one layer, or none, or require one.
  */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
 
 const TRIAL_MS = 5_000;
 const TRIAL_BYTES = 4_000;
-/** The files that Deno is loaded from, and the time zones. */
+/** The files that Deno itself loads, and the time zones. */
 const LOADED = [
   ...["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/etc/ld.so.cache"],
   ...["/etc/localtime", "/usr/share/zoneinfo"],
@@ -44,8 +44,8 @@ export class OsLayers {
   #known: Promise<Layer> | undefined;
 
   /**
-   * Nothing is tried before the first child is started. Programs are found on the person's `path`,
-   * but not in the workspace.
+   * Creates an instance that tries nothing before the first child starts. Programs are found on the
+   * user's `path`, but not in the workspace.
    */
   constructor(wanted: OsLayerChoice, path: string | undefined, workspace: string) {
     this.#wanted = wanted;
@@ -61,7 +61,7 @@ export class OsLayers {
     const wanted = this.#wanted;
     const off: Layer = { kind: "none", why: "it is off" };
     if (wanted === "off") return await begin(off);
-    // Landlock is not tried if it is already known to be missing.
+    // Landlock is not tried again after it was missing once.
     const lack = wanted === "bwrap"
       ? "it is off"
       : Deno.build.os === "linux"
@@ -98,8 +98,8 @@ export class OsLayers {
 }
 
 /**
- * Returns what confines a child, from what the child reported. Returns an error if the child lacks
- * the layer that it should have.
+ * Returns the layer that confines a child, from the child's report. Returns an error if the child
+ * lacks the required layer.
  */
 export function heldBy(layer: Layer | undefined, told: string): string | PmlError {
   if (layer?.kind === "bwrap") return `bubblewrap ${layer.version}`;
@@ -107,7 +107,7 @@ export function heldBy(layer: Layer | undefined, told: string): string | PmlErro
   return layer === undefined || told.startsWith("landlock ") ? told : lacking(told);
 }
 
-/** Returns the error of a child that should have Landlock and does not. */
+/** Returns the error for a child without the required Landlock. */
 export function lacking(told: string): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${told}`, { detail: { lack: told } });
 }
@@ -136,7 +136,7 @@ export async function findBubblewrap(
 }
 
 /**
- * Runs a program to its end with an empty environment. Returns what it printed, or why it failed.
+ * Runs a program to its end with an empty environment. Returns its output, or why it failed.
  */
 export async function tried(
   file: string,
@@ -169,9 +169,9 @@ export interface Sight {
   readonly covers?: Covers;
 }
 
-/** Paths in the workspace that are mounted over, so that they stay closed when a folder is moved. */
+/** Paths in the workspace that are mounted over, so that moving a folder does not open them. */
 export interface Covers {
-  /** Files and folders that can be read and not changed. */
+  /** Files and folders that can be read but not changed. */
   readonly readOnly: readonly string[];
   /** Files and folders that cannot be read. */
   readonly hidden: readonly string[];
@@ -182,8 +182,8 @@ export interface Covers {
 /** Returns the arguments of bubblewrap that come before the program and its arguments. */
 export function bubblewrapArgs(sight: Sight): string[] {
   const { workspace, read, write, lock, own, net, covers, cwd = own.at(-1) ?? "/" } = sight;
-  // A path inside the workspace is not mounted by itself: if it were replaced by a link, bubblewrap
-  // would mount what the link leads to. So the whole workspace is mounted.
+  // A path inside the workspace is not mounted by itself: if a link replaced it, bubblewrap would
+  // mount the link's target. So the whole workspace is mounted.
   const roots = (given: readonly string[]) =>
     given.map((root) => isInside(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
@@ -205,13 +205,13 @@ export function bubblewrapArgs(sight: Sight): string[] {
     ...(net ? ["--share-net"] : []),
     ...mounts.flat(),
     ...["--dev", "/dev", "--proc", "/proc"],
-    // Paths that are not mounted do not exist for the child, and nothing can be created beside the
-    // mounts.
+    // Paths that are not mounted do not exist for the child, and it cannot create anything next to
+    // the mounts.
     ...["--remount-ro", "/", "--chdir", cwd, "--"],
   ];
 }
 
-/** Returns the mounts of covers. A link is left out, because bubblewrap would follow it. */
+/** Returns the mounts of covers, without links, because bubblewrap would follow them. */
 function coverMounts({ readOnly, hidden, fixed }: Covers): string[][] {
   const present = (paths: readonly string[]) =>
     [...new Set(paths)].filter((path) => realPathIfAny(path) === path);

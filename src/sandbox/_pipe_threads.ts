@@ -10,7 +10,7 @@
 
 import { programUrl } from "./alone.ts";
 
-/** The parts of a running child that PML uses. */
+/** The members of a running child that PML uses. */
 export interface PipedProcess {
   readonly pid: number;
   readonly stdin: WritableStream<Uint8Array>;
@@ -42,7 +42,7 @@ type News =
   & { readonly id: number }
   & ({ readonly pipes: Pipes } | { readonly status: Deno.CommandStatus });
 
-/** The threads of a runtime that one program can hold: for its stdin, stdout and stderr. */
+/** The threads of a runtime that one program can block: for its stdin, stdout and stderr. */
 const THREADS_EACH = 3;
 /** The threads that PML needs for its own stdin and for files. */
 const THREADS_OF_PML = 4;
@@ -78,14 +78,14 @@ export class PipeThreads {
   readonly #workers = new Set<PipeWorker>();
   #running = 0;
 
-  /** Takes the function that starts a program in this thread, and the number of threads of a runtime. */
+  /** Creates an instance. `start` runs in this thread; `threads` is the number of a runtime. */
   constructor(start: Start, threads: number = 4 * navigator.hardwareConcurrency) {
     this.#start = start;
     this.#own = Math.max(0, Math.floor((threads - THREADS_OF_PML) / THREADS_EACH));
     this.#each = Math.max(1, Math.floor((threads - 1) / THREADS_EACH));
   }
 
-  /** Starts a program. Throws the error of the system if it cannot. */
+  /** Starts a program. Throws the error of the system if that fails. */
   readonly spawn: Start = (file, options) => {
     if (this.#running >= this.#own) return this.#worker().spawn(file, options);
     const child = this.#start(file, options);
@@ -157,7 +157,7 @@ class PipeWorker {
   }
 }
 
-/** Waits until a Worker has started a program. Returns its process id, or why it was not started. */
+/** Waits until a Worker has started a program. Returns its process id, or the error. */
 function pidIn(answer: SharedArrayBuffer): number | Error {
   const numbers = new Int32Array(answer, 0, 2);
   Atomics.wait(numbers, 0, 0);
@@ -170,12 +170,12 @@ function pidIn(answer: SharedArrayBuffer): number | Error {
 }
 
 /**
- * Returns pipes at once, which are connected to the given ones as soon as these exist, and a promise
- * for the end of both outputs.
+ * Returns pipes at once, which are connected to the given ones as soon as these exist, and a
+ * promise for the end of both outputs.
  */
 function laterPipes(pipes: Promise<Pipes>): Pipes & { readonly outputs: Promise<unknown> } {
   const input = new TransformStream<Uint8Array>();
-  // The end of the program reports a broken pipe.
+  // A broken pipe is reported by the end of the program.
   pipes.then(({ stdin }) => input.readable.pipeTo(stdin)).catch(() => {});
   const [stdout, outputEnd] = laterOutput(pipes.then((come) => come.stdout));
   const [stderr, errorsEnd] = laterOutput(pipes.then((come) => come.stderr));
@@ -197,7 +197,7 @@ function laterOutput(
     },
     cancel: async (reason) => await (await reader).cancel(reason),
   });
-  // It closes once everything has been read; a broken pipe is an end, too.
+  // It closes after everything was read; a broken pipe also counts as the end.
   const end = reader.then(({ closed }) => closed).catch(() => {});
   return [output, end];
 }

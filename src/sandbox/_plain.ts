@@ -1,5 +1,5 @@
 /**
- * Reads JSON that a module made, and accepts plain values only.
+ * Parses JSON from a module and accepts only plain values.
  *
  * @module
  */

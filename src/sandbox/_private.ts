@@ -1,5 +1,5 @@
 /**
- * Makes the private folder of a child in the PML home, and the lock file of a workspace.
+ * Creates the private folder of a child in the PML home, and the lock file of a workspace.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface PrivateFolder extends AsyncDisposable {
   readonly lock: string;
 }
 
-/** Makes the private folder of a child, and removes those of processes that have ended. */
+/** Creates the private folder of a child, and removes the folders of ended processes. */
 export function openPrivateFolder(home: string, workspace: string, mark = ""): PrivateFolder {
   const all = join(home, "sandbox");
   Deno.mkdirSync(all, { recursive: true, mode: 0o700 });
@@ -31,7 +31,7 @@ export function openPrivateFolder(home: string, workspace: string, mark = ""): P
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
-  // The file is empty, so that it can be made on a full disk, too.
+  // The file is empty, so that it can be created on a full disk, too.
   Deno.openSync(canary, { write: true, createNew: true, mode: 0o600 }).close();
   return {
     denoDir,
@@ -59,12 +59,12 @@ function sweep(all: string): void {
 }
 
 /**
- * Removes a folder. It never throws and does not block, because a module may have made thousands of
- * files.
+ * Removes a folder. Never throws. It is asynchronous, because a module may have created thousands
+ * of files.
  */
 async function removeFolder(path: string): Promise<void> {
   const remove = () => repeated(() => Deno.remove(path, { recursive: true }));
-  // A module may have made folders that cannot be opened.
+  // A module may have created folders without read permission.
   await remove().catch(() => openUp(path).then(remove)).catch(() => {
     // Another process removed it at the same time, or something cannot be removed. That must not
     // stop a start.

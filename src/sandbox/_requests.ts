@@ -1,5 +1,5 @@
 /**
- * The requests that code in a child makes of PML while one of its calls runs.
+ * The requests that code in a child sends to PML while one of its calls runs.
  *
  * @module
  */
@@ -13,16 +13,16 @@ import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
 /**
- * Answers a request of the code that a call runs. It must trust neither the name nor the arguments.
- * The signal aborts when the code no longer waits, or when the call is over.
+ * Answers a request of the code that a call runs. The handler must not trust the name or the
+ * arguments. The signal aborts when the code stops waiting, or when the call ends.
  */
 export type OnRequest = (name: string, args: Json, signal: AbortSignal) => Promise<Json>;
 
 /** A request of a call. */
 interface Wanted {
-  /** The id that the host thread gave the request. */
+  /** The id of the request, from the host thread. */
   readonly id: number;
-  /** The call whose code asks; the code can name any. */
+  /** The id of the call, as the code sent it: the code can send any id. */
   readonly call: number;
   readonly json: Uint8Array;
 }
@@ -32,7 +32,7 @@ interface Open {
   readonly stop: AbortController;
 }
 
-/** How many characters the two numbers before the JSON can have. */
+/** The maximum length of the id of the call before the JSON, in bytes. */
 const HEAD_MAX = 20;
 
 /** The open requests of one child. */
@@ -40,12 +40,12 @@ export class Requests {
   readonly #open = new Map<number, Open>();
   readonly #answer: (id: number, reply: Reply) => void;
 
-  /** Takes the function that sends an answer to the child. */
+  /** Creates an instance with the function that sends an answer to the child. */
   constructor(answer: (id: number, reply: Reply) => void) {
     this.#answer = answer;
   }
 
-  /** Answers a request, always once. If its call has no handler, the request is refused. */
+  /** Answers a request exactly once. Refuses it if its call has no handler. */
   async take({ id, call, json }: Wanted, handler: OnRequest | undefined): Promise<void> {
     const stop = new AbortController();
     this.#open.set(id, { call, stop });
@@ -67,12 +67,12 @@ export class Requests {
     }
   }
 
-  /** Stops a request that the code no longer waits for. */
+  /** Aborts a request that the code no longer waits for. */
   drop(id: number): void {
     this.#open.get(id)?.stop.abort(over());
   }
 
-  /** Stops the requests of a call that is over. */
+  /** Aborts the requests of a call that ended. */
   end(call: number): void {
     for (const open of this.#open.values()) {
       if (open.call === call) open.stop.abort(over());

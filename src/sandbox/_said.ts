@@ -1,5 +1,5 @@
 /**
- * Reads the frames of a child, and makes the errors of a child that cannot go on.
+ * Reads the frames of a child, and creates the errors of a child that cannot continue.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
-/** Returns the error of a machine or a child that cannot run modules. */
+/** Returns the error for a machine or a child that cannot run modules. */
 export function unusable(why: string, detail?: Record<string, unknown>): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
     hint: "Check that this Deno is 2.9.6 or newer and unchanged",
@@ -29,7 +29,7 @@ export function valueOf(frame: Frame): unknown {
   try {
     return plainJson(frame.json, "a message");
   } catch {
-    return undefined; // a module forged a message badly; it is ignored
+    return undefined; // an invalid frame, forged by the module; ignored
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The way of a child from its start to its module: first it proves that it is closed, then it loads.
+ * The start of a child: it first passes its self-test and then loads its module.
  *
  * @module
  */
@@ -15,31 +15,31 @@ import { plainJson } from "./_plain.ts";
 import { reasonOf, unusable, valueOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
-/** How far a child has come. */
+/** The phase of a start. */
 type Phase = "testing" | "blank" | "loading" | "ready";
 
-/** Follows a child till its module is loaded, and keeps what both said of themselves. */
+/** Tracks the start of a child until its module is loaded, and keeps their reports. */
 export class Startup {
   readonly #layer: Layer | undefined;
   #next = Promise.withResolvers<void>();
-  /** How far the child has come. */
+  /** The current phase. */
   phase: Phase = "testing";
   /** The name of the server whose module it is. */
   name = "a module";
   #file = "";
   /** The names of the functions that the module exports. */
   exports: readonly string[] = [];
-  /** What the module says of itself in `__meta__`, as plain JSON; undefined if nothing. */
+  /** The module's `__meta__` as plain JSON; undefined if it has none. */
   meta: unknown;
-  /** What the system holds the child with: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
+  /** The layer that confines the child (`landlock 7`, `bubblewrap 0.8.0`), or why none does. */
   confined = "";
 
-  /** Takes what the system was to hold the child with. */
+  /** Creates an instance with the layer that should confine the child. */
   constructor(layer: Layer | undefined) {
     this.#layer = layer;
   }
 
-  /** Begins to load a module. */
+  /** Starts the phase in which the module loads. */
   load({ name, file = name }: { readonly name: string; readonly file?: string | undefined }): void {
     this.name = name;
     this.#file = file;
@@ -47,7 +47,7 @@ export class Startup {
     this.#next = Promise.withResolvers();
   }
 
-  /** Waits until the child has come so far; throws why it never will, or why nobody waits. */
+  /** Waits for a phase. Throws if the start fails or the signal aborts first. */
   async reached(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<void> {
     const { promise, reject } = this.#next;
     using _ = signal && onAbort(signal, () => reject(reasonOf(signal)));
@@ -55,12 +55,12 @@ export class Startup {
     this.phase = phase;
   }
 
-  /** Ends it: the child comes no further. */
+  /** Rejects the start: the child will not reach the next phase. */
   fail(error: unknown): void {
     this.#next.reject(error);
   }
 
-  /** Takes what the child says on its way; gives why it must end, if it must. */
+  /** Handles a frame of the child. Returns why the child must end, or undefined. */
   take(frame: Frame): string | undefined {
     const value = valueOf(frame);
     if (frame.type === "confined") return this.#confine(heldBy(this.#layer, String(value)));

@@ -1,7 +1,7 @@
 /**
- * Starts and ends processes on Windows, where there are no process groups. A job object takes their
- * place: the system ends all processes of a job when its last handle is closed, and it closes the
- * handles of a process that ends, however it ends. So PML needs no process that waits for its end.
+ * Starts and ends processes on Windows, which has no process groups. PML uses job objects instead:
+ * the system ends all processes of a job when its last handle is closed, and it closes the handles
+ * of a process that ends or is killed. So PML needs no reaper on Windows.
  *
  * @module
  */
@@ -49,20 +49,20 @@ export class WindowsProcesses {
   /** Processes without a job. */
   readonly #loose = new Set<number>();
 
-  /** Takes the function that starts a program. */
+  /** Creates an instance with the function that starts a program. */
   constructor(start: Start) {
     this.#start = start;
     this.threads = new PipeThreads(start);
   }
 
-  /** Whether PML may call the system. Otherwise there are no jobs. */
+  /** Whether PML may call the system, which jobs require. */
   get hasJobs(): boolean {
     return this.#kernel !== undefined;
   }
 
   /**
    * Returns what to start for a program. Programs need `SYSTEMROOT` to find the libraries of the
-   * system. Throws `UPSTREAM_DOWN` if `cmd.exe` cannot read an argument of a batch file as it is.
+   * system. Throws `UPSTREAM_DOWN` if `cmd.exe` would change an argument of a batch file.
    */
   commandOf(program: Pick<Program, "file" | "args" | "env">): WindowsCommand {
     const env = { SYSTEMROOT: this.#folder, ...program.env };
@@ -78,14 +78,14 @@ export class WindowsProcesses {
   }
 
   /**
-   * Puts a process into a job, with all that it starts from now on. A process that is not in the job
-   * of `within` is left alone.
+   * Puts a process into a job, with all processes that it starts afterwards. Ignores a process that
+   * is not in the job of `within`.
    */
   add(pid: number, within?: number): void {
     if (!this.#isAdded(pid, within) && within === undefined) this.#loose.add(pid);
   }
 
-  /** Ends a process with all that it started. */
+  /** Ends a process and all processes that it started. */
   end(pid: number): void {
     if (this.#loose.delete(pid)) return this.#killTree(pid);
     const job = this.#jobs.get(pid) ?? null;
@@ -95,9 +95,9 @@ export class WindowsProcesses {
     this.#kernel?.CloseHandle(job);
   }
 
-  /** Ends the rest of the job of a process that has ended. */
+  /** Ends the remaining processes in the job of a process that has ended. */
   ended(pid: number): void {
-    // Its id may soon be that of another process.
+    // The system may soon reuse its id.
     this.#loose.delete(pid);
     this.end(pid);
   }
@@ -132,12 +132,12 @@ export class WindowsProcesses {
 }
 
 function openKernel(): Kernel | undefined {
-  // Without the permission, `Deno.dlopen` would ask on a terminal.
+  // Without the permission, `Deno.dlopen` would prompt on a terminal.
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") return undefined;
   return Deno.dlopen("kernel32.dll", KERNEL).symbols;
 }
 
-/** Returns the folder of Windows. A variable could name another one. */
+/** Returns the folder of Windows from the system, because a variable could be wrong. */
 function folderOf(kernel: Kernel | undefined): string {
   const text = new Uint16Array(LONGEST);
   const length = kernel?.GetSystemWindowsDirectoryW(text, LONGEST) ?? 0;

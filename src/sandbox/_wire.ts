@@ -9,12 +9,12 @@ import { eachPiece, Gathered } from "../io/lines.ts";
 
 export { eachPiece };
 
-/** The most bytes that are kept of a line of noise. */
+/** The maximum number of bytes that are kept of a line of noise. */
 const NOISE_MAX = 4_096;
 
 /**
- * One line of a child: a frame without its nonce, or noise. The text of noise is cut; `size` is its
- * full length in bytes.
+ * One line of a child: a frame without its nonce, or noise. The text of noise is truncated; `size`
+ * is its full length in bytes.
  */
 export type Line =
   | { readonly kind: "frame"; readonly bytes: Uint8Array }
@@ -34,14 +34,14 @@ const UTF_8 = new TextDecoder();
 const T = 0x74;
 
 /**
- * A frame of type `text` gives a length in bytes. That many bytes of plain text follow its line,
- * and a line break.
+ * A frame of type `text` contains a length in bytes. That many bytes of plain text and a line break
+ * follow its line.
  */
 const TEXT = /^(text \d+ )(\d+)$/;
 
 /**
- * Collects lines in time linear to their length, and keeps no more than needed. The bytes of a line
- * are valid until the next one is read.
+ * Collects lines in time linear to their length, with as little memory as possible. The bytes of a
+ * line are valid until the next line is read.
  */
 export class LineReader {
   readonly #nonce: Uint8Array;
@@ -54,8 +54,8 @@ export class LineReader {
   #isText = false;
 
   /**
-   * Makes a reader. `nonce` is empty if no frames are expected; `lineMax` is the longest line in
-   * bytes.
+   * Creates a reader. `nonce` is empty if no frames are expected; `lineMax` is the maximum line
+   * length in bytes.
    */
   constructor(nonce: string, lineMax: number) {
     this.#nonce = new TextEncoder().encode(nonce);

@@ -1,12 +1,11 @@
 /**
- * How Deno runs a program of PML: without files or settings from anywhere else.
+ * The way that Deno runs a program of PML: without other files or settings.
  *
  * @module
  */
 
 /**
- * The arguments that run code with Deno so that it downloads nothing, reads no settings and asks
- * nobody.
+ * The arguments of Deno for code that downloads nothing, reads no settings and never prompts.
  */
 export const DENO_ALONE: readonly string[] = [
   ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
@@ -16,15 +15,15 @@ export const DENO_ALONE: readonly string[] = [
 /** The environment of Deno: no message about new versions, and no colours. */
 export const DENO_QUIET = { DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
 
-/** Returns a program as a `data:` URL, so that there is no file that somebody could change. */
+/** Returns a program as a `data:` URL, so that no file on disk can be tampered with. */
 export function programUrl(code: string): string {
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
 /**
- * Returns a program whose code is sent on its standard input, before anything else: the address
- * that Deno runs, and what is sent. Deno takes half of its own start to read a long address and to
- * parse a module; V8 alone takes a tenth of that.
+ * Returns a program whose code is sent on its standard input, before anything else: the URL that
+ * Deno runs, and the bytes to send. Deno spends half of its start on a long URL and on parsing a
+ * module; V8 alone takes a tenth of that.
  */
 export function sentProgram(code: string): [string, Uint8Array] {
   const sent = new TextEncoder().encode(`"use strict";${code}`);

@@ -1,6 +1,6 @@
 /**
- * Runs a process that answers requests, each by its number. Once something is wrong with it, it
- * ends, and all that waits for it fails.
+ * Runs a process that answers requests by their ids. Its first error ends the process and fails all
+ * open requests.
  *
  * @module
  */
@@ -9,15 +9,15 @@ import type { Groups } from "./_options.ts";
 import { killGroup, type Process, residentBytes, startProcess } from "./process.ts";
 import type { Program } from "./program.ts";
 
-/** How a process is heard. */
+/** Options of `AnsweringProcess`. */
 export interface AnsweringOptions {
-  /** Records the process group, so that it ends with PML, however PML ends. */
+  /** Records the process group, so that it ends with PML, also if PML is killed. */
   readonly groups: Pick<Groups, "add" | "remove">;
-  /** Reads what it answers. What is thrown ends the process. */
+  /** Reads the answers from stdout. If it throws, the process is ended. */
   readonly read: (stdout: ReadableStream<Uint8Array>) => Promise<void>;
-  /** Reads what else it writes. */
+  /** Reads the other output from stderr. */
   readonly hear: (stderr: ReadableStream<Uint8Array>) => Promise<void>;
-  /** Makes the error of a process that ended by itself. */
+  /** Creates the error for a process that ended by itself. */
   readonly ended: (how: string) => Error;
 }
 
@@ -37,24 +37,24 @@ export class AnsweringProcess {
     this.#ended = this.#follow(options);
   }
 
-  /** Whether it can take no more requests. */
+  /** Whether it no longer accepts requests. */
   get isOver(): boolean {
     return this.#broken !== undefined;
   }
 
-  /** Whether nothing waits for an answer. */
+  /** Whether no request is open. */
   get isIdle(): boolean {
     return this.#waiting.size === 0;
   }
 
-  /** Returns the memory of the process. */
+  /** Returns the memory of the process in bytes. */
   bytes(): number {
     return residentBytes(this.#process.pid);
   }
 
   /** Sends bytes. */
   write(bytes: Uint8Array): void {
-    // A broken pipe is reported by the end of the process.
+    // The end of the process reports a broken pipe.
     this.#stdin.write(bytes).catch(() => {});
   }
 
@@ -66,14 +66,14 @@ export class AnsweringProcess {
     return await waiting.promise;
   }
 
-  /** Returns what waits for the answer to a request, and waits no more; undefined if nothing does. */
+  /** Removes and returns the resolvers of an open request; undefined if there is none. */
   take(id: number): PromiseWithResolvers<unknown> | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     return waiting;
   }
 
-  /** Ends the process at once. What waits for it fails with the first reason. */
+  /** Kills the process. All open requests fail with the first reason. */
   end(why: Error): void {
     this.#broken ??= why;
     killGroup(this.#process.pid);
@@ -81,7 +81,7 @@ export class AnsweringProcess {
     this.#waiting.clear();
   }
 
-  /** Ends the process, and waits until it has ended. */
+  /** Kills the process and waits for its end. */
   async close(why: Error): Promise<void> {
     this.end(why);
     await this.#ended;
@@ -91,11 +91,11 @@ export class AnsweringProcess {
     const { stdout, stderr, status, pid } = this.#process;
     const heard = Promise.all([read(stdout), hear(stderr)]).catch((error) => this.end(error));
     const { code, signal } = await status;
-    // Processes that it started would keep its output open.
+    // Processes that it started may keep its output open.
     killGroup(pid);
     groups.remove(pid);
     await heard;
     this.end(ended(signal ?? `exit code ${code}`));
-    await this.#stdin.close().catch(() => {}); // broken by its end
+    await this.#stdin.close().catch(() => {}); // the pipe is broken after the end
   }
 }

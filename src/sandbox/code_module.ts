@@ -1,5 +1,5 @@
 /**
- * The module that a child loads to run code. It is loaded by the first code.
+ * The module that a child loads to run code, when the first code runs.
  *
  * @module
  */

@@ -23,12 +23,12 @@ import type { Reach } from "./boot/reach.ts";
 export { openPrivateFolder, systemPaths };
 export type { Covers, Layer, PrivateFolder, Reach };
 
-/** A bubblewrap that worked, by the PATH and the workspace that it was searched with. */
+/** The bubblewraps that worked, by the PATH and the workspace of the search. */
 const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
 
 /**
- * Returns the layer that can confine programs on this machine. Throws `SANDBOX_DENIED` if the user
- * requires one and there is none.
+ * Returns the layer that can confine programs on this machine. Throws `SANDBOX_DENIED` if the
+ * configuration requires a layer and there is none.
  */
 export async function programLayer(
   wanted: OsLayerChoice,
@@ -44,8 +44,9 @@ export async function programLayer(
 }
 
 /**
- * Returns the layer that can confine programs on this machine, also if the user requires one.
- * Bubblewrap is found on the person's `path`, but not in the workspace.
+ * Returns the layer that can confine programs on this machine, or the kind "none" with the reason,
+ * even if the configuration requires a layer. Bubblewrap is found on the user's `path`, but not in
+ * the workspace.
  */
 export async function availableLayer(
   wanted: OsLayerChoice,
@@ -72,15 +73,15 @@ async function bubblewrapOf(
   return found;
 }
 
-/** What confines a program. */
+/** The confinement of a program. */
 export interface ProgramConfinement {
   readonly layer: Layer;
   readonly reach: Reach;
-  /** Paths that are mounted over. Only bubblewrap can do that. */
+  /** Paths that are mounted over. Requires bubblewrap. */
   readonly covers?: Covers;
 }
 
-/** Returns a program that can read and write nothing but `reach`, as its layer starts it. */
+/** Returns the command that runs a program in its layer, with access only to `reach`. */
 export function confinedProgram(
   program: Program,
   { layer, reach, covers }: ProgramConfinement,

@@ -1,13 +1,13 @@
 /**
- * What a module cannot use, and what to use instead. The child refuses these names, and `pml check`
- * warns about them.
+ * Names that a module cannot use, and their alternatives. The child refuses these names, and
+ * `pml check` warns about them.
  *
  * @module
  */
 
 import type { Denied } from "./boot/message.ts";
 
-/** Why a module reaches no network by itself. */
+/** The reason why the network functions of Deno are refused. */
 export const NET = "local modules are network-isolated: use host.fetch, with a net grant";
 
 /** Names that a module cannot use, by the reason. */

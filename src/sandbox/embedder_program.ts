@@ -4,5 +4,5 @@
  * @module
  */
 
-// What is packed beside the other programs of children takes less room.
+// In one bundle with the other programs of children, this code compresses better.
 export { embedderCode } from "./_boot_texts.ts";

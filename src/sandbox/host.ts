@@ -7,18 +7,18 @@
 
 import type { Progress } from "../protocol/call.ts";
 
-/** The functions that a module may use beside the file functions of `Deno`. */
+/** The functions that a module may use in addition to the file functions of `Deno`. */
 export interface Host {
   /** The workspace: an absolute real path. Relative paths start here. */
   readonly workspace: string;
-  /** Aborts when the call is cancelled or too late. */
+  /** Aborts when the call is cancelled or its deadline passes. */
   readonly signal: AbortSignal;
   /** Writes a line to PML's log: `log("text")` or `log("warn", "text")`. */
   log(...said: readonly [text: string] | readonly [level: string, text: string]): void;
   /** Reports the progress of the call. This also extends its deadline. */
   progress(progress: Progress): void;
   /**
-   * Runs a program with the person's rights, without a shell. PML looks up the program once by its
+   * Runs a program with the user's rights, without a shell. PML looks up the program once by its
    * name; the file must lie outside the workspace. Needs a run grant that names the program.
    * Rejects with `NotCapable` if the program is not granted or lies in the workspace, or if `cwd`
    * is not a folder of the workspace; with `NotFound` if there is no such program. A program that
@@ -32,42 +32,42 @@ export interface Host {
   /** Opens a SQLite database in the workspace. */
   sqlite(path: string, options?: SqliteOptions): Promise<Database>;
   /**
-   * Fetches from a host that a net grant names. The whole body is read, up to the limit of a
-   * result. Redirects are followed only to hosts that are granted, too.
+   * Fetches from a host that a net grant names. Reads the whole body, up to the size limit of a
+   * result. Follows redirects only to granted hosts.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
   /**
-   * Returns a variable that the module declares and the person grants; undefined if it is not set.
+   * Returns a variable that the module declares and the user grants; undefined if it is not set.
    */
   env(name: string): string | undefined;
   /**
-   * Asks a model: the client's, or the one that the person configured. The person is asked first,
-   * unless a rule allows `SERVER:@sampling`. Rejects with an error whose `code` says why there is no
-   * answer: `PERMISSION_DENIED`, `APPROVAL_DECLINED`, `KEY_MISSING`, `OVERLOADED` and others.
+   * Sends a request to a model: the client's, or the one that the user configured. PML asks the user
+   * first, unless a rule allows `SERVER:@sampling`. Rejects with an error whose `code` is
+   * `PERMISSION_DENIED`, `APPROVAL_DECLINED`, `KEY_MISSING`, `OVERLOADED` or another reason.
    */
   sample(request: SampleRequest): Promise<SampleResult>;
 }
 
-/** A question to a model, as `sampling/createMessage` of MCP has it. */
+/** A request to a model, as in `sampling/createMessage` of MCP. */
 export interface SampleRequest {
   /** The conversation. */
   readonly messages: readonly SampleMessage[];
-  /** What the model is told before the conversation. */
+  /** The system prompt. */
   readonly systemPrompt?: string;
-  /** The most tokens of an answer. */
+  /** The maximum number of tokens of an answer. */
   readonly maxTokens: number;
-  /** How varied answers are: 0 is the least. */
+  /** How varied answers are; 0 varies least. */
   readonly temperature?: number;
   /** Texts at which the model stops. */
   readonly stopSequences?: readonly string[];
   /** The preferred models, as names or parts of names. */
   readonly modelPreferences?: { readonly hints?: readonly { readonly name?: string }[] };
   /**
-   * The tools that PML runs for the model, as globs of their names (`git__*`): those that
-   * `sampling.allowed_tool_patterns` allows, too. The person's rules judge each call.
+   * The tools that PML runs for the model, as globs of their names (`git__*`). A tool must match
+   * `sampling.allowed_tool_patterns`, too. The user's rules apply to each call.
    */
   readonly allowedToolPatterns?: readonly string[];
-  /** Tools that the module runs itself: an answer then may hold `tool_use` blocks. */
+  /** Tools that the module runs itself: an answer may then contain `tool_use` blocks. */
   readonly tools?: readonly {
     readonly name: string;
     readonly description?: string;
@@ -79,9 +79,9 @@ export interface SampleRequest {
 
 /** A message of a conversation with a model. */
 export interface SampleMessage {
-  /** Who says it. */
+  /** The author of the message. */
   readonly role: "user" | "assistant";
-  /** A text, or blocks as MCP has them. */
+  /** A text, or blocks as in MCP. */
   readonly content: string | SampleBlock | readonly SampleBlock[];
 }
 
@@ -95,11 +95,11 @@ export interface SampleBlock {
 
 /** The answer of a model. */
 export interface SampleResult {
-  /** Who says it: the model. */
+  /** The author of the answer. */
   readonly role: "assistant";
   /** The name of the model that answered. */
   readonly model: string;
-  /** One block, or several where the model uses tools of the module. */
+  /** One block, or several if the model uses tools of the module. */
   readonly content: SampleBlock | readonly SampleBlock[];
   /** `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, `maxTurns` and others. */
   readonly stopReason?: string;
@@ -112,19 +112,19 @@ export interface ExecOptions {
   /** The standard input; by default empty. */
   readonly stdin?: string | Uint8Array;
   /**
-   * More variables, beside LANG, TZ, TERM, HOME, PATH and the granted ones. Those cannot be
-   * replaced. Variables that change how programs run can be set only by a module that may run any
-   * program.
+   * Variables in addition to LANG, TZ, TERM, HOME, PATH and the granted ones, which cannot be
+   * replaced. Only a module that may run any program can set variables that change how programs
+   * run.
    */
   readonly env?: Readonly<Record<string, string>>;
-  /** The time limit in milliseconds. After it the program and everything it started is killed. */
+  /** Time limit in milliseconds. Afterwards the program and all that it started are killed. */
   readonly timeoutMs?: number;
   /**
-   * How many bytes of each output are kept (its head and its tail); by default 1 MiB, at most 16
-   * MiB.
+   * The number of bytes that are kept of each output (its head and its tail); by default 1 MiB, at
+   * most 16 MiB.
    */
   readonly maxBytes?: number;
-  /** Is called with the newest output, at most twenty times a second. */
+  /** Called with the newest output, at most 20 times a second. */
   readonly onOutput?: (output: ExecOutput) => void;
 }
 
@@ -142,13 +142,13 @@ export interface ExecResult {
   readonly code: number;
   /** The signal that ended it, such as `SIGKILL`. */
   readonly signal: string | null;
-  /** The standard output as UTF-8 text. If `omitted` is over 0, a line in the middle says so. */
+  /** The standard output as UTF-8 text. If `omitted` is over 0, a line marks the gap. */
   readonly stdout: string;
   /** The standard error, like `stdout`. */
   readonly stderr: string;
-  /** How many bytes were left out of the middle of each output. */
+  /** The number of bytes that were dropped from the middle of each output. */
   readonly omitted: { readonly stdout: number; readonly stderr: number };
-  /** Whether the program was ended because `timeoutMs` was over. */
+  /** Whether the program was killed after `timeoutMs`. */
   readonly timedOut: boolean;
 }
 

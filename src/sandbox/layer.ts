@@ -4,7 +4,7 @@
  * @module
  */
 
-/** What confines a child. A child that was told to use Landlock does not run without it. */
+/** The layer that confines a child. A child whose layer is Landlock does not run without it. */
 export type Layer =
   | { readonly kind: "landlock" }
   | { readonly kind: "bwrap"; readonly program: string; readonly version: string }

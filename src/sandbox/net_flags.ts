@@ -8,11 +8,11 @@ import { isLiteral, PRIVATE_IPV4 } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** Why some paths cannot be granted. */
+/** The reason why a path cannot be granted. */
 export const NO_COMMA = "Deno cannot grant a path with a comma in it";
 
 /**
- * Returns the flags that allow hosts; `*` stands for all. A private address is open only if it was
+ * Returns the flags that allow hosts; `*` means all. A private address is reachable only if it is
  * granted itself.
  */
 export function netFlags(hosts: readonly string[]): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * Starts and ends processes. Each has its own process group, and only the environment that it is
- * given. Everything that PML starts is started here.
+ * Starts and ends processes. Each has its own process group, and no environment except the one that
+ * the caller passes. All processes of PML are started here.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { Program } from "./program.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 const spawn: Start = (file, options) => new Deno.Command(file, options).spawn();
-/** Other systems do not load it. */
+/** Only Windows loads this module. */
 const windows = IS_WINDOWS
   ? new (await import("./_windows.ts")).WindowsProcesses(spawn)
   : undefined;
@@ -27,24 +27,24 @@ const KEEPER_MS = 1_000;
 /** A running process. */
 export type Process = PipedProcess;
 
-/** How a program is run to its end. */
+/** Options of `runProgram()`. */
 export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
-  /** How long it may take, in milliseconds. */
+  /** Time limit in milliseconds. */
   readonly ms: number;
-  /** Makes the error of a program that took longer; by default it is that of the platform. */
+  /** Creates the error of a program that took longer; by default the platform's error. */
   readonly late?: (cause: unknown) => Error;
-  /** The number of bytes that are kept of each output, from its beginning. */
+  /** The number of bytes that are kept from the start of each output. */
   readonly maxBytes: number;
-  /** Records the process group, so that it ends with PML, however PML ends. */
+  /** Records the process group, so that it ends with PML, also if PML is killed. */
   readonly groups?: Pick<Groups, "add" | "remove"> | undefined;
-  /** What the program reads from stdin; nothing by default. */
+  /** The text on stdin; empty by default. */
   readonly input?: string | undefined;
   /** Called with each piece of stderr. */
   readonly onStderr?: (text: string) => void;
 }
 
-/** How a program ended, and the beginning of its outputs. */
+/** The status of a program that ended, and the start of its outputs. */
 export interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
@@ -52,9 +52,9 @@ export interface ProgramResult {
 }
 
 /**
- * Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. On Windows
- * it ends with PML unless `outlives` is true. Throws `UPSTREAM_DOWN` if a batch file cannot get its
- * arguments.
+ * Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. On
+ * Windows it ends with PML unless `outlives` is true. Throws `UPSTREAM_DOWN` if `cmd.exe` would
+ * change an argument of a batch file.
  */
 export function startProcess(
   program: Program,
@@ -93,15 +93,15 @@ export async function handOver(
 
 /** A program with its process group and, if it has one, its keeper. */
 export class StartedProgram {
-  /** The program or its keeper. The keeper has the program's pipes and ends as the program does. */
+  /** The program or its keeper, which has the same pipes and ends with the same status. */
   readonly running: Process;
   readonly #isKept: boolean;
   #isOver = false;
   #late: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * Starts the program, with the spare keeper if there is one. Throws if its file or its folder does
-   * not exist.
+   * Starts the program, with the spare keeper if there is one. Throws if its file or its folder
+   * does not exist.
    */
   constructor(program: Program, spare?: SpareKeeper) {
     this.#isKept = program.kept === true && canKeep();
@@ -120,12 +120,12 @@ export class StartedProgram {
       startProcess(keeperOf(reach !== undefined));
     const { stdin, status } = this.running;
     const writer = stdin.getWriter();
-    writer.write(descriptionOf(kept)).catch(() => {}); // its end says why
+    writer.write(descriptionOf(kept)).catch(() => {}); // its exit reports the error
     writer.releaseLock();
     status.then(({ signal }) => {
       this.#isOver = true;
       clearTimeout(this.#late);
-      // Somebody else may have killed the keeper. Nobody then ends its children.
+      // Another process may have killed the keeper. Its children would then go on.
       if (signal === "SIGKILL") killMarked(`PML_RUN=${mark}`);
     });
   }
@@ -166,18 +166,18 @@ export class StartedProgram {
 }
 
 /**
- * A keeper that was started before its program is known: its start takes longer than that of most
- * programs. It ends when its input is closed, so also with PML.
+ * A keeper that was started in advance, because its start takes longer than that of most programs.
+ * It ends when its input is closed, and therefore also with PML.
  */
 export class SpareKeeper implements Disposable {
   #running: Process | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts one that ends if it is not used within `ms`, unless there is one or there can be none. */
+  /** Starts a keeper that ends if it is not used within `ms`, if possible and if there is none. */
   start(ms: number): void {
     if (this.#running !== undefined || !canKeep()) return;
     const running = this.#running = startProcess(keeperOf(false));
-    // It must not keep PML alive.
+    // It must not keep PML running.
     running.unref();
     this.#timer = setTimeout(() => this[Symbol.dispose](), ms);
     Deno.unrefTimer(Number(this.#timer));
@@ -191,7 +191,7 @@ export class SpareKeeper implements Disposable {
     return this.#running?.pid;
   }
 
-  /** Returns the keeper, which is no longer a spare one; undefined if there is none. */
+  /** Removes and returns the keeper; undefined if there is none. */
   take(): Process | undefined {
     const running = this.#running;
     this.#running = undefined;
@@ -208,8 +208,8 @@ export class SpareKeeper implements Disposable {
 }
 
 /**
- * Throws the errors that a start of the program would throw. The start of the keeper itself always
- * works.
+ * Throws the errors that a start of the program would throw, because the start of its keeper does
+ * not throw them.
  */
 function assertThere({ file, cwd }: Program): void {
   const { isFile, mode } = Deno.statSync(file);
@@ -234,14 +234,14 @@ export async function runProgram(
       child.status,
       headOf(child.stdout, { maxBytes }),
       headOf(child.stderr, { maxBytes, onText: onStderr }),
-      new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // it ended before
+      new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // the program ended first
     ]);
     over.throwIfAborted();
     return { code, stdout, stderr };
   } catch (error) {
     throw timeout.aborted && late ? late(error) : error;
   } finally {
-    // Processes that it left behind end with it.
+    // Processes that it left behind are killed.
     started.kill();
     groups?.remove(child.pid);
   }
@@ -257,8 +257,8 @@ export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
 }
 
 /**
- * Puts a program into a separate group, on systems where its own parent cannot do that. It must be
- * one of the processes that `within` started.
+ * Puts a program into a separate group, on systems where its parent cannot do that. `within` must
+ * have started it.
  */
 export function adoptGroup(pid: number, within: number): void {
   windows?.add(pid, within);
@@ -270,8 +270,8 @@ export function endsWithPml(): boolean {
 }
 
 /**
- * Kills all processes that have a mark in their environment, also those that left their group. It
- * works on systems with /proc.
+ * Kills all processes that have a mark in their environment, also those that left their group.
+ * Requires /proc.
  */
 export function killMarked(mark: string): void {
   for (const name of namesIn("/proc").filter((each) => /^\d+$/.test(each))) {
@@ -281,7 +281,7 @@ export function killMarked(mark: string): void {
 
 /**
  * Returns the resident memory of a process and of all processes below it, in bytes; 0 if the system
- * does not tell.
+ * does not report it.
  */
 export function residentBytes(pid: number, { below = true } = {}): number {
   // Without /proc, only the heap flag limits the memory.
@@ -311,8 +311,7 @@ async function headOf(
 }
 
 /**
- * Returns the children of a process, the oldest first. Children of processes that ended may have
- * become its own.
+ * Returns the children of a process, the oldest first. They may include orphans of other processes.
  */
 function childrenOf(pid: number): readonly number[] {
   const tasks = namesIn(`/proc/${pid}/task`);
@@ -328,7 +327,7 @@ function namesIn(folder: string): readonly string[] {
   try {
     return namesOf(folder);
   } catch {
-    return []; // gone, another system, or too many files are open
+    return []; // ended, a system without /proc, or too many open files
   }
 }
 
@@ -336,7 +335,7 @@ function textIn(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
-    return ""; // gone, or of another user
+    return ""; // ended, or of another user
   }
 }
 
@@ -344,6 +343,6 @@ function kill(pid: number, signal: Deno.Signal): void {
   try {
     Deno.kill(pid, signal);
   } catch {
-    // It is gone already, or belongs to another user now, as with sudo.
+    // It has ended, or runs as another user, as with sudo.
   }
 }

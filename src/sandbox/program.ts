@@ -8,7 +8,7 @@ import type { Reach } from "./boot/reach.ts";
 
 /** A program and how it is started. */
 export interface Program {
-  /** The absolute path of its file, so that no PATH decides what runs. */
+  /** The absolute path of its file, so that PATH has no influence. */
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;

@@ -1,6 +1,6 @@
 /**
- * Kills what PML started if PML itself is killed. A small process records the groups and waits for
- * the end of its standard input.
+ * Kills the processes of PML if PML itself is killed. A small process records their groups and
+ * waits for the end of its standard input.
  *
  * @module
  */
@@ -15,8 +15,8 @@ const BEAT_MS = 5_000;
  * The script of the reaper. It reads lines: `+ pid` adds a group, `- pid` removes one. At the end
  * of its input it kills the groups that are left and removes their folders. `client`, with a
  * process id and its start time, names the client: if no `beat` comes within three ticks and the
- * client is gone, PML is killed. Each keeper first gets SIGTERM and SIGCONT, so that it ends its
- * processes; what is left after half a second is killed. At last it kills its own group, with the
+ * client has ended, it kills PML. Each keeper first gets SIGTERM and SIGCONT, so that it ends its
+ * processes; after 0.5 s the rest is killed. Finally it kills its own group, which includes the
  * process that waits for the next tick.
  */
 const SCRIPT = `trap "" HUP INT TERM PIPE
@@ -59,7 +59,7 @@ export interface GroupsOpener {
   groups(): Promise<Pick<Reaper, "mark" | "add" | "remove">>;
 }
 
-/** The process groups of this PML, and the process that ends them if PML cannot. */
+/** The process groups of this PML, and the process that kills them if PML cannot. */
 export class Reaper implements Groups, AsyncDisposable {
   readonly mark: string = randomBytes(12).toString("hex");
   readonly #leftovers: string;
@@ -69,12 +69,12 @@ export class Reaper implements Groups, AsyncDisposable {
   #client: string | undefined;
   #beat: ReturnType<typeof setInterval> | undefined;
 
-  /** Takes the start of the paths that are removed with the groups. The mark follows it. */
+  /** Creates an instance. The paths that begin with `leftovers` and the mark are removed. */
   constructor(leftovers: string) {
     this.#leftovers = leftovers;
   }
 
-  /** Adds a group. It is watched when the promise resolves. The first group starts the process. */
+  /** Adds a group and resolves when it is recorded. The first group starts the process. */
   async add(pid: number): Promise<void> {
     this.#groups.add(pid);
     // Sent only once: a second `+` would keep the process id after the group has ended.
@@ -82,8 +82,8 @@ export class Reaper implements Groups, AsyncDisposable {
   }
 
   /**
-   * Makes the process kill PML if PML sends no sign of life for 10 s and the client's process is
-   * gone.
+   * Makes the process kill PML if PML sends no sign of life for 10 s and the client's process has
+   * ended.
    */
   async watch(): Promise<void> {
     this.#client = clientProcess();
@@ -105,13 +105,13 @@ export class Reaper implements Groups, AsyncDisposable {
     if (this.#groups.delete(pid)) await this.#tell(`- ${pid}`);
   }
 
-  /** Ends the process; the groups that it still knows end with it. */
+  /** Ends the process and kills the groups that are still recorded. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#beat);
     const running = this.#process;
     this.#process = undefined;
     running?.ref();
-    await this.#stdin?.close().catch(() => {}); // it is gone already
+    await this.#stdin?.close().catch(() => {}); // it has ended already
     await running?.status;
   }
 
@@ -120,7 +120,7 @@ export class Reaper implements Groups, AsyncDisposable {
     if (running === undefined) return;
     this.#process = running;
     this.#stdin = running.stdin.getWriter();
-    // If somebody killed the process, the next group or beat starts another.
+    // If the process is killed from outside, the next group or beat starts another one.
     running.status.then(() => {
       if (this.#process === running) this.#process = undefined;
     });
@@ -146,7 +146,7 @@ export class Reaper implements Groups, AsyncDisposable {
   }
 
   async #tell(line: string): Promise<void> {
-    // If somebody killed the process, its end handles that.
+    // A write to a killed process fails; the handler of its end resets the state.
     await this.#stdin?.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   }
 }
@@ -159,11 +159,11 @@ function clientProcess(): string | undefined {
   try {
     const input = inputOf(Deno.pid);
     let pid = Deno.ppid;
-    // A process that passes on its own input, such as npx or sh, is not the client.
+    // A process that inherits and passes on this input, such as npx or sh, is not the client.
     while (pid > 1 && inputOf(pid) === input) pid = Number(statOf(pid)[1]);
     return pid > 1 ? `client ${pid} ${statOf(pid)[19]}` : undefined;
   } catch {
-    return undefined; // a system without /proc, or the process ended just now
+    return undefined; // a system without /proc, or the process has just ended
   }
 }
 

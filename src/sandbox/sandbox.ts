@@ -50,13 +50,13 @@ export class Sandbox implements AsyncDisposable {
   readonly #limits: SandboxLimits;
   readonly #calls: Calls;
   readonly #startup: Startup;
-  /** Resolves when its process is over. */
+  /** Resolves when its process has ended. */
   readonly ended: Promise<void>;
   #logs = new LogTap(() => {});
   #stderr = "";
   #dead: PmlError | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the next look at its memory is soon, as for a child that works. */
+  /** Whether the next memory check uses the short interval of a busy child. */
   #looksSoon = false;
 
   private constructor(limits: SandboxLimits, child: Child, layer: Layer | undefined) {
@@ -107,7 +107,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#startup.meta;
   }
 
-  /** What the system holds it with: `landlock 7`, `bubblewrap 0.8.0`, or why nothing. */
+  /** The layer that confines the child (`landlock 7`, `bubblewrap 0.8.0`), or why none does. */
   get confined(): string {
     return this.#startup.confined;
   }
@@ -117,7 +117,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#child.pid;
   }
 
-  /** Whether it can take calls. A dead child never can again. */
+  /** Whether it accepts calls. A dead child never does again. */
   get alive(): boolean {
     return !this.#dead;
   }
@@ -127,7 +127,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#calls.size;
   }
 
-  /** Returns the resident memory of the child in bytes; 0 if the system does not tell. */
+  /** Returns the resident memory of the child in bytes; 0 if the system does not report it. */
   rss(): number {
     return this.#child.rss();
   }
@@ -150,7 +150,7 @@ export class Sandbox implements AsyncDisposable {
     await this.ended;
   }
 
-  /** Waits until the child has come so far, and ends it where it does not. */
+  /** Waits for a phase of the start, and ends the child if it fails. */
   async #reached(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<Sandbox> {
     const late = () => this.#kill("start", "it did not load in time");
     using _ = after(this.#limits.startMs, late);
@@ -195,7 +195,7 @@ export class Sandbox implements AsyncDisposable {
       });
       this.#take(reader.end(), isStderr);
     } catch (error) {
-      // If the output of a module breaks the reader, only its child ends.
+      // An error of the reader ends only this child.
       this.#kill(
         "frames",
         error instanceof RangeError ? error.message : `reading it broke: ${error}`,
@@ -205,8 +205,8 @@ export class Sandbox implements AsyncDisposable {
 
   #take(line: Line, isStderr: boolean): void {
     const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
-    // Groups that a dead child started in its last moment must end too. Its other frames are
-    // ignored.
+    // Groups that a dead child started just before its end must be killed, too. Its other frames
+    // are ignored.
     if (this.#dead && !isStderr && frame?.type !== "group") return;
     if (frame) return this.#frame(frame);
     if (line.kind === "frame") return this.#charge(line.bytes.length);
@@ -221,7 +221,7 @@ export class Sandbox implements AsyncDisposable {
       case "result":
       case "text":
       case "failed":
-        // Where no call has this id only a module can have sent it.
+        // A result for an unknown call can only come from a module.
         if (this.#calls.settle(frame, this.#startup.name)) return;
         return this.#charge(frame.json.length);
       case "progress":
@@ -278,7 +278,7 @@ export class Sandbox implements AsyncDisposable {
     this.#calls.end(this.#dead);
   }
 
-  /** Looks at the memory of the child again, soon where it works. */
+  /** Schedules the next memory check, sooner for a busy child. */
   #rearm(): void {
     clearTimeout(this.#watch);
     if (this.#dead) return;
@@ -296,7 +296,7 @@ export class Sandbox implements AsyncDisposable {
 
 const FLOOR = "2.9.6";
 
-/** Throws `SANDBOX_DENIED` if this version of Deno has known ways around its permissions. */
+/** Throws `SANDBOX_DENIED` if this version of Deno has known permission bypasses. */
 function assertDenoFloor(version: string = Deno.version.deno): void {
   const floor = FLOOR.split(".").map(Number);
   const parts = version.split(/[.-]/).map(Number);

@@ -1,5 +1,5 @@
 /**
- * The module that a child loads to check values against schemas of others.
+ * The module that a child loads to check values against schemas that are not from PML.
  *
  * @module
  */

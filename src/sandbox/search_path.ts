@@ -1,5 +1,5 @@
 /**
- * Finds programs outside the workspace, once, by their absolute path.
+ * Finds the absolute paths of programs outside the workspace.
  *
  * @module
  */
@@ -19,10 +19,10 @@ export function searchPath(path: string | undefined, workspace: string): readonl
     folder !== undefined && !isInside(workspace, folder) &&
     ![delimiter, ","].some((mark) => folder.includes(mark))
   );
-  return [...new Set(outside as string[])]; // none is undefined
+  return [...new Set(outside as string[])]; // the filter removed undefined
 }
 
-/** Where a program is looked for. */
+/** The folders in which a program is searched. */
 export interface ProgramPlace {
   /** Absolute folders, in their order. */
   readonly path: readonly string[];
@@ -30,22 +30,22 @@ export interface ProgramPlace {
   readonly os?: typeof Deno.build.os;
 }
 
-/** Finds the file of a program by its name. A file that really lies in the workspace is ignored. */
+/** Finds the file of a program by its name. Ignores files whose real path is in the workspace. */
 export function findProgram(
   name: string,
   { path, workspace, os = Deno.build.os }: ProgramPlace,
 ): string | undefined {
   if (/[\\/]/.test(name)) return undefined;
   const names = programNames(name, programEndings(os));
-  // The path keeps the name that was found, because some programs act by their name.
+  // Links are not resolved, because some programs depend on the name that they are started by.
   return path.flatMap((folder) => names.map((each) => join(folder, each))).find((file) =>
     isProgram(file, os) && !isInside(workspace, realPathIfAny(file) ?? workspace)
   );
 }
 
 /**
- * Returns the endings that make a file a program, in the order in which they are tried; none on
- * systems where its mode does. Windows has them in the variable `PATHEXT`; these are the ones that
+ * Returns the extensions of programs in the order of the search; none on systems where the mode of
+ * a file makes it a program. Windows lists them in the variable `PATHEXT`; these are the ones that
  * the system itself starts, in the usual order.
  */
 export function programEndings(os: typeof Deno.build.os = Deno.build.os): readonly string[] {
@@ -54,13 +54,13 @@ export function programEndings(os: typeof Deno.build.os = Deno.build.os): readon
 
 /** Returns the file names that a program may have. */
 function programNames(name: string, endings: readonly string[]): readonly string[] {
-  // A file without such an ending, such as the `npx` next to `npx.cmd`, is for another system.
+  // A file without such an extension, such as the `npx` next to `npx.cmd`, is for another system.
   const isWhole = endings.length === 0 || endings.some((end) => name.toLowerCase().endsWith(end));
   return isWhole ? [name] : endings.map((end) => name + end);
 }
 
 /**
- * Returns the file of a program that is named by its path. On Windows the path may lack the ending.
+ * Returns the file of a program for its path. On Windows, the path may lack the extension.
  */
 export function withEnding(file: string, os: typeof Deno.build.os = Deno.build.os): string {
   const files = programNames(file, programEndings(os));
@@ -81,7 +81,7 @@ export function foundPrograms(
   }));
 }
 
-/** Returns the error for a program that is not there. */
+/** Returns the error for a program that was not found. */
 export function unfoundProgram(code: ErrorCode, name: string): PmlError {
   return new PmlError(code, `Cannot find the program ${quoted(name)} on PATH`, {
     hint: "Install it outside the workspace, in a folder that PATH names",
@@ -90,6 +90,6 @@ export function unfoundProgram(code: ErrorCode, name: string): PmlError {
 
 function isProgram(file: string, os: typeof Deno.build.os): boolean {
   const { isFile = false, mode = null } = targetAt(file) ?? {};
-  // Windows uses the name. Deno returns a mode there, but no program has its bit.
+  // Windows uses the extension. Deno returns a mode there, but never with the bit of a program.
   return isFile && (os === "windows" || mode === null || (mode & 0o111) !== 0);
 }
