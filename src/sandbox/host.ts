@@ -41,8 +41,8 @@ export interface Host {
    */
   env(name: string): string | undefined;
   /**
-   * Sends a request to a model: the client's, or the one that the user configured. PML asks the user
-   * first, unless a rule allows `SERVER:@sampling`. Rejects with an error whose `code` is
+   * Sends a request to a model: the client's, or the one that the user configured. PML asks the
+   * user first, unless a rule allows `SERVER:@sampling`. Rejects with an error whose `code` is
    * `PERMISSION_DENIED`, `APPROVAL_DECLINED`, `KEY_MISSING`, `OVERLOADED` or another reason.
    */
   sample(request: SampleRequest): Promise<SampleResult>;

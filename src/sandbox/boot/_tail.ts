@@ -16,7 +16,7 @@ export class Tail {
   #tail: Uint8Array[] = [];
   #tailSize = 0;
 
-  /** Makes a tail that keeps `max` bytes. */
+  /** Creates a tail that keeps `max` bytes. */
   constructor(max: number) {
     this.#half = Math.ceil(max / 2);
   }
@@ -39,7 +39,7 @@ export class Tail {
     }
   }
 
-  /** Returns the kept text, with a line where bytes were dropped. */
+  /** Returns the kept text, with a line in place of dropped bytes. */
   text(): string {
     const gap = `\n[${this.omitted} bytes left out]\n`;
     return [decoded(this.#head), ...(this.omitted > 0 ? [gap] : []), decoded(this.#tail)].join("");

@@ -1,6 +1,6 @@
 /**
- * Answers the requests of the Worker. File requests are answered at once, in one step each.
- * Requests that take time are answered when they are done.
+ * Answers the requests of the Worker. File requests are answered synchronously, in one step each;
+ * other requests are answered when they are done.
  *
  * @module
  */
@@ -12,11 +12,11 @@ import { failed } from "./refusal.ts";
 
 const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
-/** The most requests that one Worker may have open at the same time, of those that take time. */
+/** The maximum number of asynchronous requests that one Worker may have open. */
 const OPEN_MAX = 1_024;
 const TOO_MANY = { name: "Error", message: `Too many open requests: ${OPEN_MAX}` };
 
-/** The parts that answer requests. */
+/** The handlers of requests, and the limit of answers. */
 export interface AnswersOptions {
   /** The largest answer to a synchronous request, in bytes. */
   readonly resultBytes: number;
@@ -33,7 +33,7 @@ export class Answers {
   readonly #ops: ReadonlyMap<string, HostFunction>;
   readonly #open = new Map<number, AbortController>();
 
-  /** Makes the object that answers on `port`. */
+  /** Creates an instance that answers on `port`. */
   constructor(port: MessagePort, options: AnswersOptions) {
     this.#port = port;
     this.#options = options;
@@ -41,12 +41,12 @@ export class Answers {
     this.slot = new AnswerSlot(options.resultBytes + SPARE);
   }
 
-  /** Handles a request, or stops one that the Worker no longer waits for. */
+  /** Handles a request, or aborts a request that the Worker no longer waits for. */
   take(message: Exclude<FromWorker, { readonly kind: "frame" }>): void {
     const { id } = message;
     if (message.kind === "drop") return this.#open.get(id)?.abort();
     const { op, args } = message;
-    // A request with id 0 is synchronous: the Worker is blocked and must get its answer at once.
+    // A request with id 0 is synchronous: the Worker is blocked until it gets the answer.
     const run = id === 0 ? undefined : this.#ops.get(op);
     if (run !== undefined) return void this.#answer(run, { id, op, args });
     const reply = this.#options.files.answer(op, args);
@@ -81,13 +81,13 @@ export class Answers {
 }
 
 function bytesIn(reply: Reply): Uint8Array<ArrayBuffer> | undefined {
-  // The host thread makes these bytes itself and never in shared memory.
+  // These bytes come from the host thread and are never in shared memory.
   return reply.ok && reply.value instanceof Uint8Array
     ? reply.value as Uint8Array<ArrayBuffer>
     : undefined;
 }
 
-/** Gives answers to a Worker that is blocked in a synchronous call. */
+/** Writes answers for a Worker that is blocked in a synchronous call. */
 class AnswerSlot {
   readonly turn = new SharedArrayBuffer(8);
   readonly answer: SharedArrayBuffer;

@@ -1,6 +1,6 @@
 /**
- * The only way of a module to files. Each request is one synchronous step under the lock. Its
- * values were copied out of the message first.
+ * The only access of a module to files. Each request is one synchronous step under the lock. Its
+ * arguments are copies, which the Worker cannot change during the step.
  *
  * @module
  */
@@ -73,7 +73,7 @@ export class Broker {
   };
   readonly #ops: ReadonlyMap<string, Op>;
 
-  /** Makes a broker for the files that the module may use. */
+  /** Creates a broker for the files that the module may use. */
   constructor(scope: FileScope, lock: WorkspaceLock) {
     this.#guard = new PathGuard(scope);
     this.#lock = lock;
@@ -98,7 +98,7 @@ export class Broker {
     try {
       const run = this.#ops.get(op);
       if (run === undefined) throw new TypeError(`unknown file request`);
-      // Not spread, because the Worker chooses how long the list is.
+      // Not spread, because the Worker chooses the length of the list.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
       return failed(error, { op, args });
@@ -153,7 +153,7 @@ export class Broker {
     });
     using _ = file;
     this.budget.take(bytes.length, { op: "write", asked });
-    // Deno does this too, also if the file existed, or if the umask removed a part of the mode.
+    // Like Deno: sets the mode also if the file existed or the umask removed bits.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
     writeAll(file, bytes);
@@ -238,7 +238,7 @@ export class Broker {
     using target = opened.file;
     if (isSame(place.info, target.statSync())) throw systemError("Invalid");
     this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
-    // Also if the file existed, or if the umask removed a part of the mode.
+    // Also if the file existed or the umask removed bits of the mode.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
     const piece = new Uint8Array(PIECE);
@@ -258,7 +258,7 @@ function flagsOf(value: unknown): Flags {
   const { mode: asked } = given;
   if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
   const mode = asked == null ? undefined : asked & 0o777;
-  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // it has all of their names
+  return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // each name of FLAGS is set
 }
 
 function tryTo(op: string, path: unknown, access: Access): PathAttempt {

@@ -1,6 +1,6 @@
 /**
- * Runs code that calls tools, in the module thread of a child: this is the module that such a child
- * loads. The code runs in the same thread, so PML trusts nothing that comes from here.
+ * The module that a child loads to run code that calls tools. The code runs in the same thread, so
+ * PML does not trust its messages.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { CodeError, compiled, type Place } from "./code_compile.ts";
 import { CodeConsole, shown } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
-/** What the code is given. */
+/** The code with its arguments and limits. */
 export interface CodeStart {
   readonly code: string;
   /** The value of the global `args`. */
@@ -17,7 +17,7 @@ export interface CodeStart {
   readonly consoleBytes: number;
 }
 
-/** How the code ended. */
+/** The outcome of the code. */
 export type CodeEnd =
   | { readonly kind: "value"; readonly value: unknown; readonly open: number }
   | {
@@ -31,7 +31,7 @@ export type CodeEnd =
     readonly open: number;
   };
 
-/** Why a tool call failed. */
+/** A failed tool call. */
 interface ToolFailure {
   readonly message: string;
   readonly code?: string;
@@ -46,7 +46,7 @@ type Answer = { readonly output: unknown } | { readonly error: ToolFailure };
 type Request = (name: string, args: unknown) => Promise<unknown>;
 type Progress = (said: object) => void;
 
-/** The error of a tool call: the tool failed, or PML did not run it. */
+/** The error of a tool call that failed, or that PML did not run. */
 class ToolError extends Error {
   override readonly name = "ToolError";
   constructor(tool: string, said?: ToolFailure) {
@@ -55,13 +55,13 @@ class ToolError extends Error {
   }
 }
 
-/** Prepares a child for its code: what code with types needs takes longest to load. */
+/** Prepares a child for its code by loading the slow part, which removes types. */
 export async function warm(): Promise<void> {
   const code = "const a: number = 1;\na";
   await run({ code, args: {}, consoleBytes: 0 }, { progress: () => {} }, () => Promise.reject());
 }
 
-/** Runs code and tells how it ended. */
+/** Runs code and returns its outcome. */
 export async function run(
   { code, args, consoleBytes }: CodeStart,
   host: { readonly progress: Progress },
@@ -94,7 +94,7 @@ export async function run(
 /** The tool calls of the code. */
 class Calls {
   readonly #request: Request;
-  /** How many have not been answered. */
+  /** The number of calls without an answer. */
   open = 0;
 
   constructor(request: Request) {
@@ -108,7 +108,7 @@ class Calls {
       throw new ToolError(tool, { message, code: "BAD_ARGUMENTS" });
     }
     this.open++;
-    // The error is made here, because its stack has the line of the code.
+    // The error is created here, so that its stack contains the line of the code.
     const failed = new ToolError(tool);
     try {
       const answer = await this.#request("call", { tool, arguments: plain.value }) as Answer;
@@ -146,7 +146,7 @@ function serversOf(calls: Calls): object {
   });
 }
 
-/** Returns an object that has a value for each name. A promise or JSON would ask for the others. */
+/** Returns an object with a value for each name except those that promises and JSON look up. */
 function named(valueOf: (name: string) => unknown, target: object): object {
   return new Proxy(target, {
     get: (_, name) =>
@@ -163,7 +163,7 @@ function define(values: Record<string, unknown>): void {
   }
 }
 
-/** Waits for errors outside of what the code waits for. */
+/** Catches errors of promises and callbacks that the code does not await. */
 function watch(lines: CodeConsole): { readonly promise: Promise<never>; end(): void } {
   const { promise, reject } = Promise.withResolvers<never>();
   const alone = new Map<Promise<unknown>, unknown>();
@@ -171,7 +171,7 @@ function watch(lines: CodeConsole): { readonly promise: Promise<never>; end(): v
     event.preventDefault();
     alone.set(event.promise, event.reason);
   });
-  // The code may still wait for it later.
+  // The code may still await the promise later.
   globalThis.addEventListener("rejectionhandled", (event) => {
     alone.delete((event as PromiseRejectionEvent).promise);
   });

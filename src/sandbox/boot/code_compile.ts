@@ -1,5 +1,5 @@
 /**
- * Makes a function of TypeScript code, and finds the line and column of errors in it.
+ * Compiles TypeScript code to a function, and finds the line and column of errors in it.
  *
  * @module
  */
@@ -12,18 +12,18 @@ export interface Place {
   readonly column: number;
 }
 
-/** Code that can run. */
+/** Compiled code. */
 export interface Compiled {
   readonly run: (...values: readonly unknown[]) => Promise<unknown>;
   /** Returns where in the code an error was thrown; undefined if that is unknown. */
   readonly placeOf: (error: unknown) => Place | undefined;
 }
 
-/** Code that is no TypeScript, and where it fails. */
+/** The error of code that is not valid TypeScript, with the place of the problem. */
 export class CodeError extends Error {
   readonly place: Place | undefined;
 
-  /** Takes what is wrong, and the place if it is known. */
+  /** Creates an error with the message of the problem, and its place if it is known. */
   constructor(message: string, place?: Place) {
     super(message);
     this.place = place;
@@ -39,12 +39,12 @@ const IN_STACK = new RegExp(`\\b${NAME}\\b[^\\n]*?:(\\d+):(\\d+)\\)?$`, "m");
 /** The lines that a compiled function has above the code: its head, and "use strict". */
 const LINES_ABOVE = 3;
 const RETURN = "return (";
-/** The variables of namespaces: they come behind the last expression, although they hold before. */
+/** The variables of namespaces at the end of the output; they must come before the expression. */
 const HOISTED = /(?:\nvar [^=;\n]+;)+\n*$/;
-/** The lines above the code in the module that is compiled to find a wrong place. */
+/** The lines above the code in the module that is compiled to find the place of a problem. */
 const MODULE_ABOVE = 2;
 
-/** Makes a function with these parameters. Throws a `CodeError` if the code is not valid. */
+/** Compiles code to a function with these parameters. Throws `CodeError` for invalid code. */
 export async function compiled(code: string, ...parameters: readonly string[]): Promise<Compiled> {
   const { text, isMoved } = await untyped(code);
   const last = lastExpression(text, compiles);
@@ -63,7 +63,7 @@ export async function compiled(code: string, ...parameters: readonly string[]): 
   return { run, placeOf };
 }
 
-/** Returns the code without types. Other texts keep their places, as far as that is possible. */
+/** Returns the code without types. The rest keeps its line and column if possible. */
 async function untyped(code: string): Promise<{ text: string; isMoved?: boolean }> {
   // `f<T>(x)` would be a comparison in JavaScript.
   const isGeneric = code.includes("<") && /[^=\s]\s*>\s*\(/.test(code);
@@ -72,7 +72,7 @@ async function untyped(code: string): Promise<{ text: string; isMoved?: boolean 
     const text = await removeTypes(code);
     if (compiles(text)) return { text };
   } catch (error) {
-    // Enums and the like become other code.
+    // Enums and similar syntax need a transformation, which moves code.
     if (/not supported in (?:strip-only|type strip) mode/.test(String(error))) {
       const text = await removeTypes(code, "transform");
       const [hoisted = ""] = HOISTED.exec(text) ?? [];
@@ -83,7 +83,7 @@ async function untyped(code: string): Promise<{ text: string; isMoved?: boolean 
 }
 
 async function removeTypes(code: string, mode?: "transform"): Promise<string> {
-  // Loaded only for code with types, because that takes longer than all the rest.
+  // Loaded only for code with types, because this import takes longer than the rest.
   const { stripTypeScriptTypes } = await import("node:module") as unknown as {
     stripTypeScriptTypes(code: string, options?: { readonly mode: string }): string;
   };
@@ -104,7 +104,7 @@ function functionOf(body: string, parameters: readonly string[] = []): Compiled[
   return new AsyncFunction(...parameters, `"use strict";\n${body}\n//# sourceURL=${NAME}`);
 }
 
-/** Finds out what is wrong, and where, by compiling the code as a module that cannot run. */
+/** Returns the problem and its place, by compiling the code as a module that cannot run. */
 async function whyWrong(code: string): Promise<CodeError> {
   const text = `import "pml:never";\nexport default async () => {\n${code}\n};`;
   const url = URL.createObjectURL(new Blob([text], { type: "application/typescript" }));

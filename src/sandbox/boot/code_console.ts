@@ -1,17 +1,17 @@
 /**
- * The `console` of code: it keeps a part of what is written, and counts the rest.
+ * The `console` of code, which sends a limited amount of output and counts the dropped lines.
  *
  * @module
  */
 
 const LINES_MAX = 1_000;
-/** How many characters are sent at once, at most, while the code does not wait for anything. */
+/** The number of buffered characters above which lines are sent before the code yields. */
 const BATCH = 4_096;
 const NAMES = ["log", "info", "debug", "warn", "error"] as const;
 
 /** Writes the lines of code, up to a limit. */
 export class CodeConsole {
-  /** What the code uses. */
+  /** The object that the code uses as `console`. */
   readonly console: Readonly<Record<string, unknown>>;
   readonly #send: (lines: readonly string[]) => void;
   #room: number;
@@ -20,17 +20,17 @@ export class CodeConsole {
   #size = 0;
   #left = 0;
 
-  /** Takes the number of characters that are kept, and what sends lines. */
+  /** Creates an instance. `room` is the limit in characters; `send` sends lines. */
   constructor(room: number, send: (lines: readonly string[]) => void) {
     this.#room = room;
     this.#send = send;
     const own = NAMES.map((name) => [name, (...said: unknown[]) => this.write(name, said)]);
-    // Other functions of a console do nothing, so that code which uses them goes on.
+    // Other functions of `console` do nothing, so that code can call them.
     const others = Object.keys(console).map((name) => [name, () => {}]);
     this.console = Object.fromEntries([...others, ...own]);
   }
 
-  /** Sends what waits, and how much was left out. */
+  /** Sends the waiting lines and the number of dropped lines. */
   end(): void {
     if (this.#left > 0) this.#waiting.push(`(${this.#left} more lines were left out)`);
     this.#flush();
@@ -58,11 +58,11 @@ export class CodeConsole {
   }
 }
 
-/** Returns a value as text, as far as it can be shown. */
+/** Returns a value as text, as complete as possible. */
 export function shown(value: unknown): string {
   if (typeof value === "string") return value;
   try {
-    // A stack would show what runs the code.
+    // A stack would show internals of PML.
     if (value instanceof Error) return String(value);
     return Deno.inspect(value, { depth: 6, strAbbreviateSize: 2_000 });
   } catch {

@@ -1,5 +1,5 @@
 /**
- * Tells which values of code are plain JSON. Others would silently become something else.
+ * Finds values of code that are not plain JSON, because JSON would silently change them.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { parsedWithBigInts } from "./exact_values.ts";
 
 const stringify = JSON.stringify;
 
-/** A value as plain JSON, or why it is none. */
+/** A value as plain JSON, or why it is not plain JSON. */
 export type Plain =
   | { readonly value: unknown; readonly why?: undefined }
   | { readonly why: string };

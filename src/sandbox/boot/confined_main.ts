@@ -1,5 +1,5 @@
 /**
- * Stands before the code of a keeper where the program below it is confined.
+ * Runs before the code of a keeper whose program is confined.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * The SQLite databases of a module. SQLite is native code and opens files beside a database without
- * asking Deno. So each step first checks these files, under the lock of the workspace.
+ * The SQLite databases of a module. SQLite is native code: it opens files next to a database
+ * without a check by Deno. So each step first checks these files, under the lock of the workspace.
  *
  * @module
  */
@@ -26,8 +26,8 @@ const ROWS_MAX = 10_000;
 const BUSY_MS = 2_000;
 const BUSY_STEP_MS = 10;
 /**
- * The largest database, in bytes, that is read as a whole if SQLite would have to make files beside
- * it.
+ * The largest database, in bytes, that is read as a whole if SQLite would otherwise create files
+ * next to it.
  */
 const SNAPSHOT_MAX = 64 << 20;
 const MAGIC = "SQLite format 3\0";
@@ -61,13 +61,13 @@ export class Databases {
   readonly #budget: Budget;
   readonly #opened = new Map<unknown, OpenDatabase>();
   /**
-   * Databases that cannot be closed safely: SQLite would remove files, which may belong to somebody
-   * else by now.
+   * Databases that cannot be closed safely: SQLite would remove files that may have been replaced
+   * by others.
    */
   readonly #stuck: OpenDatabase[] = [];
   #last = 0;
 
-  /** The requests. All but the first begin with the number of a database. */
+  /** The requests. The first argument of all but the first is the number of a database. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
@@ -84,7 +84,7 @@ export class Databases {
         one.query(sql, parameters, {
           limit: count(limit, ROWS, ROWS_MAX),
           offset: count(offset, 0),
-          // Values that are bytes or need escapes grow when they are sent.
+          // Bytes and characters that need escapes grow when they are sent.
           bytes: this.#resultBytes >> 2,
         })),
     "sqlite.execute": ([number, sql, parameters]) =>
@@ -96,7 +96,7 @@ export class Databases {
     },
   };
 
-  /** Takes the path guard and the lock that the module's files use. */
+  /** Creates an instance with the path guard and the lock of the module's files. */
   constructor(guard: PathGuard, lock: WorkspaceLock, options: DatabasesOptions) {
     this.#guard = guard;
     this.#lock = lock;
@@ -120,7 +120,7 @@ export class Databases {
     this.#lookBeside(path, attempt);
     const snapshot = isWal && !write && !hasLog(path);
     using opening = new DisposableStack();
-    // SQLite must not wait here for another process, because it would wait with the lock.
+    // SQLite must not wait for another process here, because this process has the lock.
     const options = { readOnly: !write, timeout: 0 };
     const db = snapshot ? inMemory(path, Database) : new Database(path, options);
     const sql = opening.use(new Sql(db, write));
@@ -150,7 +150,7 @@ export class Databases {
   }
 
   /**
-   * Refuses files beside a database that are dangerous to SQLite: links, pipes, and a journal that
+   * Refuses files next to a database that are dangerous to SQLite: links, pipes, and a journal that
    * deletes another file.
    */
   #lookBeside(path: string, attempt: PathAttempt): void {
@@ -187,8 +187,8 @@ export class Databases {
   }
 
   /**
-   * Runs a statement on a file. The lock is held while SQLite may open, make or remove files. It is
-   * not held while the statement runs, which can take a long time.
+   * Runs a statement on a file. It takes the lock while SQLite may open, create or remove files,
+   * but not while the statement runs, which can take a long time.
    */
   #runFile<T>(opened: OpenDatabase, text: unknown, step: (sql: Sql) => T): T {
     const { sql, attempt } = opened;
@@ -215,8 +215,8 @@ export class Databases {
   }
 
   /**
-   * Runs a step under the lock, after the files were checked. Waits if another process has locked
-   * the database.
+   * Runs a step under the lock, after a check of the files. Waits if another process has locked the
+   * database.
    */
   #guarded<T>(opened: OpenDatabase, step: () => T): T {
     for (const since = performance.now();;) {
@@ -234,7 +234,7 @@ export class Databases {
   }
 
   /**
-   * Counts what `run` writes. The part that runs in `bounded` can write no more than the child may.
+   * Counts the bytes that `run` writes. `bounded` limits a step to the rest of the child's budget.
    */
   #counted<T>(
     { sql, attempt, place: { path } }: OpenDatabase,
@@ -280,13 +280,14 @@ export class Databases {
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Returns whether no link leads to a folder. If the folder is gone, nothing can be removed in it.
+ * Returns whether the path of a folder contains no link. A missing folder counts as such, because
+ * SQLite cannot remove anything in it.
  */
 function isStraight(folder: string): boolean {
   try {
     return realPath(folder) === folder;
   } catch {
-    return true; // gone, or only a file was granted
+    return true; // missing, or only a file was granted
   }
 }
 
@@ -301,7 +302,7 @@ function hasLog(path: string): boolean {
   throw new SqlProblem("its log (-wal) was left without its index; open it for writing once", "");
 }
 
-/** Reads a database as a whole, because SQLite would make files beside one that has a log. */
+/** Reads a whole database into memory, because SQLite would create files next to a WAL database. */
 function inMemory(path: string, Database: DatabaseClass): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
@@ -332,7 +333,7 @@ function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
     return step();
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    // An error of the system has a code like ENOENT, or a class of its own.
+    // An error of the system has a code such as ENOENT, or its own class.
     if (sql === undefined && !(error instanceof SqlProblem || /^ERR_/.test(Object(error).code))) {
       const failure = failureOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);

@@ -1,5 +1,5 @@
 /**
- * Refuses what a module cannot use, and says what to use instead.
+ * Replaces functions that a module cannot use by errors that name an alternative.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Denied } from "./message.ts";
 /**
  * Returns replacements for the functions of `Deno` that a module cannot use. `Deno.env` and
  * functions that describe the machine stay, because built-in Node modules use them; without a
- * permission they give nothing.
+ * permission they return nothing.
  */
 export function deniedInDeno({ inDeno }: Denied): Record<string, unknown> {
   return refusals("Deno.", inDeno);

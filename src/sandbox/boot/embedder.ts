@@ -17,7 +17,7 @@ export interface EmbedderStart {
   readonly dtype: string;
 }
 
-/** Every other line of its input. */
+/** Each further line of its input. */
 export interface EmbedderRequest {
   readonly id: number;
   readonly texts: readonly string[];
@@ -31,7 +31,7 @@ export interface EmbedderAnswer {
   readonly error?: string;
 }
 
-/** The parts of the library that are used. */
+/** The parts of the library that PML uses. */
 interface Library {
   readonly env: {
     allowRemoteModels: boolean;
@@ -60,7 +60,7 @@ type Pipeline = (
   options: { readonly pooling: "mean"; readonly normalize: true },
 ) => Promise<{ readonly dims: readonly number[]; readonly data: Float32Array }>;
 
-/** Loads the model and answers until the input ends. */
+/** Loads the model and answers requests until the input ends. */
 export async function embedder(): Promise<void> {
   const { exit, stdout } = Deno;
   // Stdout is only for answers, and the library may print.
@@ -99,7 +99,7 @@ export async function embedder(): Promise<void> {
 
 async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<Pipeline> {
   const binary = await Deno.readFile(new URL(wasm));
-  // If these exist, the library takes this for a browser or for Node, and uses what is not granted.
+  // With these, the library would detect a browser or Node and use APIs that are not granted.
   for (const name of ["caches", "process"]) Reflect.deleteProperty(globalThis, name);
   const { env, pipeline }: Library = await import(library);
   env.allowRemoteModels = false;
@@ -116,7 +116,7 @@ async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<P
   return await pipeline("feature-extraction", NAME, {
     dtype,
     device: "wasm",
-    // Numbers of a small format are converted once, and not again for each text.
+    // Converts weights of a small format once instead of for each text.
     session_options: { extra: { session: { disable_quant_qdq: "1" } } },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * The entry of the child of the embedding model. It may read the library and the model, and nothing
- * else: no network, no environment, no other file.
+ * The entry of the child of the embedding model. It may read only the library and the model: no
+ * network, no environment, no other file.
  *
  * @module
  */

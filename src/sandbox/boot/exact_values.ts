@@ -1,14 +1,14 @@
 /**
- * Integers beyond 2^53 as the values of modules and code: BigInts, which JSON has as digits.
+ * Integers beyond 2^53 are BigInts in modules and code, and digits in JSON.
  *
  * @module
  */
 
-// The type library does not have it yet.
+// The types of TypeScript do not contain it yet.
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 const parse = JSON.parse;
 
-/** A text without so many digits in a row has no integer beyond 2^53. */
+/** Matches at least every text that contains an integer beyond 2^53. */
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
 
@@ -22,7 +22,7 @@ export function parsedWithBigInts(text: string): ReturnType<typeof JSON.parse> {
   });
 }
 
-/** Has `JSON.stringify` write BigInts as their digits. */
+/** Makes `JSON.stringify` write BigInts as digits. */
 export function writeBigInts(): void {
   Object.defineProperty(BigInt.prototype, "toJSON", {
     value(this: bigint): unknown {
@@ -43,8 +43,8 @@ export function withNumbers(value: unknown): unknown {
 }
 
 /**
- * Returns a value that a library made of `withNumbers(given)`, with the BigInts of `given` where
- * their numbers are unchanged.
+ * Returns `value`, which a library derived from `withNumbers(given)`, with the BigInts of `given`
+ * in place of numbers that the library did not change.
  */
 export function withBigInts(value: unknown, given: unknown): unknown {
   if (typeof given === "bigint") return value === Number(given) ? given : value;

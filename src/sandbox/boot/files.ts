@@ -1,5 +1,5 @@
 /**
- * The file functions of `Deno`, made of requests to the broker.
+ * The file functions of `Deno`, implemented by requests to the broker.
  *
  * @module
  */
@@ -45,7 +45,7 @@ function tableOf(opened: (number: number) => unknown): FunctionTable {
     const { dir, prefix, suffix } = options;
     return [{ dir: dir === undefined ? dir : textOf(dir), prefix, suffix }];
   };
-  // A byte order mark at the start stays, as in Deno.
+  // Keeps a byte order mark at the start, as Deno does.
   const text = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   const made = { read: true, write: true, truncate: true, create: true };

@@ -1,5 +1,5 @@
 /**
- * Makes functions that send requests to the broker, and `Deno.FsFile` from them.
+ * Creates functions that send requests to the broker, and `Deno.FsFile` from them.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { HostClient } from "./host_client.ts";
 const STREAM_PIECE = 1 << 16;
 const LOCK_WAIT_MS = 50;
 
-// deno-lint-ignore no-explicit-any -- a module passes what it likes, and gets what Deno would give
+// deno-lint-ignore no-explicit-any -- a module passes any value and gets the result of Deno
 export type Any = any;
 
 /** Requests by the names of the functions that send them. */
@@ -19,15 +19,15 @@ export type FunctionTable = Readonly<Record<string, BrokeredFunction>>;
 interface BrokeredFunction {
   /** The name of the request, if it differs from the function's. */
   readonly op?: string;
-  /** Returns what is sent for the module's arguments; by default the arguments themselves. */
+  /** Returns the arguments of the request; by default the module's arguments. */
   readonly send?: (...given: Any[]) => unknown[];
   /**
-   * Returns the function's result for the answer and the arguments; by default the answer itself.
+   * Returns the result for the answer and the module's arguments; by default the answer.
    */
   readonly give?: (value: Any, given: Any[]) => unknown;
 }
 
-/** Makes each function of a table, and its synchronous version. */
+/** Returns each function of a table, and its synchronous version. */
 export function brokered(client: HostClient, table: FunctionTable): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
@@ -139,7 +139,7 @@ function notConstructed(): TypeError {
   return new TypeError(`'Deno.FsFile' cannot be constructed, ${use}`);
 }
 
-// The host thread must not wait for a lock, because it has other requests to answer.
+// Retries, because the host thread must not block on a lock: it has other requests.
 async function untilLocked(tries: () => Promise<boolean>): Promise<void> {
   for (let ms = 1; !await tries(); ms = later(ms)) {
     await new Promise((done) => setTimeout(done, ms));
@@ -159,7 +159,7 @@ function quietly(close: () => void): void {
   try {
     close();
   } catch {
-    // It is closed already, which is fine here.
+    // It is already closed.
   }
 }
 
@@ -168,7 +168,7 @@ function readableOf(file: Any): ReadableStream<Uint8Array> {
     type: "bytes",
     autoAllocateChunkSize: STREAM_PIECE,
     pull: async (controller) => {
-      const request = controller.byobRequest; // the chunk size makes sure that there is one
+      const request = controller.byobRequest; // exists because of `autoAllocateChunkSize`
       const length: number | null = await file.read(request?.view);
       if (length === null) {
         controller.close();
@@ -190,13 +190,13 @@ function writableOf(file: Any): WritableStream<Uint8Array> {
   });
 }
 
-/** Returns bytes that can be sent alone. A view of a part would send the whole buffer. */
+/** Returns bytes with their own buffer, because a view would send the whole buffer. */
 export function compact(bytes: unknown): Uint8Array {
   if (!(bytes instanceof Uint8Array)) throw new TypeError("expected a Uint8Array to write");
   return bytes.length < bytes.buffer.byteLength ? bytes.slice() : bytes;
 }
 
-/** Rebuilds what `Deno.stat` returns. Its times may have been sent as text. */
+/** Returns the result of `Deno.stat`. Its times may have been sent as text. */
 export function infoOf(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([key, one]) => [

@@ -1,13 +1,13 @@
 /**
- * The open files of a module. Access was decided when they were opened.
+ * The open files of a module. The broker checks access when it opens a file.
  *
  * @module
  */
 
 import { type Budget, refusal } from "./refusal.ts";
 
-/** Runs one request with what the Worker sent for it. */
-// deno-lint-ignore no-explicit-any -- a Worker sends what it likes: each step looks at what it uses
+/** Runs one request with the arguments that the Worker sent. */
+// deno-lint-ignore no-explicit-any -- a Worker can send any value: each step checks its values
 export type Op = (...args: any[]) => unknown;
 
 /** A file, and how it was opened. */
@@ -28,7 +28,7 @@ export class OpenFiles {
   readonly #files = new Map<number, OpenFile>();
   #last = 0;
 
-  /** The requests on open files; each begins with the file's number. */
+  /** The requests on open files; the first argument is the file's number. */
   readonly ops: Readonly<Record<string, Op>> = {
     "file.read": (file, length) => {
       const bytes = new Uint8Array(Math.min(Math.max(Number(length) || 0, 0), READ_MAX));
@@ -46,8 +46,8 @@ export class OpenFiles {
     "file.syncData": (file) => this.#get(file).file.syncDataSync(),
     "file.utime": (file, access, change) => {
       const { file: open, asked, write } = this.#get(file);
-      // The system checks only who owns the file, so a read grant would be enough to change the
-      // times.
+      // The system checks only the owner of the file, so without this check a read grant would
+      // allow a change of the times.
       const why = "it was opened to be read only";
       if (!write) throw refusal("SANDBOX_DENIED", { op: "change the times of", asked }, why);
       open.utimeSync(access, change);
@@ -60,12 +60,12 @@ export class OpenFiles {
     },
   };
 
-  /** Takes the budget that counts written bytes. */
+  /** Creates an instance with the budget that counts written bytes. */
   constructor(budget: Budget) {
     this.#budget = budget;
   }
 
-  /** Keeps a file and returns its number. */
+  /** Adds a file and returns its number. */
   add(opened: OpenFile): number {
     if (this.#files.size >= OPEN_MAX) {
       opened.file.close();
@@ -83,7 +83,7 @@ export class OpenFiles {
 
   #write({ file, asked, write, append }: OpenFile, bytes: Uint8Array): number {
     if (write) {
-      // An empty part that is left by seeking past the end counts too.
+      // A gap from seeking past the end counts, too.
       const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
       this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
     }
@@ -97,18 +97,18 @@ export function copied(value: unknown): Uint8Array {
   return value.buffer instanceof SharedArrayBuffer ? new Uint8Array(value) : value;
 }
 
-/** Writes all bytes, in as many steps as needed. */
+/** Writes all bytes, in as many calls as needed. */
 export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
 }
 
-/** Cuts a file or lets it grow. Growth counts as written bytes. */
+/** Truncates or extends a file. Growth counts as written bytes. */
 export function resize(
   file: Deno.FsFile,
   to: { readonly length: unknown; readonly asked: string; readonly budget: Budget },
 ): void {
   const growth = Number(to.length ?? 0) - file.statSync().size;
-  // Written this way because NaN is neither more nor less.
+  // NaN is not more than 0; Deno itself refuses it below.
   if (growth > 0) to.budget.take(growth, { op: "truncate", asked: to.asked });
   file.truncateSync(to.length as number); // Deno checks the value itself
 }

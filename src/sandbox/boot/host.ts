@@ -1,6 +1,6 @@
 /**
- * The host thread of a sandbox child. It holds the permissions, the nonce and the broker, and
- * trusts nothing that the Worker sends.
+ * The host thread of a sandbox child. It has the permissions, the nonce and the broker, and does
+ * not trust the messages of the Worker.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 import { Wants } from "./wants.ts";
 
-// Frames that only the host thread may send are not in this list.
+// The frames that the Worker may send. Only the host thread may send the others.
 const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
 
 /** Runs the first message that a Worker gets. */
@@ -30,7 +30,7 @@ const FIRST = "data:text/javascript,onmessage=({data})=>{onmessage=null;(0,eval)
 /** Starts the Worker and passes messages until stdin ends. */
 export async function boot(): Promise<void> {
   const lines = stdinLines();
-  // The first line is read before there is a Worker that could read stdin, too.
+  // The first line is read before the Worker starts, because the Worker could read stdin, too.
   const { value = "{}" } = await lines.next();
   const start: HostStart = plainScope(JSON.parse(value));
   const { canary, lock, env, denied, workspace, resultBytes } = start;
@@ -79,7 +79,7 @@ function end(write: WriteFrame, type: string, why: string): never {
   Deno.exit(70);
 }
 
-/** Starts a Worker and sends it its code, because Deno would parse a module twice. */
+/** Starts a Worker and sends its code as a message, because Deno would parse a module twice. */
 function newWorker(code: string, write: WriteFrame): Worker {
   const worker = new Worker(FIRST, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {

@@ -1,12 +1,12 @@
 /**
- * Sends requests to the host thread, and waits for the answers with or without blocking.
+ * Sends requests to the host thread, and waits for the answers asynchronously or by blocking.
  *
  * @module
  */
 
 import type { Reply, SentError, WorkerStart } from "./message.ts";
 
-/** Options of a request. */
+/** Options of an asynchronous request. */
 export interface RequestOptions {
   /** Stops waiting when it aborts; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -27,7 +27,7 @@ export class HostClient {
   readonly #waiting = new Map<number, PendingRequest>();
   #last = 0;
 
-  /** Takes the shared memory for synchronous answers, and the function that sends a message. */
+  /** Creates a client with the memory for synchronous answers and the function that sends. */
   constructor(start: WorkerStart, post: (message: unknown) => void) {
     this.#post = post;
     this.#turn = new Int32Array(start.turn);
@@ -63,8 +63,8 @@ export class HostClient {
   now(op: string, args: readonly unknown[]): unknown {
     Atomics.store(this.#turn, 0, 0);
     this.#post({ kind: "ask", id: 0, op, args });
-    // The host thread notifies after it has written the answer, so a late notification of the last
-    // answer may wake us too early.
+    // The host thread notifies after it has written an answer, so a late notification of the last
+    // answer may wake this thread too early.
     while (Atomics.load(this.#turn, 0) === 0) Atomics.wait(this.#turn, 0, 0);
     const [kind, length] = this.#turn;
     // Copied, because the next answer overwrites this memory.
@@ -77,7 +77,7 @@ export class HostClient {
     this.#waiting.get(id)?.resolve(Promise.try(valueOf, reply));
   }
 
-  /** Passes on a message that comes before the answer. */
+  /** Forwards a message that comes before the answer. */
   hear(id: number, value: unknown): void {
     this.#waiting.get(id)?.onSay?.(value);
   }
@@ -88,7 +88,7 @@ function valueOf(reply: Reply): unknown {
   throw errorOf(reply.error);
 }
 
-/** Returns an error of the class that Deno itself would throw. */
+/** Returns an error of the class that Deno would throw. */
 function errorOf({ name, message, code }: SentError): Error {
   const classes: Readonly<Record<string, new (message: string) => Error>> = {
     ...Deno.errors,
@@ -98,7 +98,7 @@ function errorOf({ name, message, code }: SentError): Error {
   return code === undefined ? error : Object.assign(error, { code });
 }
 
-/** Returns the error for something that no module may use. */
+/** Returns the error for a function that modules cannot use. */
 export function denied(message: string): Error {
   return errorOf({ name: "NotCapable", message, code: "SANDBOX_DENIED" });
 }

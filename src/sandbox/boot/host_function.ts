@@ -1,10 +1,11 @@
 /**
- * A request that takes time, which the host thread does for a module: everything but files.
+ * An asynchronous request of a module to the host thread. All requests except those for files are
+ * asynchronous.
  *
  * @module
  */
 
-/** What a request can use while it runs. */
+/** The signal and the messages of one running request. */
 export interface RequestContext {
   /** Aborts when the call is cancelled, or when the module stops waiting for the request. */
   readonly signal: AbortSignal;
@@ -13,7 +14,7 @@ export interface RequestContext {
 }
 
 /**
- * Runs one request. The Worker may send anything as arguments, so each request checks what it uses.
- * The result is cloned to the Worker; an error is sent with its name and message.
+ * Runs one request. The Worker may send any arguments, so each request checks them. The result is
+ * cloned to the Worker; an error is sent with its name and message.
  */
 export type HostFunction = (args: readonly unknown[], talk: RequestContext) => unknown;

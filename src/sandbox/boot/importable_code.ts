@@ -1,5 +1,5 @@
 /**
- * Runs the code of a capability in the program that imports it: this is part of the module that a
+ * Runs the code of a capability in the program that imports it. This is a part of the module that a
  * registry serves to `import()`. PML itself runs capabilities in its sandbox.
  *
  * @module
@@ -7,18 +7,18 @@
 
 import { type Compiled, compiled } from "./code_compile.ts";
 
-/** The tools as functions, by server and tool, as `tools` of an open gateway of PML has them. */
+/** The tools as functions, by server and tool, as in `tools` of an open gateway of PML. */
 export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
 type Tool = (args?: unknown) => Promise<unknown>;
 
-/** Matches the errors of tools by their name: the class is that of the importing program. */
+/** Matches errors of tools by name, because their class belongs to the importing program. */
 class ToolError extends Error {
   static override [Symbol.hasInstance](error: unknown): boolean {
     return Object(error).name === "ToolError";
   }
 }
 
-/** Returns the function of a capability. Nothing of its code runs or is compiled before a call. */
+/** Returns the function of a capability. Its code is compiled and runs only on a call. */
 export function imported(
   { code }: { readonly code: string },
   name: string,

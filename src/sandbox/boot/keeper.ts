@@ -1,7 +1,7 @@
 /**
- * The two steps of Deno between PML and a kept program. One step becomes the shell that keeps the
- * program, the other becomes the program. Deno has no functions for the settings that they need, so
- * they call the C library.
+ * The two Deno processes that start a kept program. One is replaced by the shell that keeps the
+ * program, the other by the program itself. They call the C library, because Deno has no functions
+ * for the settings that they need.
  *
  * @module
  */
@@ -9,8 +9,8 @@
 import type { Reach } from "./reach.ts";
 
 /**
- * The program that the second step becomes. It is sent on standard input, where nobody else can
- * read it.
+ * The program that replaces the second process. It is sent on standard input, because other
+ * processes can read arguments.
  */
 export interface KeptProgram {
   readonly file: string;
@@ -21,10 +21,10 @@ export interface KeptProgram {
   readonly reach: Reach | undefined;
 }
 
-/** Where code that stands before this one says how a program is confined. */
+/** The global function that confines a program. Code before this one defines it. */
 export type Confining = typeof globalThis & { confine: (reach: Reach) => string };
 
-// Numbers of Linux.
+// Numbers from Linux.
 const SET_DEATH_SIGNAL = 1;
 const SET_CHILD_SUBREAPER = 36;
 const TERM = 15n;
@@ -45,9 +45,9 @@ const LIBC = {
 } as const;
 
 /**
- * Becomes the program that standard input describes, if there are no arguments. Otherwise becomes
- * the keeper; the arguments are then the process id of PML and the command of the keeper. A program
- * that should be confined does not run without confinement.
+ * Replaces this process. Without arguments, by the program that standard input describes; otherwise
+ * by the keeper, and the arguments are the process id of PML and the keeper's command. A program
+ * with a `reach` does not run unless it is confined.
  */
 export function boot(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
@@ -70,11 +70,11 @@ export function boot(): void {
     console.error(`PML cannot run ${file}`);
     Deno.exit(127);
   }
-  // A process below that loses its parent becomes a child of this process.
+  // A descendant that loses its parent becomes a child of this process.
   libc.prctl(SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
-  // Both settings stay when a process becomes another program.
+  // Both settings survive `execv()`.
   libc.prctl(SET_DEATH_SIGNAL, TERM, 0n, 0n, 0n);
-  // If the parent is another one, PML ended before the setting was made.
+  // If the parent changed, PML ended before this setting took effect.
   if (libc.getppid() === Number(first)) libc.execv(text(command[0] ?? ""), texts(command));
   Deno.exit(70);
 }
@@ -91,7 +91,7 @@ function taken(length: number): string {
   const bytes = new Uint8Array(length);
   for (let have = 0, count: number | null = 0; have < length; have += count) {
     count = Deno.stdin.readSync(bytes.subarray(have));
-    if (count === null) Deno.exit(0); // PML stopped the start
+    if (count === null) Deno.exit(0); // PML cancelled the start
   }
   return new TextDecoder().decode(bytes);
 }

@@ -1,5 +1,5 @@
 /**
- * The entry of the step before a keeper, and of the step before the program below it.
+ * The entry of the processes that a keeper and its program replace.
  *
  * @module
  */

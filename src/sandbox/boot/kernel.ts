@@ -1,14 +1,13 @@
 /**
- * The system calls of Linux that Deno has no function for. Their numbers are those of x86-64 and
- * ARM.
+ * System calls of Linux without a function in Deno. Their numbers are those of x86-64 and ARM.
  *
  * @module
  */
 
-/** Where the code that calls the system stands, because two programs have it before their own. */
+/** The global class that calls the system. It runs before the code of two programs. */
 export type WithKernel = typeof globalThis & { Kernel: typeof Kernel };
 
-/** The rights that a ruleset controls. Other rights stay free. */
+/** The rights that a ruleset controls. Other rights are not limited. */
 export interface RulesetRights {
   readonly files: number;
   readonly network: number;
@@ -37,7 +36,7 @@ const PATH_AT = 64;
 /** Makes system calls in this thread, until it is disposed. */
 export class Kernel implements Disposable {
   readonly #libc: ReturnType<typeof openLibc>;
-  /** Memory for values that are passed by address: numbers at the start, a path after them. */
+  /** Memory for arguments that are passed by address: numbers first, then a path. */
   readonly #memory = new DataView(new ArrayBuffer(1 << 13));
   readonly #address = Number(
     Deno.UnsafePointer.value(Deno.UnsafePointer.of(this.#memory)),
@@ -47,12 +46,12 @@ export class Kernel implements Disposable {
     this.#libc = libc;
   }
 
-  /** Opens the C library; returns undefined if it is not there. */
+  /** Opens the C library; returns undefined if it does not exist. */
   static open(): Kernel | undefined {
     try {
       return new Kernel(openLibc());
     } catch {
-      // A Linux with another C library.
+      // This Linux has another C library.
       return undefined;
     }
   }
@@ -61,11 +60,11 @@ export class Kernel implements Disposable {
   landlockVersion(): number | string {
     const version = this.#call(CREATE_RULESET, 0, 0, 1);
     if (version <= 0) return this.error();
-    // With version 1, nothing can be moved from folder to folder, whatever the rules are.
+    // Version 1 denies every move between folders, whatever the rules are.
     return version < 2 ? `version ${version} is too old` : version;
   }
 
-  /** Makes a ruleset and returns its file descriptor. */
+  /** Creates a ruleset and returns its file descriptor. */
   newRuleset({ files, network, scopes }: RulesetRights): number {
     return this.#must(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
   }
@@ -82,8 +81,8 @@ export class Kernel implements Disposable {
   }
 
   /**
-   * Applies a ruleset to this thread and to all that it starts, and to the whole process if the
-   * kernel can.
+   * Applies a ruleset to this thread and to all threads and processes that it starts, and to the
+   * whole process if the kernel supports that.
    */
   restrict(ruleset: number, version: number): void {
     this.#must(PRCTL, NO_NEW_PRIVS, 1);
@@ -95,7 +94,7 @@ export class Kernel implements Disposable {
   openPath(path: string, flags: number, resolve = 0): number {
     const bytes = new Uint8Array(this.#memory.buffer, PATH_AT);
     const { written } = new TextEncoder().encodeInto(`${path}\0`, bytes);
-    // A path that is too long for this memory is too long for the kernel, too.
+    // A path that does not fit into this memory is too long for the kernel, too.
     if (bytes[written - 1] !== 0) bytes[bytes.length - 1] = 1;
     const how = this.#numbers(flags, 0, resolve);
     return this.#call(OPENAT2, -100, this.#address + PATH_AT, how, 24);
@@ -114,7 +113,7 @@ export class Kernel implements Disposable {
     this.#call(FCNTL, 1, SET_PIPE_SIZE, WIDE);
   }
 
-  /** Lowers a limit of the process. A lower limit stays. */
+  /** Lowers a limit of the process. Does not raise a lower limit. */
   limit(resource: number, most: number): void {
     this.#must(PRLIMIT, 0, resource, 0, this.#numbers());
     const [now, ever] = [0, 8].map((at) => Number(this.#memory.getBigUint64(at, true)));
@@ -122,7 +121,7 @@ export class Kernel implements Disposable {
     this.#must(PRLIMIT, 0, resource, limits);
   }
 
-  /** Returns the name of the last call's error. */
+  /** Returns the name of the error of the last call. */
   error(): string {
     const at = this.#libc.symbols.__errno_location();
     const code = at === null ? 0 : new Deno.UnsafePointerView(at).getInt32();

@@ -1,5 +1,5 @@
 /**
- * Stands before the code of a child, and of what confines a program.
+ * Runs before the code of a child, and before the code that confines a program.
  *
  * @module
  */

@@ -1,6 +1,7 @@
 /**
- * Confines a child with Landlock: its host thread gives up all files outside its grants before
- * there is a Worker. If a path is replaced between a check and an open, it then leads nowhere.
+ * Confines a child with Landlock: its host thread drops access to all files outside its grants
+ * before the Worker starts. So a link that replaces a path between a check and an open cannot lead
+ * outside.
  *
  * @module
  */
@@ -15,7 +16,7 @@ export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
 /** Opens a path only if no part of it is a link. */
 const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
 
-/** What a child can still use. All paths are absolute and real. */
+/** The files and the network that a child keeps. All paths are absolute and real. */
 export interface LandlockRules {
   readonly workspace: string;
   readonly read: readonly string[];
@@ -28,11 +29,11 @@ export interface LandlockRules {
    * settings.
    */
   readonly system: readonly string[];
-  /** A file outside the grants, which is used to check that the rules hold. */
+  /** A file outside the grants. A check that it cannot be opened proves that the rules work. */
   readonly canary: string;
   /** Whether it may connect; if not, the kernel refuses TCP. */
   readonly net: boolean;
-  /** The limits of programs, if it may run some. They can read and run what they need. */
+  /** The limits of programs, if it may run some. Then all files can be read and executed. */
   readonly programs?: ProgramLimits;
 }
 
@@ -64,9 +65,9 @@ const RUNTIME = [
 const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"];
 
 /**
- * Confines this thread, the threads that it starts and, if the kernel can, the whole process.
- * Returns `landlock` and its version, or why Landlock is not used. Throws if Landlock should hold
- * and does not.
+ * Confines this thread, the threads that it starts and, if the kernel supports it, the whole
+ * process. Returns `landlock` and its version, or why Landlock is not used. Throws if the rules do
+ * not work.
  */
 export function confine(keep: LandlockRules): string {
   const { os, arch } = Deno.build;
@@ -80,13 +81,13 @@ export function confine(keep: LandlockRules): string {
     limit(kernel, keep.programs);
     return lock(kernel, keep);
   } finally {
-    // Nothing after this needs FFI.
+    // FFI is not needed after this.
     Deno.permissions.revokeSync({ name: "ffi" });
   }
 }
 
 function limit(kernel: Kernel, programs: ProgramLimits | undefined): void {
-  // A core dump would contain what the process has read.
+  // A core dump would contain data that the process has read.
   kernel.limit(CORE, 0);
   if (programs !== undefined) kernel.limit(PROCESSES, programs.processes);
 }
@@ -131,7 +132,7 @@ export function handledBy(
 
 function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
   const { workspace, read, write, own, net, programs } = keep;
-  // For the kernel, moving a link makes one. No function of a module makes a new link.
+  // To the kernel, moving a link creates one. No function of a module creates a new link.
   const change = READ | CHANGE;
   const granted = (roots: readonly string[], rights: number) =>
     roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
@@ -159,7 +160,7 @@ function rootOf(kernel: Kernel, root: string, workspace: string): number {
   let at = root;
   while (at !== workspace && within(workspace, at)) {
     const folder = kernel.openPath(`${at}/.`, PATH_ONLY, STRAIGHT);
-    // The error code may be of another call by now, so the path itself is checked.
+    // Another call may have changed the error code, so this checks the path itself.
     const info = folder < 0 ? lookAt(at) : undefined;
     if (folder >= 0 || info?.isDirectory || info?.isSymlink) return folder;
     at = folderOf(at);
@@ -167,7 +168,7 @@ function rootOf(kernel: Kernel, root: string, workspace: string): number {
   return kernel.openPath(at, PATH_ONLY, STRAIGHT);
 }
 
-/** Tries what must fail now. If the roots contain the whole machine, there is nothing to try. */
+/** Throws if a forbidden access works. Skipped if the roots contain the whole machine. */
 function prove(kernel: Kernel, { canary, read, write, programs }: LandlockRules): void {
   const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
   const tried = programs ? [canary] : [canary, "/"];

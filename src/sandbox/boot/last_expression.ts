@@ -1,12 +1,12 @@
 /**
- * Finds the expression that ends code, because its value is the result where the code does not
- * return one. It has no parser: it tries where statements may begin, and lets the engine compile the
- * parts. Nothing of the code runs for that.
+ * Finds the expression that ends code, because its value is the result if the code does not return
+ * one. This has no parser: it tries each place where a statement may begin, and lets the engine
+ * compile the parts. It does not run the code.
  *
  * @module
  */
 
-/** Tells whether a text is the body of an async function. */
+/** Returns whether a text is a valid body of an async function. */
 export type Compiles = (body: string) => boolean;
 
 /** A part of a text. */
@@ -17,16 +17,16 @@ export interface Span {
 
 /** How long the search may take, in milliseconds. */
 const SEARCH_MS = 250;
-// Each alternative begins differently and has one end, so no text takes long.
+// Each alternative begins differently and has one end, so matching takes linear time.
 const SPACE = String.raw`\s|//[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/`;
 const LEADING = new RegExp(`^(?:${SPACE})*`);
 const ONLY_SPACE = new RegExp(`^(?:${SPACE}|;)*$`);
-/** What is a declaration where a statement begins, and an expression elsewhere. */
+/** Matches text that is a declaration as a statement, but an expression elsewhere. */
 const DECLARATION = /^(?:async\s+function|function|class)\b/;
 
-/** Returns where the expression is that ends the code; undefined if a statement ends it. */
+/** Returns the place of the expression that ends the code; undefined if a statement ends it. */
 export function lastExpression(code: string, compiles: Compiles): Span | undefined {
-  // A part of code that is not valid could look like an expression.
+  // A part of invalid code could look like an expression.
   if (!compiles(code)) return undefined;
   const until = performance.now() + SEARCH_MS;
   for (let start = code.length - 1; start >= 0; start--) {
@@ -38,7 +38,7 @@ export function lastExpression(code: string, compiles: Compiles): Span | undefin
   return undefined;
 }
 
-/** Returns where the expression ends that begins here, if there is nothing behind it. */
+/** Returns the end of the expression that begins at `start`, if no code follows it. */
 function expressionEnd(code: string, start: number, compiles: Compiles): number | undefined {
   const text = code.slice(start);
   if (DECLARATION.test(text.replace(LEADING, ""))) return undefined;
@@ -50,7 +50,7 @@ function expressionEnd(code: string, start: number, compiles: Compiles): number 
   return undefined;
 }
 
-/** Tells whether one statement ends and another begins here. */
+/** Returns whether one statement ends and another begins at `start`. */
 function isBoundary(code: string, start: number, compiles: Compiles): boolean {
   const before = code.slice(0, start);
   if (start === 0) return true;
@@ -59,11 +59,11 @@ function isBoundary(code: string, start: number, compiles: Compiles): boolean {
   if (core === undefined) return false;
   // A name can follow on the same line only if a semicolon or a block has ended the statement.
   if (core === "" || compiles(`${core} $`)) return true;
-  // A new line ends a statement only if what follows could not go on with it.
+  // A line break ends a statement only if the next line cannot continue it.
   return before.slice(core.length).includes("\n") && !compiles(`${core} ${code.slice(start)}`);
 }
 
-/** Returns a text without the space and comments at its end; undefined if it ends in a comment. */
+/** Returns a text without trailing space and comments; undefined if it ends in a comment. */
 function withoutSpace(text: string, compiles: Compiles): string | undefined {
   let isLine = !/\n\s*$/.test(text);
   for (let core = text.trimEnd();; isLine = false) {
@@ -77,7 +77,7 @@ function withoutSpace(text: string, compiles: Compiles): string | undefined {
 /** Returns where a line comment begins in the last line; -1 if there is none. */
 function lineComment(text: string, compiles: Compiles): number {
   let at = text.indexOf("//", text.lastIndexOf("\n") + 1);
-  // Inside a string it would leave the string open.
+  // If `//` is inside a string, the text before it has an open string.
   while (at >= 0 && !compiles(text.slice(0, at))) at = text.indexOf("//", at + 1);
   return at;
 }

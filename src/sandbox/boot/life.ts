@@ -1,5 +1,5 @@
 /**
- * Tells the host thread when the Worker has ended, in whatever way.
+ * Notifies the host thread when the Worker has ended, also after a crash.
  *
  * @module
  */
@@ -10,7 +10,7 @@ interface Locks {
 
 const LIFE = "pml-life";
 
-/** Takes the lock that this thread holds until it ends. */
+/** Takes a lock and keeps it until this thread ends. */
 export function holdLife(): Promise<void> {
   return new Promise((held) => {
     void locks().request(LIFE, () => {
@@ -20,7 +20,7 @@ export function holdLife(): Promise<void> {
   });
 }
 
-/** Runs `then` when the thread that holds the lock has ended, also if it sent no message. */
+/** Runs `then` when the thread with the lock has ended, also if it sent no message. */
 export function afterLife(then: () => void): void {
   void locks().request(LIFE, then);
 }

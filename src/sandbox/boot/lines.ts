@@ -8,7 +8,7 @@ import { copied } from "./handles.ts";
 
 const LARGE = 1 << 16;
 
-/** Reads stdin line by line. The memory of a line is released after it. */
+/** Reads stdin line by line. Releases the memory of each line. */
 export async function* stdinLines(): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const chunk = new Uint8Array(1 << 16);
@@ -27,8 +27,8 @@ export async function* stdinLines(): AsyncGenerator<string> {
 }
 
 /**
- * Writes one whole frame. JSON comes as a string, or as bytes that the Worker has transferred.
- * Bytes of the type `text` are not JSON, and their length is sent with them.
+ * Writes one whole frame. JSON is a string, or bytes that the Worker transferred. Bytes of the type
+ * `text` are not JSON; the frame contains their length.
  */
 export type WriteFrame = (type: string, id: number, said: unknown) => void;
 
@@ -40,7 +40,7 @@ export function frameWriter(nonce: string): WriteFrame {
   const encoder = new TextEncoder();
   return (type, id, said) => {
     const bytes = said instanceof Uint8Array ? copied(said) : encoder.encode(String(said));
-    // A line break inside JSON would let the Worker begin a line of its own.
+    // With a line break inside JSON, the Worker could begin its own line.
     if (type !== "text") withoutBreaks(bytes);
     const head = encoder.encode(
       `\n${nonce}${type} ${id} ${type === "text" ? bytes.length + "\n" : ""}`,

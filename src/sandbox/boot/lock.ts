@@ -8,12 +8,12 @@
 export class WorkspaceLock {
   readonly #file: Deno.FsFile;
 
-  /** Opens the side file; reading is enough to lock it. */
+  /** Opens the side file. Locking needs only read access. */
   constructor(path: string) {
     this.#file = Deno.openSync(path, { read: true });
   }
 
-  /** Runs one step beside other readers, or while nobody else has the lock. */
+  /** Runs one step with the lock, shared by default. */
   during<T>(step: () => T, exclusive = false): T {
     this.#file.lockSync(exclusive);
     try {

@@ -12,12 +12,12 @@ export interface Protection {
   readonly readProtected: readonly string[];
   /**
    * Names that begin with a dot and can be written at the top of a workspace. All other such names
-   * are closed there, because agents and tools read files under names that no list knows.
+   * are closed there, because agents and tools read files whose names are in no list.
    */
   readonly writable: readonly string[];
   /** Absolute files and folders that cannot be written, such as private module files. */
   readonly paths: readonly string[];
-  /** Absolute paths that the person's grants name. A grant that names a protected name opens it. */
+  /** Absolute paths that the user's grants name. A grant that names a protected name opens it. */
   readonly granted: readonly string[];
 }
 
@@ -31,25 +31,25 @@ export interface FileScope {
   readonly home: string;
   /** This child's own folder for temporary files. It is open although it lies in the home. */
   readonly temp?: string | undefined;
-  /** The largest file that is read at once, in bytes. */
+  /** The largest file that is read in one step, in bytes. */
   readonly resultBytes: number;
-  /** The most bytes that the child may write to files. */
+  /** The maximum number of bytes that the child may write to files. */
   readonly writeBytes: number;
 }
 
-/** What a module may use beside files. Nothing of it is possible without a grant. */
+/** Access of a module other than files. All of it requires a grant. */
 export interface HostGrants {
   /** Programs: the file of each by its name, or `*` for any program on `path`. */
   readonly run: "*" | Readonly<Record<string, string>>;
   /** Absolute folders outside the workspace where programs are searched, in order. */
   readonly path: readonly string[];
-  /** The endings that make a file a program; none on systems where its mode does. */
+  /** The extensions of programs; none on systems where the mode of a file makes it a program. */
   readonly endings: readonly string[];
   /** The environment of every program. */
   readonly environment: Readonly<Record<string, string>>;
   /** A pattern for the names of variables that change what programs do. */
   readonly steering: string;
-  /** Hosts as `name:port`; `*` stands for every public host at port 443. */
+  /** Hosts as `name:port`; `*` means every public host at port 443. */
   readonly net: readonly string[];
   /** The variables that `host.env` returns; null if one is not set. */
   readonly env: Readonly<Record<string, string | null>>;
@@ -62,8 +62,7 @@ export interface Denied {
 }
 
 /**
- * The first line of stdin, with all that the host thread needs at the start. It holds no module
- * yet.
+ * The first line of stdin, with the start parameters of the host thread. The module comes later.
  */
 export interface HostStart extends FileScope, HostGrants {
   /** The start of every frame. The Worker never sees it. */
@@ -92,7 +91,7 @@ export interface SentError {
   readonly at?: string;
 }
 
-/** The host thread's answer to a request. */
+/** The answer of the host thread to a request. */
 export type Reply =
   | { readonly ok: true; readonly value?: unknown }
   | { readonly ok: false; readonly error: SentError };
@@ -127,7 +126,7 @@ export type ToWorker =
   | { readonly kind: "said"; readonly id: number; readonly value: unknown }
   | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
 
-/** The answer of PML to a request of the host thread, which had this id. */
+/** The answer of PML to the request of the host thread with this id. */
 export interface Answered {
   readonly kind: "answered";
   readonly id: number;
@@ -145,8 +144,8 @@ export type FromWorker =
 
 /** The limits of a child that may run programs. */
 export interface ProgramLimits {
-  /** The most processes and threads that the user may have in total. Root has no limit. */
+  /** The maximum number of processes and threads of the user. It does not apply to root. */
   readonly processes: number;
-  /** Whether programs may write only in the write roots; if not, they write what the user can. */
+  /** Whether programs may write only in the write roots. Otherwise the user's rights apply. */
   readonly writesOnly: boolean;
 }

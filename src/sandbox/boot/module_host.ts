@@ -1,5 +1,5 @@
 /**
- * Makes `host`, the second argument of a module's functions, in the module's own thread.
+ * Creates `host`, the second argument of a module's functions, in the module's own thread.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { ExecOptions, ExecOutput, Host } from "../host.ts";
 import { denied, type HostClient } from "./host_client.ts";
 
-/** The parts that belong to one call. */
+/** The parts of `host` that belong to one call. */
 export interface CallOfHost {
   readonly signal: AbortSignal;
   readonly workspace: string;
@@ -15,7 +15,7 @@ export interface CallOfHost {
   readonly sqlite: Host["sqlite"];
   /** Sends a frame of this call. */
   readonly send: (type: "log" | "progress", value: unknown) => void;
-  /** Makes a request of this call to PML. */
+  /** Sends a request of this call to PML. */
   readonly want: (name: string, args: unknown) => Promise<unknown>;
 }
 
@@ -35,10 +35,10 @@ export function hostOf(client: HostClient, call: CallOfHost): Host {
       const { onOutput, ...plain } = options;
       const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
       const sent = [program, [...args], plain];
-      // The host thread returns exactly this type.
+      // The host thread returns this type.
       return await client.later("exec", sent, { signal, onSay }) as never;
     },
-    // PML returns exactly this type.
+    // PML returns this type.
     sample: async (request) => await want("sample", request) as never,
     fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
     env: (name) => {
@@ -64,7 +64,7 @@ async function fetched(
   const body = request.body && new Uint8Array(await request.arrayBuffer());
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
-  // The host thread returns exactly this type.
+  // The host thread returns this type.
   const told = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
   const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
   const response = new Response(isBare ? null : told.body, told);

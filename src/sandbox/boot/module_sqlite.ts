@@ -30,7 +30,7 @@ interface OpenHandle {
   readonly close: () => Promise<void>;
 }
 
-// The host thread's answers have the types that are stated here.
+// The answers of the host thread have the types below.
 function databaseOf(later: AskHost, { number, close }: OpenHandle): Database {
   return {
     query: (sql, parameters = [], { limit, offset } = {}) =>

@@ -39,7 +39,7 @@ function isDrivePath(path: string): boolean {
   return /^[A-Z]:\/$/.test(path);
 }
 
-/** Returns the grants of a module with all their paths in the form of `PATHS`. */
+/** Returns the grants of a module with all paths in the form of `PATHS`. */
 export function plainScope<S extends FileScope>(scope: S): S {
   const { workspace, read, write, home, temp, protection } = scope;
   const plain = (path: string) => PATHS.plain(path) ?? path;
@@ -63,7 +63,7 @@ export class NameList {
   readonly #plain: ReadonlySet<string>;
   readonly #patterns: readonly (readonly RegExp[])[];
 
-  /** Takes the names as they are written in the configuration. */
+  /** Creates a list from names of the configuration. */
   constructor(names: readonly string[]) {
     const isPlain = (name: string) => !/[*/]/.test(name);
     this.#plain = new Set(names.filter(isPlain).map(fold));

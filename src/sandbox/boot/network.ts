@@ -1,5 +1,5 @@
 /**
- * Fetches for a module: only from the hosts of its net grants, and from no private address.
+ * Fetches for a module, only from the hosts of its net grants and never from private addresses.
  *
  * @module
  */
@@ -24,13 +24,13 @@ interface ModuleRequest {
 
 /** The network of a module. */
 export class Network {
-  /** `fetch`, with a request whose body is read already. */
+  /** `fetch`, with a request whose body was already read. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     fetch: ([request], talk) => this.#fetch(Object(request), talk),
   };
   readonly #start: HostStart;
 
-  /** Takes the grants. */
+  /** Creates an instance with the grants. */
   constructor(start: HostStart) {
     this.#start = start;
   }

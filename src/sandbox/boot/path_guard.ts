@@ -1,6 +1,6 @@
 /**
- * Finds what a path leads to. Lets it pass only if it is inside the grants and not protected. Every
- * function here must run in the same synchronous step as the operation.
+ * Resolves paths and refuses those outside the grants and protected ones. Every function here must
+ * run in the same synchronous step as the operation, so that the file cannot change in between.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
 /** The longest path that Linux takes, in bytes. */
 const PATH_MAX = 4_096;
 
-/** A path that was checked, and what is there. */
+/** A checked path, and the file at it. */
 export interface CheckedPath {
   readonly path: string;
   readonly info: Deno.FileInfo | undefined;
@@ -30,13 +30,13 @@ export class PathGuard {
   readonly #ground: FileScope;
   readonly #protected: Protected;
 
-  /** Makes a guard for the files that a module may use. */
+  /** Creates a guard for the files that a module may use. */
   constructor(scope: FileScope) {
     this.#ground = scope;
     this.#protected = new Protected(scope);
   }
 
-  /** Returns the absolute path that is meant, without following links. */
+  /** Returns the absolute path of an attempt, without following links. */
   lexical(attempt: PathAttempt): string {
     const { workspace } = this.#ground;
     const roots = [workspace, ...rootsOf(this.#ground, attempt.access)];
@@ -46,7 +46,7 @@ export class PathGuard {
     throw refusal("PATH_PROTECTED", attempt, trick);
   }
 
-  /** Finds what a path leads to, following links. Throws if nothing is there. */
+  /** Resolves a path with its links. Throws if it does not exist. */
   follow(attempt: PathAttempt): CheckedPath & { readonly info: Deno.FileInfo } {
     const path = this.#real(this.lexical(attempt), attempt);
     const info = Deno.lstatSync(path);
@@ -54,7 +54,7 @@ export class PathGuard {
     return { path, info };
   }
 
-  /** Finds the entry itself, without following links. There may be nothing. */
+  /** Resolves a path but not a link at its end. The entry may be missing. */
   entry(attempt: PathAttempt): CheckedPath {
     const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
@@ -66,21 +66,21 @@ export class PathGuard {
     return { path, info };
   }
 
-  /** Finds a file to open, or the path where it can be made. */
+  /** Resolves a file to open, or the path where it can be created. */
   target(attempt: PathAttempt): CheckedPath {
     const place = this.entry(attempt);
     if (!place.info && meansFolder(attempt)) throw systemError("IsADirectory");
     return place.info ? this.follow(attempt) : place;
   }
 
-  /** Finds a file or folder whose mode or times will be changed. */
+  /** Resolves a file or folder whose mode or times will be changed. */
   owned(attempt: PathAttempt): CheckedPath {
     const place = this.follow(attempt);
     if (!place.info.isDirectory) this.requireFile(place.path, place.info, attempt);
     return place;
   }
 
-  /** Opens a regular file. Throws if it is not the file that was checked. */
+  /** Opens a regular file. Throws if it is no longer the checked file. */
   openFile(
     place: CheckedPath,
     options: { attempt: PathAttempt; open: Deno.OpenOptions },
@@ -117,8 +117,8 @@ export class PathGuard {
   }
 
   /**
-   * Throws if a path must not be removed or moved: a root, or a folder that contains something
-   * protected.
+   * Throws if a path must not be removed or moved, because it is a root or a folder that contains a
+   * protected entry.
    */
   requireFree(place: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
     const { attempt, movedTo } = options;
@@ -132,8 +132,7 @@ export class PathGuard {
   }
 
   /**
-   * Returns the folders that are missing on the way to a path, the outermost first, and the folder
-   * that exists.
+   * Returns the missing folders of a path, the outermost first, and the folder that exists.
    */
   missing(attempt: PathAttempt): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
@@ -151,8 +150,8 @@ export class PathGuard {
   }
 
   /**
-   * Returns a root as it is. Throws if its folder is a link in the workspace, because what is made
-   * there would lie behind the link.
+   * Returns a root unchanged. Throws if its folder is a link in the workspace, because the new
+   * entry would be created at the link's target.
    */
   #straight(root: string, attempt: PathAttempt): string {
     const folder = folderOf(root);
@@ -169,7 +168,7 @@ export class PathGuard {
     return real;
   }
 
-  // The kind of error must not tell whether something exists outside, so a failure is checked here.
+  // The error must not reveal whether a file exists outside, so failures are checked, too.
   #resolved(at: string, attempt: PathAttempt): string {
     try {
       return realPath(at);
@@ -213,7 +212,7 @@ export class PathGuard {
   }
 }
 
-/** Throws for a journal of SQLite: one that was changed may have SQLite delete another file. */
+/** Throws for a journal of SQLite: a forged one makes SQLite delete another file. */
 export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
   // guard: journals
   if (info?.isDirectory || !/-journal$/i.test(path)) return;
@@ -224,14 +223,14 @@ function requireFolder(info: Deno.FileInfo | undefined, attempt: PathAttempt): v
   if (info && !info.isDirectory && meansFolder(attempt)) throw systemError("NotADirectory");
 }
 
-/** Returns whether a slash at the end means that a folder is expected. */
+/** Returns whether a path ends with a slash, which requires a folder. */
 function meansFolder({ asked }: PathAttempt): boolean {
   return PATHS.plain(asked)?.endsWith("/") === true;
 }
 
 /**
- * Returns the absolute path that an attempt means by its text, relative to the first root, and why a
- * name below the roots means another file. Throws if it means no path on a drive of this machine.
+ * Returns the absolute path of an attempt by its text alone, relative to the first root, and why a
+ * name below the roots means another file. Throws if the path is on no drive of this machine.
  */
 export function meantBy(
   attempt: Attempt,
@@ -248,7 +247,7 @@ export function meantBy(
 
 function pathOf(attempt: Attempt, rules: PathRules): string {
   const { asked } = attempt;
-  // This comes before the path is checked part by part, which takes time while other children wait.
+  // Checked first: the check of each part takes time while other children wait.
   if (asked.length > PATH_MAX) throw systemError("NameTooLong");
   if (asked === "") throw systemError("NotFound");
   const named = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
@@ -273,7 +272,7 @@ export function realPath(path: string): string {
   return PATHS.plain(real) ?? real;
 }
 
-/** Returns information about the entry itself; undefined if nothing is there. */
+/** Returns information about the entry itself; undefined if it does not exist. */
 export function lookAt(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);

@@ -1,12 +1,12 @@
 /**
- * Tries what must not work, before there is a module. So the sandbox tests itself at each start.
+ * The self-test of the sandbox: each start tries forbidden actions before it loads a module.
  *
  * @module
  */
 
 /**
- * Returns a sentence for each thing that this thread can do and must not. `files` must be closed to
- * it; `granted` names what is open to it as a whole.
+ * Returns a sentence for each forbidden action that works in this thread. `files` must be closed;
+ * `granted` contains the permissions that are granted without limits.
  */
 export async function openDoors(
   files: readonly string[],
@@ -16,7 +16,7 @@ export async function openDoors(
   for (const file of files) {
     if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a closed file");
     if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a closed file");
-    // Computed, because a literal import would be loaded with the permissions of the parent.
+    // Computed, because Deno loads a literal import with the permissions of the parent.
     const url = file.startsWith("/") ? `file://${file}` : `file:///${file.replaceAll("\\", "/")}`;
     await import(url).then(() => open.push("it imported a closed file"), () => {});
   }
@@ -30,7 +30,7 @@ export async function openDoors(
   return open;
 }
 
-/** Returns a sentence for each kind of file access that is granted without limits. */
+/** Returns a sentence for each kind of file access that has no limits. */
 export function fileDoors(): string[] {
   return (["read", "write"] as const)
     .filter((name) => Deno.permissions.querySync({ name }).state === "granted")

@@ -1,6 +1,6 @@
 /**
- * Runs programs for a module. A program is found once, outside the workspace. Each runs in a
- * process group of its own, which is killed as a whole.
+ * Runs programs for a module. A program is found once, outside the workspace. Each runs in its own
+ * process group, which is killed as a whole.
  *
  * @module
  */
@@ -29,10 +29,10 @@ const TIMER_MAX = 2 ** 31 - 1;
 const CLOSED_NAME = /^(LD_|DYLD_|PML_)/;
 const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Tells PML about a process group: it has started, it must be killed, or it has ended. */
+/** Reports a process group to PML: it has started, it must be killed, or it has ended. */
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
 
-/** One run of a program. All of its values were checked. */
+/** One run of a program with checked values. */
 interface ProgramRun extends StartedCommand {
   readonly cwd: string;
   readonly env: Record<string, string>;
@@ -41,7 +41,7 @@ interface ProgramRun extends StartedCommand {
   readonly maxBytes: number;
 }
 
-/** Why a run was ended early. */
+/** The reason for the early end of a run. */
 type EarlyEnd = "timeout" | "abort" | undefined;
 
 /** Runs the programs that a module was granted. */
@@ -54,7 +54,7 @@ export class Programs {
   readonly #guard: PathGuard;
   readonly #onGroup: OnGroup;
 
-  /** Takes the grants, the guard for working folders, and the function that reports groups. */
+  /** Creates an instance with the grants, the guard of working folders and the group reporter. */
   constructor(start: HostStart, guard: PathGuard, onGroup: OnGroup) {
     this.#start = start;
     this.#guard = guard;
@@ -65,7 +65,7 @@ export class Programs {
     signal.throwIfAborted();
     const { file, args, cwd, env, windowsRawArguments = false } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
-    // On Windows the job of this process takes the place of a group.
+    // On Windows, the job of this process replaces the group.
     const how = { windowsRawArguments, clearEnv: true, detached: !IS_WINDOWS };
     const child = new Deno.Command(file, { args: [...args], cwd, env, ...how, ...piped }).spawn();
     this.#onGroup("group", child.pid);
@@ -74,7 +74,7 @@ export class Programs {
       follow(child.stdout, tails.stdout, (text) => say({ stream: "stdout", text })),
       follow(child.stderr, tails.stderr, (text) => say({ stream: "stderr", text })),
     ];
-    // A program that does not read its whole input breaks the pipe, which is no error.
+    // A program may close its input early; the broken pipe is not an error.
     void feed(child.stdin, run.stdin).catch(() => {});
     let cut: EarlyEnd;
     const end = (why: EarlyEnd) => {
@@ -117,8 +117,8 @@ export class Programs {
   }
 
   /**
-   * Returns the variables that a module gives a program. If only some programs may run, it cannot
-   * set variables that turn one program into another.
+   * Returns the variables that a module sets for a program. If only some programs may run, it
+   * cannot set variables that make one program run another.
    */
   #variables(value: unknown, program: unknown): Record<string, string> {
     const given = variables(value);
@@ -137,7 +137,7 @@ export class Programs {
   #granted(): Record<string, string> {
     const set = Object.entries(this.#start.env).filter(([, value]) => value !== null)
       .map(([name, value]) => [variableName(name), value]);
-    return Object.fromEntries(set) as Record<string, string>; // no null is left
+    return Object.fromEntries(set) as Record<string, string>; // null values were removed
   }
 
   /** Returns what to start. On Windows, `cmd.exe` runs batch files. */
@@ -168,8 +168,7 @@ export class Programs {
     }
     const isWhole = endings.length === 0 || endings.some((end) => at.toLowerCase().endsWith(end));
     const files = isWhole ? [at] : endings.map((end) => at + end);
-    // The person was shown this path, so it is used as it is. Its links may not be visible from
-    // here.
+    // The user saw this path, so it is not resolved. Its links may be invisible to this process.
     const file = isPath
       ? PATHS.isAbsolute(at) ? PATHS.resolve(workspace, at) : `${workspace}/${at}`
       : path.flatMap((folder) => files.map((name) => `${folder}/${name}`)).find(isExecutable);
@@ -179,8 +178,8 @@ export class Programs {
       throw new Refusal("ENOENT", message, "NotFound");
     }
     const real = PATHS.respelled(workspace, isPath ? file : realPath(file));
-    // The program keeps the name that it was found under, because some programs act by their name.
-    // A path in /proc can lead anywhere, also to the working folder.
+    // Links are not resolved, because some programs depend on the name that they are started by.
+    // A path in /proc can lead anywhere, for example to the working folder.
     if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
     const hint = "give it to the program that reads it, such as sh, node or python";
     throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
@@ -204,10 +203,10 @@ function realPath(file: string): string {
 function isExecutable(file: string): boolean {
   try {
     const { isFile, mode } = Deno.statSync(file);
-    // No file has these bits on Windows, where the ending of its name makes it a program.
+    // On Windows, the extension makes a file a program, and files do not have these bits.
     return isFile && (IS_WINDOWS || ((mode ?? 0) & 0o111) !== 0);
   } catch {
-    return false; // not in this folder, or not visible
+    return false; // missing, or not visible to this process
   }
 }
 
@@ -215,7 +214,7 @@ function terminate(child: Deno.ChildProcess): void {
   try {
     child.kill();
   } catch {
-    // It has just ended, or belongs to another user now.
+    // It has just ended, or runs as another user.
   }
 }
 
@@ -228,7 +227,7 @@ async function feed(
   await writer.close();
 }
 
-/** Reads an output to its end, and passes on its last lines now and then. */
+/** Reads an output to its end, and reports its last lines from time to time. */
 async function follow(
   stream: ReadableStream<Uint8Array>,
   tail: Tail,
@@ -269,12 +268,12 @@ function variables(value: unknown = {}): Record<string, string> {
   return Object.fromEntries(given.map(([name, content]) => [name, String(content)]));
 }
 
-/** Windows takes names in any case for the same. */
+/** Returns one form of a variable name, because Windows ignores their case. */
 function variableName(name: string): string {
   return IS_WINDOWS ? name.toUpperCase() : name;
 }
 
-/** Returns the name of a program without its folder and, on Windows, without its ending. */
+/** Returns the name of a program without its folder and, on Windows, without its extension. */
 function programName(program: string): string {
   return IS_WINDOWS
     ? program.replace(/.*[\\/]|\.(?:com|exe|bat|cmd)$/gis, "")

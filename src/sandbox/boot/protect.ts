@@ -8,22 +8,22 @@ import type { FileScope } from "./message.ts";
 import { PATHS } from "../../core/paths.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
-/** What is done to a file. To "look" is to see its name, kind, size and times. */
+/** The kind of an access. "look" reads only the name, kind, size and times of a file. */
 export type Access = "look" | "read" | "write";
 
-/** The most entries that are searched for the protected file that a hard link belongs to. */
+/** The maximum number of entries that are searched for a protected file with the same inode. */
 const LINK_SEARCH_MAX = 20_000;
-/** What nobody reads in a folder of git: settings, which may hold tokens, and contents. */
+/** Matches closed files of a git folder: settings, which may contain tokens, and objects. */
 const CLOSED_INSIDE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
 
-/** Knows the protected names and places. */
+/** The protected names and paths of a module. */
 export class Protected {
   readonly #scope: FileScope;
   readonly #names: Readonly<Record<Access, NameList>>;
   readonly #writable: NameList;
   readonly #places: Readonly<Record<Access, readonly string[]>>;
 
-  /** Takes the lists of protected names and paths. */
+  /** Creates an instance from the lists of protected names and paths. */
   constructor(scope: FileScope) {
     const { readProtected, writeProtected, writable } = scope.protection;
     this.#writable = new NameList(writable);
@@ -39,15 +39,15 @@ export class Protected {
     };
   }
 
-  /** Returns whether a path is closed to an access, by its name or its place. */
+  /** Returns whether a path is closed to an access because of its name or its folder. */
   covers(path: string, access: Access): boolean {
     return this.isListed(path, access) ||
       access === "write" && this.closedDotName(path) !== undefined;
   }
 
   /**
-   * Returns the name at the top of the workspace that closes a path for writing because it begins
-   * with a dot.
+   * Returns the first name of a path in the workspace if it begins with a dot and closes the path
+   * for writing.
    */
   closedDotName(path: string): string | undefined {
     const { workspace, temp } = this.#scope;
@@ -59,13 +59,13 @@ export class Protected {
     return isOpen ? undefined : name;
   }
 
-  /** Returns whether a path is closed by a listed name, or by its place. */
+  /** Returns whether a path is closed because of a listed name, or because of its folder. */
   isListed(path: string, access: Access): boolean {
     const { temp } = this.#scope;
     if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
     if (this.#places[access].some((place) => within(place, folded))) return true;
-    // The person chose the folders above the workspace, so their names do not count.
+    // The user chose the folders above the workspace, so their names do not count.
     const base = within(this.#scope.workspace, path) ? namesOf(this.#scope.workspace).length : 0;
     return this.#names[access].ends(namesOf(path).slice(base))
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
@@ -73,8 +73,8 @@ export class Protected {
 
   /**
    * Returns whether a real path lies in a folder that git treats as a repository, whatever its
-   * name, or would turn a folder into one. Such a folder can be read, but neither its `config`, as
-   * in `.git`, nor the files of its `objects`: they hold what was in files that are closed.
+   * name, or would turn a folder into one. Such a folder can be read, except its `config`, as in
+   * `.git`, and the files of its `objects`, which contain versions of closed files.
    */
   coversRepository(path: string, access: Access): boolean {
     const { workspace, temp } = this.#scope;
@@ -87,7 +87,7 @@ export class Protected {
     const from = isRead ? names.length - namesOf(inner).length : base;
     for (let end = from; end <= names.length; end++) {
       const folder = PATHS.joined(names.slice(0, end));
-      // If the workspace itself is a repository of this kind, the person chose that.
+      // The workspace itself may be such a repository, because the user chose it.
       const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
       if (isOne && !this.#isGranted(path, { access, end })) return true;
     }
@@ -95,11 +95,11 @@ export class Protected {
   }
 
   /**
-   * Returns the first protected entry in a folder, at any depth, under its own path or under the
-   * path that it is moved to.
+   * Returns the first entry in a folder, at any depth, that is protected at its own path or at the
+   * path after a move.
    */
   heldBy(folder: string, movedTo = folder): string | undefined {
-    // It may have been made in the temporary folder, where names are not checked.
+    // It may come from the temporary folder, where names are not checked.
     const reach = { access: "write", end: namesOf(movedTo).length } as const;
     if (movedTo !== folder && isRepository(folder) && !this.#isGranted(movedTo, reach)) {
       return joinPath(folder, "HEAD");
@@ -115,7 +115,7 @@ export class Protected {
     return undefined;
   }
 
-  /** Returns whether a file with several names is one of the protected files nearby. */
+  /** Returns whether a file with several hard links is also a protected file near its path. */
   isTwin(path: string, options: { info: Deno.FileInfo; access: Access }): boolean {
     const { info, access } = options;
     if ((info.nlink ?? 1) < 2) return false;
@@ -137,7 +137,7 @@ export class Protected {
       if (folder === workspace) break;
     }
     const tops = queue.length;
-    // Breadth first, so that a large object store cannot hide the files beside it.
+    // Breadth first, so that a large object store cannot hide its sibling files.
     for (let at = 0, seen = 0; at < queue.length && seen < LINK_SEARCH_MAX; at++) {
       for (const entry of entriesOf(queue[at] ?? "")) {
         seen++;
@@ -158,20 +158,20 @@ export function rootsOf(scope: FileScope, access: Access): readonly string[] {
   return scope.temp === undefined ? roots : [...roots, scope.temp];
 }
 
-/** Returns whether two looks at a file saw the same file. */
+/** Returns whether two results of `Deno.stat` describe the same file. */
 export function isSame(one: Deno.FileInfo | undefined, other: Deno.FileInfo): boolean {
   return one !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
 /**
- * Returns whether git treats a folder as a repository because of its content, or would if `added`
- * were in it.
+ * Returns whether git treats a folder as a repository because of its content, or would with the
+ * entry `added` in it.
  */
 function isRepository(folder: string, added = ""): boolean {
   const name = fold(added);
   const has = (piece: string) =>
     name === piece.toLowerCase() || statOf(joinPath(folder, piece)) !== undefined;
-  // Git also accepts a folder without settings if it has references, and runs its hooks.
+  // Git also accepts a folder with references but without settings, and runs its hooks.
   return has("HEAD") &&
     (has("objects") && (has("config") || has("refs")) || has("commondir"));
 }
@@ -184,7 +184,7 @@ function statOf(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
-    return undefined; // gone, or not visible to this process; then it cannot be opened either
+    return undefined; // missing, or not visible to this process, which then cannot open it either
   }
 }
 

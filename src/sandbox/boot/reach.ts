@@ -1,6 +1,6 @@
 /**
- * Confines a program that is not a module with Landlock: this process gives up all files but those
- * that it was given, and then becomes that program.
+ * Confines a program that is not a module with Landlock: this process drops access to all files
+ * outside the program's reach, and the program then replaces it.
  *
  * @module
  */
@@ -18,33 +18,33 @@ import {
 } from "./landlock.ts";
 
 /**
- * The paths that a program, and all that it starts, may read and write. All are absolute and real.
+ * The paths that a program and its child processes may read and write. All are absolute and real.
  */
 export interface Reach {
   readonly read: readonly string[];
   readonly write: readonly string[];
   /**
-   * Folders where it may write, but neither move or remove a folder, nor make or move a link. A path
+   * Folders where it may write, but not move or remove folders and not create or move links. A path
    * that Deno closes there stays closed, because no folder above it can be moved.
    */
   readonly fixed?: readonly string[];
 }
 
 /**
- * Files that describe the system. Those of processes are not among them, because root could read
- * their environment.
+ * Files that describe the system, without the files of processes: root could read environments
+ * there.
  */
 const SYSTEM = [
   ...["cpuinfo", "meminfo", "stat", "version", "loadavg", "uptime", "filesystems", "sys"]
     .map((name) => `/proc/${name}`),
   ...["/sys/fs/cgroup", "/sys/devices/system", "/dev/urandom", "/dev/random"],
 ];
-/** The rights to remove a folder, which moving one needs, and to make a link. */
+/** The rights to remove a folder, which a move requires, and to create a link. */
 const MOVE_FOLDERS = 1 << 4 | 1 << 12;
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
 
 /**
- * Confines this thread and the program that it becomes. Returns `landlock` and its version, or why
+ * Confines this thread and the program that replaces it. Returns `landlock` and its version, or why
  * that is not possible.
  */
 export function confineTo({ read, write, fixed = [] }: Reach): string {
@@ -53,7 +53,7 @@ export function confineTo({ read, write, fixed = [] }: Reach): string {
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
   const handled = handledBy(version, { net: true });
-  // What it can read, it may also run.
+  // It may also execute files that it can read.
   const files = handled.files & ~(EXECUTE | IOCTL_DEV);
   const ruleset = kernel.newRuleset({ ...handled, files });
   const allow = (paths: readonly string[], rights: number) => {

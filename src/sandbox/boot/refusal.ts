@@ -1,5 +1,5 @@
 /**
- * Errors of the broker, and how any error is sent to the Worker.
+ * Errors of the broker, and the conversion of errors for the Worker.
  *
  * @module
  */
@@ -7,15 +7,14 @@
 import type { Reply, SentError } from "./message.ts";
 
 /**
- * A refusal whose message is sent as it is. Its name is `NotCapable` by default, and its code is
- * one of PML.
+ * A refusal whose message is sent unchanged. Its name is `NotCapable` by default.
  */
 export class Refusal extends Error {
   override readonly name: string;
   /** `PATH_OUTSIDE_WORKSPACE`, `PATH_PROTECTED`, `SANDBOX_DENIED` or `RESULT_TOO_LARGE`. */
   readonly code: string;
 
-  /** Makes a refusal; the message says what was tried and why it failed. */
+  /** Creates a refusal. The message contains the attempted action and the reason. */
   constructor(code: string, message: string, name = "NotCapable") {
     super(message);
     this.name = name;
@@ -23,25 +22,25 @@ export class Refusal extends Error {
   }
 }
 
-/** What was tried, for messages. */
+/** An attempted action, for messages. */
 export interface Attempt {
   readonly op: string;
   readonly asked: string;
 }
 
-/** Counts what a child writes to files, up to its limit. */
+/** Counts the bytes that a child writes to files, up to its limit. */
 export class Budget {
   readonly #bytes: number;
   #left: number;
 
-  /** Takes the limit in bytes. */
+  /** Creates a budget with a limit in bytes. */
   constructor(bytes: number) {
     this.#bytes = this.#left = bytes;
   }
 
   /**
-   * Counts the most bytes that a step may add to files, before the step. Throws if the limit is
-   * reached.
+   * Counts the maximum number of bytes that a step can add to files, before the step. Throws if
+   * that exceeds the limit.
    */
   take(bytes: number, attempt: Attempt): void {
     if (bytes > this.#left) {
@@ -53,7 +52,7 @@ export class Budget {
     this.#left -= Math.max(bytes, 0);
   }
 
-  /** The number of bytes left. It is negative if a step wrote more than was known before it. */
+  /** The number of bytes left. Negative if a step wrote more than was known before it. */
   get left(): number {
     return this.#left;
   }
@@ -78,10 +77,10 @@ const SYSTEM = {
   Invalid: ["EINVAL", "Invalid argument (os error 22)"],
 } as const;
 
-/** Returns the error that the system gives in such a case. */
+/** Returns the error that the system would throw. */
 export function systemError(name: keyof typeof SYSTEM): Error {
   const [code, message] = SYSTEM[name];
-  // Deno has no class of its own for these two.
+  // Deno has no separate class for these two.
   const classes = { ...Deno.errors, NameTooLong: Error, Invalid: TypeError };
   return Object.assign(new classes[name](message), { code });
 }
@@ -98,8 +97,8 @@ export function failed(
 }
 
 /**
- * Returns an error as it is sent. The path in an error of the system is replaced by the path that
- * the module gave.
+ * Returns an error in the form that is sent. Replaces the path in an error of the system by the
+ * path that the module passed.
  */
 export function failureOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
@@ -111,7 +110,7 @@ export function failureOf(error: unknown, attempt: Attempt): SentError {
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };
 }
 
-/** Returns a text in quotes. It is cut, and invisible characters are made visible. */
+/** Returns a text in quotes, truncated and with visible escapes for invisible characters. */
 export function shown(path: string): string {
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return `"${

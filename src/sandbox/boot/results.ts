@@ -9,7 +9,7 @@ import type { ResultSchemas } from "./message.ts";
 /** Returns why a result, as plain JSON, does not match the schema of its tool. */
 export type CheckResult = (value: unknown) => string | undefined;
 
-/** Returns the address that code can be imported from. */
+/** Returns a URL from which code can be imported. */
 export function urlOf(code: string): string {
   return URL.createObjectURL(new Blob([code], { type: "application/typescript" }));
 }
@@ -40,7 +40,7 @@ function structuredWrong(
   const isResult = Array.isArray(content);
   if (isResult && isError === true) return undefined;
   const structured = isResult ? structuredContent : value;
-  // A text is the content of a result, and no structured content.
+  // A text is the content of a result, not structured content.
   const isNone = structured === undefined || structured === null || typeof structured === "string";
   return isNone ? "there is no structured content" : schema.wrong(structured);
 }

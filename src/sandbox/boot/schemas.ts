@@ -1,6 +1,6 @@
 /**
- * Checks values against schemas of others, in a child without grants: this is the module that such
- * a child loads.
+ * The module that a child without grants loads to check values against schemas that are not from
+ * PML.
  *
  * @module
  */
@@ -16,12 +16,12 @@ export interface SchemaCheck {
   readonly id: number;
   /** The schema, if the child does not have it yet. */
   readonly schema?: Readonly<Record<string, unknown>>;
-  /** Whether the child forgets the schemas that it has. */
+  /** Whether the child drops its cached schemas first. */
   readonly isReset?: boolean;
   readonly value?: unknown;
 }
 
-/** The result of a check: nothing, why the value does not match, or why the schema is no use. */
+/** The result of a check: empty, why the value does not match, or why the schema is unusable. */
 export interface SchemaAnswer {
   readonly wrong?: string;
   readonly unusable?: string;
@@ -31,7 +31,7 @@ const schemas = new Map<number, JsonSchema>();
 
 /** Checks a value. */
 export function check(given: SchemaCheck): SchemaAnswer {
-  // The library of schemas takes no BigInt.
+  // The schema library does not accept BigInts.
   const { id, schema, isReset, ...rest } = withNumbers(given) as SchemaCheck;
   try {
     if (isReset) schemas.clear();
@@ -43,7 +43,7 @@ export function check(given: SchemaCheck): SchemaAnswer {
   }
 }
 
-/** Returns whether a text matches a pattern, as a schema means it. */
+/** Returns whether a text matches a pattern by the rules of JSON Schema. */
 export function matches(
   { text, pattern }: { readonly text: string; readonly pattern: string },
 ): boolean {

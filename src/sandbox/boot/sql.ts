@@ -1,5 +1,5 @@
 /**
- * A SQLite connection that can use only its own database, with limits for statements and results.
+ * A SQLite connection that can access only its own database, with limits on statements and results.
  *
  * @module
  */
@@ -12,22 +12,22 @@ import { copied } from "./handles.ts";
 export class SqlProblem extends Error {
   readonly code: string;
 
-  /** Takes the reason and a code of PML. */
+  /** Creates an error with the reason and an error code of PML. */
   constructor(why: string, code = "SANDBOX_DENIED") {
     super(why);
     this.code = code;
   }
 }
 
-/** The part of a result that is wanted. */
+/** The requested part of a result. */
 export interface RowPage {
   readonly limit: number;
   readonly offset: number;
-  /** The most bytes that the values may have in total. */
+  /** The maximum total size of the values in bytes. */
   readonly bytes: number;
 }
 
-/** Parts of Deno's `node:sqlite` that its types lack. */
+/** Members of Deno's `node:sqlite` that are missing in its types. */
 interface NativeDatabase extends Omit<DatabaseSync, "prepare"> {
   prepare(sql: string): NativeStatement;
   readonly limits: Record<string, number>;
@@ -36,11 +36,11 @@ interface NativeDatabase extends Omit<DatabaseSync, "prepare"> {
 
 interface NativeStatement extends Omit<StatementSync, "iterate"> {
   setReturnArrays(active: boolean): void;
-  // It has no `this` parameter with the type of values, because a Worker chose them.
+  // Takes unknown values, because a Worker chose them.
   iterate(...values: unknown[]): Iterator<unknown>;
 }
 
-/** The reason for a file that SQLite cannot read. */
+/** The error text for a file that SQLite cannot read. */
 export const NO_DATABASE = "it is not a SQLite database, or it is encrypted";
 
 /** SQLite's message if another process has locked the database. */
@@ -68,10 +68,10 @@ const READING = [20, 21, FUNCTION, 33];
 const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
-// Pragmas that do nothing, or something else, within a transaction.
+// Pragmas that have no effect, or another effect, within a transaction.
 const LONE = ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
   "wal_checkpoint incremental_vacuum").split(" ");
-// Pragmas that only look, and pragmas whose change stays in the database and cannot damage it.
+// Pragmas that only read, and pragmas whose change stays in the database and cannot damage it.
 const ALLOWED = new Set([
   ...LONE,
   ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
@@ -79,11 +79,11 @@ const ALLOWED = new Set([
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
     "optimize").split(" "),
 ]);
-// A journal that is not on the disk cannot undo a change if the child is killed during it.
+// Without a journal on disk, a change cannot be undone if the child is killed during it.
 const JOURNAL = "journal_mode";
 const JOURNALS = ["delete", "truncate", "wal"];
 
-// Deno gives the number of an error only in some cases, but its text in all.
+// Deno provides the number of an error only in some cases, but always its text.
 const WHY: Readonly<Record<string, string>> = {
   776: "a program stopped in the middle of a change; open it for writing once, which undoes that",
   1544: "SQLite has to make files beside it, and its folder is not writable",
@@ -101,8 +101,8 @@ const WHY: Readonly<Record<string, string>> = {
 const FULL = "database or disk is full";
 
 /**
- * What a statement needs: a transaction to read, a transaction to write, or none, because it begins
- * or ends one itself.
+ * The transaction that a statement needs: one to read, one to write, or none, because the statement
+ * begins or ends a transaction itself.
  */
 export type StatementNeed = "reads" | "writes" | "stands alone";
 const NEEDS: readonly StatementNeed[] = ["reads", "writes", "stands alone"];
@@ -132,7 +132,7 @@ export class Sql implements Disposable {
     });
   }
 
-  /** Returns what a statement needs, without running it. */
+  /** Returns the transaction that a statement needs, without running it. */
   need(sql: unknown): StatementNeed {
     // SQLite reports no action for statements that begin a transaction themselves, such as VACUUM.
     this.#need = -1;
@@ -142,8 +142,8 @@ export class Sql implements Disposable {
 
   /**
    * Opens all files that a statement needs, by beginning a transaction if there is none. Until the
-   * transaction ends, no other file is opened, made or removed. Returns whether a transaction was
-   * begun.
+   * transaction ends, SQLite opens, creates or removes no other file. Returns whether it began a
+   * transaction.
    */
   begin(need: StatementNeed): boolean {
     const isNew = !this.#db.isTransaction;
@@ -165,14 +165,14 @@ export class Sql implements Disposable {
   }
 
   /**
-   * Returns the size of the database in bytes, with those that are not written yet. It is 0 outside
-   * a transaction.
+   * Returns the size of the database in bytes, including bytes that are not written yet. It is 0
+   * outside a transaction.
    */
   size(): number {
     return this.#db.isTransaction ? this.#pragma("page_count") * this.#pragma("page_size") : 0;
   }
 
-  /** Lets the database grow by at most `growth` bytes. */
+  /** Limits the growth of the database to `growth` bytes. */
   bound(growth: number): void {
     const pages = this.#pragma("page_count") + Math.floor(growth / this.#pragma("page_size"));
     this.#pragma(`max_page_count = ${Math.min(pages, 0xfffffffe)}`);
@@ -245,7 +245,7 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Returns the reason why the last statement was refused. The next call returns undefined. */
+  /** Returns why the last statement was refused, once: the next call returns undefined. */
   refused(): SqlProblem | undefined {
     const why = this.#refused;
     this.#refused = undefined;
@@ -256,7 +256,7 @@ export class Sql implements Disposable {
     if (typeof sql !== "string" || sql.includes("\0")) {
       throw new SqlProblem("the SQL is no text", "");
     }
-    // An empty statement must not be used, because reading it ends the process.
+    // Deno crashes when it reads an empty statement.
     if (isBare(sql)) throw new SqlProblem("there is no statement in it", "");
     const statement = this.#db.prepare(sql);
     if (!isBare(sql.slice(statement.sourceSQL.length))) {
@@ -273,7 +273,7 @@ export class Sql implements Disposable {
   }
 }
 
-/** Returns our text for an error of SQLite. */
+/** Returns PML's text for an error of SQLite. */
 export function sqlProblem(error: unknown): SqlProblem {
   if (error instanceof SqlProblem) return error;
   const { errcode = 0, message } = Object(error);
@@ -298,7 +298,7 @@ function refusedBy(action: number, one: string, two: string | null): string | un
   return `PRAGMA ${one}${two === null ? "" : ` = ${two.slice(0, 50)}`} is not available`;
 }
 
-/** Returns the index in `NEEDS` of what one action of a statement needs. */
+/** Returns the index in `NEEDS` of the transaction that one action of a statement needs. */
 function needOf(action: number, one: string, two: string | null): number {
   if (action === TRANSACTION || action === SAVEPOINT) return 2;
   if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
@@ -318,7 +318,7 @@ function bound(statement: NativeStatement, parameters: unknown): Iterator<unknow
     return statement.iterate(...names.length === 0 ? [] : [Object.fromEntries(names)]);
   }
   const values = parameters.slice(0, 40_000).map(fit);
-  // SQLite uses NULL for missing values. If one more value is not too many, values are missing.
+  // SQLite uses NULL for missing values. If it accepts one more value, values are missing.
   if (!overflows(() => statement.iterate(...values, null))) {
     throw new SqlProblem(`it has more parameters than the ${values.length} values given`, "");
   }

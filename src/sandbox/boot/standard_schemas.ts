@@ -1,5 +1,5 @@
 /**
- * Schemas that are code: a module may use a Standard Schema (https://standardschema.dev) that has a
+ * Schemas that are code: a module may use a Standard Schema (https://standardschema.dev) with a
  * JSON Schema, such as one of zod.
  *
  * @module
@@ -18,7 +18,7 @@ type Validated = { readonly value: unknown; readonly issues?: undefined } | {
   readonly issues: readonly Issue[];
 };
 
-/** A Standard Schema, as far as it is used. */
+/** The members of a Standard Schema that PML uses. */
 interface StandardSchema {
   readonly "~standard": {
     readonly validate: (value: unknown) => Validated | Promise<Validated>;
@@ -56,11 +56,11 @@ export class StandardSchemas {
       : { ...Object(meta), tools: Object.fromEntries(plain) };
   }
 
-  /** Returns the arguments of a tool as its schema makes them. Throws BAD_ARGUMENTS. */
+  /** Returns the arguments of a tool as parsed by its schema. Throws `BAD_ARGUMENTS`. */
   async input(name: string, args: unknown): Promise<unknown> {
     const schema = this.#tools.get(name)?.input;
     if (schema === undefined) return args;
-    // A library that checks numbers refuses BigInts.
+    // Schema libraries refuse BigInts as numbers.
     const result = await schema["~standard"].validate(withNumbers(args));
     if (result.issues === undefined) return withBigInts(result.value, args);
     throw failure("BAD_ARGUMENTS", `Cannot call "${name}": ${textOf(result.issues)}`);

@@ -1,7 +1,7 @@
 /**
- * Passes requests of the Worker to PML while a call runs, such as the tool calls of code, and gives
- * back the answers. The host thread numbers the requests itself, so no request can be answered by
- * another one.
+ * Forwards requests of the Worker, such as the tool calls of code, to PML while a call runs, and
+ * returns the answers. The host thread numbers the requests itself, so an answer always belongs to
+ * its request.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export class Wants {
   readonly #open = new Map<number, (reply: Reply) => void>();
   #last = 0;
 
-  /** What the Worker sends: the id of its call, and the request as JSON, as a text or as bytes. */
+  /** The arguments from the Worker: the id of its call, and JSON as a string or as bytes. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     want: async ([call, json], { signal }) => {
       const id = ++this.#last;
@@ -39,18 +39,18 @@ export class Wants {
     },
   };
 
-  /** Takes the function that writes frames. */
+  /** Creates an instance with the function that writes frames. */
   constructor(write: WriteFrame) {
     this.#write = write;
   }
 
-  /** Takes the answer to a request. */
+  /** Resolves a request with its answer. */
   settle({ id, reply }: Answered): void {
     this.#open.get(id)?.(reply);
   }
 }
 
-/** Returns the id of a call and the JSON behind it. */
+/** Returns the id of a call, a space and the JSON of a request. */
 function framed(call: number, json: unknown): string | Uint8Array {
   const head = `${Number.isSafeInteger(call) && call > 0 ? call : 0} `;
   if (!(json instanceof Uint8Array)) return head + String(json);

@@ -1,6 +1,6 @@
 /**
  * The thread that a module runs on. It replaces functions of Deno with brokered ones, loads the
- * module and calls it. The module runs in the same thread, so nothing here protects against it.
+ * module and calls it. The module runs in the same thread, so this code cannot confine it.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { brokeredSqlite } from "./module_sqlite.ts";
 
 const LONG = 1 << 14;
 
-/** A request of the module to PML: its name, its arguments, and what stops waiting for it. */
+/** A request of the module to PML: its name, its arguments, and a signal that stops waiting. */
 type Asked = readonly [name: string, args: unknown, signal?: AbortSignal];
 
 /** Waits for the host thread's first message. */
@@ -34,7 +34,7 @@ class ModuleThread {
   readonly #start: WorkerStart;
   readonly #client: HostClient;
   readonly #running = new Map<number, AbortController>();
-  // Kept now, because a module may replace globals, which must not break this code.
+  // Saved here, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
   #module: Readonly<Record<string, unknown>> = {};
   #standard = new StandardSchemas(undefined);
@@ -84,7 +84,7 @@ class ModuleThread {
       const exports = names.filter((name) => typeof this.#module[name] === "function");
       this.#standard = new StandardSchemas(this.#module.__meta__);
       this.#send("ready", 0, { exports, meta: this.#standard.meta });
-      // Not before: metadata has no BigInts.
+      // Only after the metadata, which has no BigInts.
       writeBigInts();
     } catch (error) {
       this.#send("unloaded", 0, failed(error));
@@ -105,7 +105,7 @@ class ModuleThread {
     this.#running.delete(id);
   }
 
-  /** Returns what checks the result of a function; the first such call loads it. */
+  /** Returns the check for the result of a function. The first call loads the code. */
   async #checkOf(fn: string): Promise<CheckResult | undefined> {
     const results = this.#results;
     if (results === undefined || !Object.hasOwn(results.schemas, fn)) return undefined;
@@ -131,7 +131,7 @@ class ModuleThread {
     return value;
   }
 
-  /** Asks PML for something. It is answered only while the call runs, and only if the call may ask. */
+  /** Sends a request to PML. PML answers it only while the call runs and has the right to ask. */
   #want(id: number, [name, args, signal]: Asked): Promise<unknown> {
     const json = this.#json([name, args ?? null]);
     const sent = json.length > LONG ? new TextEncoder().encode(json) : json;
@@ -145,7 +145,7 @@ class ModuleThread {
     this.#send("failed", id, tooLarge(`${json.length} characters`));
   }
 
-  /** Sends a long text as it is. As JSON it would have to be scanned twice more on each side. */
+  /** Sends a long text unencoded. JSON would need two more scans of it on each side. */
   #giveText(id: number, text: string): void {
     const bytes = text.length > this.#start.resultBytes
       ? undefined
@@ -209,14 +209,14 @@ function noResult(code: string, why: string): SentError {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
-/** Returns where in the module an error was made. */
+/** Returns the place in the module where an error was created. */
 function placeOf(error: unknown): Pick<SentError, "at"> {
   if (!(error instanceof Error)) return {};
   const [, at] = /\bblob:null\/[\w-]+:(\d+:\d+)/.exec(String(error.stack)) ?? [];
   return at === undefined ? {} : { at };
 }
 
-/** Returns a failure for anything that a module may throw. */
+/** Returns a failure for any value that a module throws. */
 function failed(error: unknown): SentError {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
