@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { osChecks } from "./_os_checks.ts";
 
-Deno.test("osChecks() tells what is closed by the layer that held, and what is open without one", async () => {
+Deno.test("osChecks() reports the protection of the layer, and what is open without one", async () => {
   const [held, programs, reaper] = await osChecks("landlock 7");
   assert.match(held?.said ?? "", /^landlock 7: .* is stopped by the system$/);
   const bound = Deno.build.os === "linux" && Deno.uid() !== 0;

@@ -40,7 +40,9 @@ const GOOD = `case "$*" in --version) echo bubblewrap 9.9 ;; *) exit 0 ;; esac`;
 const BAD = `case "$*" in --version) echo bubblewrap 9.9 ;;
   *) echo "bwrap: No permissions to create new namespace" >&2; exit 1 ;; esac`;
 
-Deno.test("findBubblewrap() takes what works, from outside the workspace", { ignore }, async () => {
+Deno.test("findBubblewrap() returns a bubblewrap that works and is outside the workspace", {
+  ignore,
+}, async () => {
   using good = new Stub(GOOD);
   const program = `${good.folder}/bwrap`;
   assert.deepEqual(await good.find(), { kind: "bwrap", program, version: "9.9" });
@@ -73,7 +75,7 @@ async function begun(wanted: OsLayerChoice, path: string): Promise<readonly stri
 }
 
 Deno.test(
-  "OsLayers starts under what there is, and remembers what there is not",
+  "OsLayers starts with an available layer, and remembers a missing one",
   { ignore },
   async () => {
     using good = new Stub(GOOD);
@@ -93,7 +95,7 @@ Deno.test(
   },
 );
 
-Deno.test("OsLayers tries nothing else when a child fails for another reason", async () => {
+Deno.test("OsLayers tries no other layer when a child fails for another reason", async () => {
   const layers = new OsLayers("auto", "", "/nowhere");
   let count = 0;
   const begin = () => {
@@ -104,7 +106,7 @@ Deno.test("OsLayers tries nothing else when a child fails for another reason", a
   assert.equal(count, 1);
 });
 
-Deno.test("bubblewrapArgs() mounts the workspace as a whole, and what may be written last", () => {
+Deno.test("bubblewrapArgs() mounts the whole workspace, and writable paths last", () => {
   const args = bubblewrapArgs({
     workspace: "/ws",
     read: ["/ws/part", "/other", "/other/out/deep"],
@@ -121,7 +123,7 @@ Deno.test("bubblewrapArgs() mounts the workspace as a whole, and what may be wri
 });
 
 Deno.test(
-  "Bubblewrap, skipped where it is absent, shows a child its roots and nothing else",
+  "a child in bubblewrap sees only its roots (skipped without bubblewrap)",
   absent,
   async () => {
     assert.ok(bubblewrap);
@@ -162,7 +164,7 @@ Deno.test(
 );
 
 Deno.test(
-  "Bubblewrap, skipped where it is absent, dies with its group and tells its memory",
+  "bubblewrap ends with its group and its memory is measured (skipped without bubblewrap)",
   absent,
   async () => {
     await using yard = new Yard();
@@ -207,27 +209,31 @@ function belowOf(pid: number): number | undefined {
   return Number(/\d+/.exec(Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`))?.[0] ?? 0);
 }
 
-Deno.test("Sandbox starts under Landlock, and refuses where a child says that there is none", {
-  ignore: !await hasLandlock(),
-}, async () => {
-  await using yard = new Yard();
-  const sandbox = await yard.start(undefined, { layer: { kind: "landlock" } });
-  assert.match(sandbox.confined, /^landlock \d+$/);
-  const off = await yard.start(undefined, { layer: { kind: "none", why: "it is off" } });
-  assert.equal(off.confined, "none: it is off");
-  // Without the FFI permission the child cannot ask the kernel, as on a kernel without Landlock.
-  const mute = (flags: readonly string[]) => flags.filter((flag) => flag !== "--allow-ffi");
-  const error = await errorOf(yard.startOpen(mute, { kind: "landlock" }));
-  assert.deepEqual([error.code, error.detail?.lack], [
-    "SANDBOX_DENIED",
-    "no landlock: no libc.so.6",
-  ]);
-  const layers = new OsLayers("auto", "", yard.ws);
-  const open = await layers.start((layer) => yard.startOpen(mute, layer));
-  assert.match(open.confined, /^none: no landlock: .*; no bubblewrap: not on PATH$/);
-});
+Deno.test(
+  "Sandbox starts under Landlock, and fails if the child reports that Landlock is missing",
+  {
+    ignore: !await hasLandlock(),
+  },
+  async () => {
+    await using yard = new Yard();
+    const sandbox = await yard.start(undefined, { layer: { kind: "landlock" } });
+    assert.match(sandbox.confined, /^landlock \d+$/);
+    const off = await yard.start(undefined, { layer: { kind: "none", why: "it is off" } });
+    assert.equal(off.confined, "none: it is off");
+    // Without the FFI permission the child cannot ask the kernel, as on a kernel without Landlock.
+    const mute = (flags: readonly string[]) => flags.filter((flag) => flag !== "--allow-ffi");
+    const error = await errorOf(yard.startOpen(mute, { kind: "landlock" }));
+    assert.deepEqual([error.code, error.detail?.lack], [
+      "SANDBOX_DENIED",
+      "no landlock: no libc.so.6",
+    ]);
+    const layers = new OsLayers("auto", "", yard.ws);
+    const open = await layers.start((layer) => yard.startOpen(mute, layer));
+    assert.match(open.confined, /^none: no landlock: .*; no bubblewrap: not on PATH$/);
+  },
+);
 
-Deno.test("processesOf() counts the threads of a person", { ignore }, () => {
+Deno.test("processesOf() counts the threads of a user", { ignore }, () => {
   const status = Deno.readTextFileSync("/proc/self/status");
   const own = Number(/^Threads:\s+(\d+)/m.exec(status)?.[1]);
   assert.ok(processesOf(Deno.uid() ?? -1) >= own && own > 1);

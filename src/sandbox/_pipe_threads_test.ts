@@ -34,7 +34,7 @@ async function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> 
   }
 }
 
-Deno.test("PipeThreads serves more programs than a runtime has threads", async () => {
+Deno.test("PipeThreads runs more programs than a runtime has threads", async () => {
   const threads = new PipeThreads(start, TWO_PROCESSORS);
   const bytes = new Uint8Array(300_000).fill(97);
   const children = Array.from({ length: 7 }, () => threads.spawn(Deno.execPath(), OPTIONS));
@@ -52,7 +52,7 @@ Deno.test("PipeThreads serves more programs than a runtime has threads", async (
   }
 });
 
-Deno.test("PipeThreads takes the place of a program that ended", async () => {
+Deno.test("PipeThreads reuses the threads of a program that ended", async () => {
   const threads = new PipeThreads(start, TWO_PROCESSORS);
   for (let round = 0; round < 3; round++) {
     const children = [1, 2].map(() => threads.spawn(Deno.execPath(), OPTIONS));

@@ -48,7 +48,7 @@ async function inHome(step: (home: string) => Promise<void>): Promise<void> {
   Deno.removeSync(home, { recursive: true });
 }
 
-Deno.test("openPrivateFolder() takes away what processes left that are gone, and what they closed", () =>
+Deno.test("openPrivateFolder() removes folders of ended processes, including unreadable ones", () =>
   inHome(async (home) => {
     leftIn(home);
     await withoutRoot(async () => {
@@ -59,7 +59,7 @@ Deno.test("openPrivateFolder() takes away what processes left that are gone, and
     });
   }));
 
-Deno.test("openPrivateFolder() goes on where something stays that nobody can take away", () =>
+Deno.test("openPrivateFolder() works if an old folder cannot be removed", () =>
   inHome(async (home) => {
     leftIn(home);
     await withoutRoot(async () => {

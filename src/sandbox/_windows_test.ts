@@ -46,7 +46,7 @@ function script(code: string, args: readonly string[] = []) {
   return { file: Deno.execPath(), args: ["eval", code, ...args], cwd: "C:\\", env: {} };
 }
 
-Deno.test("A program of Windows ends with all that it started", { ignore }, async () => {
+Deno.test("a program on Windows ends with its child processes", { ignore }, async () => {
   assert.ok(endsWithPml());
   using made = folder();
   const file = join(made.root, "beats");
@@ -59,7 +59,7 @@ Deno.test("A program of Windows ends with all that it started", { ignore }, asyn
   await started.running.stdin.abort();
 });
 
-Deno.test("A program of Windows leaves no process behind when it ends", { ignore }, async () => {
+Deno.test("a program on Windows leaves no process behind when it ends", { ignore }, async () => {
   using made = folder();
   const file = join(made.root, "beats");
   const code = `${deep(file, beating(file))}
@@ -70,7 +70,7 @@ Deno.test("A program of Windows leaves no process behind when it ends", { ignore
   await ended(file);
 });
 
-Deno.test("Programs of Windows end when PML is killed", { ignore }, async () => {
+Deno.test("programs on Windows end when PML is killed", { ignore }, async () => {
   using made = folder();
   const file = join(made.root, "beats");
   const module = JSON.stringify(import.meta.resolve("./process.ts"));
@@ -87,7 +87,7 @@ Deno.test("Programs of Windows end when PML is killed", { ignore }, async () => 
 });
 
 Deno.test(
-  "A program of Windows that outlives PML goes on when PML is killed",
+  "a program on Windows that may outlive PML continues when PML is killed",
   { ignore },
   async () => {
     using made = folder();
@@ -115,7 +115,7 @@ Deno.test(
   },
 );
 
-Deno.test("A batch file gets hostile arguments as they are, and starts nothing else", {
+Deno.test("a batch file receives hostile arguments unchanged, and starts nothing else", {
   ignore,
 }, async () => {
   using made = folder();

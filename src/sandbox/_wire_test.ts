@@ -37,7 +37,7 @@ const WHOLE = [
   'log 3 "x"',
 ];
 
-Deno.test("LineReader reads frames, noise and texts as they are, wherever the pieces are cut", () => {
+Deno.test("LineReader reads frames, noise and texts however the chunks are split", () => {
   assert.deepEqual(read([STREAM]), WHOLE);
   for (let at = 0; at <= STREAM.length; at++) {
     assert.deepEqual(read([STREAM.subarray(0, at), STREAM.subarray(at)]), WHOLE, `cut at ${at}`);
@@ -45,7 +45,7 @@ Deno.test("LineReader reads frames, noise and texts as they are, wherever the pi
   assert.deepEqual(read([...STREAM].map((byte) => new Uint8Array([byte]))), WHOLE);
 });
 
-Deno.test("LineReader believes no length that is more than a line may have", () => {
+Deno.test("LineReader refuses a length above the maximum of a line", () => {
   const reader = new LineReader(NONCE, 1_000);
   const long = new TextEncoder().encode(`\n${NONCE}text 2 9999\n${"x".repeat(2_000)}`);
   assert.throws(() => [...reader.push(long)], RangeError);

@@ -11,7 +11,7 @@ import {
 import { PmlError } from "../core/errors.ts";
 import { ModuleFailure, Sandbox } from "./sandbox.ts";
 
-Deno.test("Sandbox gives a hostile module nothing to reach for", async () => {
+Deno.test("Sandbox refuses every access of a hostile module", async () => {
   await using yard = new Yard();
   const file = JSON.stringify(yard.canary);
   const sandbox = await yard.start();
@@ -71,7 +71,7 @@ Deno.test("Sandbox gives a hostile module nothing to reach for", async () => {
   assert.equal(await call(sandbox, "ping", {}).then(() => sandbox.alive), true);
 });
 
-Deno.test("Sandbox names what to use instead of what it denies", async () => {
+Deno.test("Sandbox names an alternative to a denied function", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const said: Record<string, RegExp> = {
@@ -91,7 +91,7 @@ Deno.test("Sandbox names what to use instead of what it denies", async () => {
   }
 });
 
-Deno.test("Sandbox loads no module that reaches for files in its imports", async () => {
+Deno.test("Sandbox does not load a module that imports files", async () => {
   await using yard = new Yard();
   const from = JSON.stringify(`file://${yard.canary}`);
   const codes = [
@@ -118,7 +118,7 @@ Deno.test("Sandbox loads no module that reaches for files in its imports", async
   );
 });
 
-Deno.test("Sandbox shows a module none of PML's environment or arguments", async () => {
+Deno.test("Sandbox hides the environment and arguments of PML from a module", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(hostileModule, {
     environment: { LANG: "C.UTF-8", TZ: "UTC" },
@@ -137,7 +137,7 @@ function environOf(pid: number): string[] {
   return Deno.readTextFileSync(`/proc/${pid}/environ`).split("\0");
 }
 
-Deno.test("Sandbox takes no frame that the module wrote itself", async () => {
+Deno.test("Sandbox ignores frames that the module wrote itself", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const victim = call(sandbox, "wait", { ms: 1_000, graceMs: 2_000 });
@@ -165,7 +165,7 @@ Deno.test("Sandbox survives a module that steals stdin or patches everything", a
   assert.deepEqual(await call(good, "ping", { a: 1 }), { a: 1 });
 });
 
-Deno.test("Sandbox keeps modules apart", async () => {
+Deno.test("Sandbox isolates modules from each other", async () => {
   await using yard = new Yard();
   const [one, two] = await Promise.all([yard.start(), yard.start()]);
   const listen = `globalThis.heard = []; const c = new BroadcastChannel("x");
@@ -182,7 +182,7 @@ Deno.test("Sandbox keeps modules apart", async () => {
   assert.deepEqual(await run(two, seen), [[], null, false]);
 });
 
-Deno.test("Sandbox frees the caller at once and kills a child that does not stop", async () => {
+Deno.test("Sandbox rejects a cancelled call at once and kills a child that does not stop", async () => {
   await using yard = new Yard();
   const stuck = [
     "for (;;);",
@@ -213,7 +213,7 @@ Deno.test("Sandbox frees the caller at once and kills a child that does not stop
   }));
 });
 
-Deno.test("Sandbox tells at once when the module ends its thread or its process", async () => {
+Deno.test("Sandbox fails a call at once when the module ends its thread or its process", async () => {
   await using yard = new Yard();
   const ends: Record<string, RegExp> = {
     "Deno.exit(0)": /ended its own thread/,
@@ -239,7 +239,7 @@ Deno.test("Sandbox tells at once when the module ends its thread or its process"
   );
 });
 
-Deno.test("Sandbox kills what fills the memory and says so", async () => {
+Deno.test("Sandbox kills a child that exceeds the memory limit and reports the reason", async () => {
   await using yard = new Yard();
   const bombs = [
     "const a = []; for (;;) a.push({ x: new Array(100).fill(1) })",
@@ -266,7 +266,7 @@ Deno.test("Sandbox kills what fills the memory and says so", async () => {
 /** On a busy machine what waits in the child reaches the bound of memory first. */
 const FLOODED = /more than (?:67108864 bytes|512 MB of memory)/;
 
-Deno.test("Sandbox kills a child that floods, and others go on", async () => {
+Deno.test("Sandbox kills a child that floods, and other children continue", async () => {
   await using yard = new Yard();
   const good = await yard.start();
   const floods: Record<string, RegExp> = {
@@ -295,7 +295,7 @@ Deno.test("Sandbox kills a child that floods, and others go on", async () => {
   assert.ok(yard.logs.length < 5_000, `${yard.logs.length} lines were logged`);
 });
 
-Deno.test("Sandbox refuses to run modules when its child is not closed", async () => {
+Deno.test("Sandbox refuses to run modules if its child fails the self-test", async () => {
   await using yard = new Yard();
   const changes: Record<string, (flags: readonly string[]) => readonly string[]> = {
     "all is allowed": (flags) => [...flags, "--allow-all"],
@@ -323,7 +323,7 @@ Deno.test("Sandbox refuses to run modules when its child is not closed", async (
   );
 });
 
-Deno.test("Sandbox refuses to run modules when only the Worker is open", async () => {
+Deno.test("Sandbox refuses to run modules if only the Worker fails the self-test", async () => {
   await using yard = new Yard();
   const preload = `${yard.root}/preload.js`;
   // Runs before the boot code and gives the Worker what its host thread has.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { codeOf, run, SANDBOX_LIMITS, Yard } from "../../tests/fixtures/modules/yard.ts";
 
-Deno.test("Sandbox waits for a lock that another has without holding anything else up", async () => {
+Deno.test("Sandbox waits for the lock of another process without blocking other requests", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   using other = Deno.openSync(`${yard.ws}/a.txt`);
@@ -19,7 +19,7 @@ Deno.test("Sandbox waits for a lock that another has without holding anything el
   assert.equal(await late, 1);
 });
 
-Deno.test("Sandbox gives each child a folder for temporary files that goes with it", async () => {
+Deno.test("Sandbox creates a folder for temporary files for each child and removes it with the child", async () => {
   await using yard = new Yard();
   const [one, two] = await Promise.all([yard.start(), yard.start()]);
   const made = `const p = await Deno.makeTempFile(); await Deno.writeTextFile(p, "mine");
@@ -35,7 +35,7 @@ Deno.test("Sandbox gives each child a folder for temporary files that goes with 
   assert.equal(await codeOf(run(reader, "return Deno.makeTempFileSync()")), "SANDBOX_DENIED");
 });
 
-Deno.test("Sandbox bounds what a child writes to files, and tells the limit", async () => {
+Deno.test("Sandbox limits the bytes that a child writes to files, and names the limit", async () => {
   await using yard = new Yard();
   const limits = { ...SANDBOX_LIMITS, writeBytes: 1_000 };
   const sandbox = await yard.start(undefined, { limits });

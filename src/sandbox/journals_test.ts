@@ -76,7 +76,7 @@ const MODULE = `
   }
 `;
 
-Deno.test("Sandbox lets no module change a journal, at whose end SQLite finds a file to delete", async () => {
+Deno.test("Sandbox refuses a change of a journal, which can make SQLite delete a file", async () => {
   await using yard = new Yard();
   const { ws } = yard;
   Deno.writeTextFileSync(`${ws}/.env`, "KEY=1");

@@ -55,7 +55,7 @@ function get(sandbox: Sandbox, url: string, init: JsonObject = {}): Promise<Json
   return call(sandbox, "get", { url, init }) as Promise<JsonObject>;
 }
 
-Deno.test("host.fetch() sends a request and gives the response of a granted address", async () => {
+Deno.test("host.fetch() sends a request and returns the response of a granted address", async () => {
   await using yard = new Yard();
   await using sink = new Sink({
     "/made": () => new Response("é", { status: 201, headers: { "x-a": "1" } }),
@@ -76,7 +76,7 @@ Deno.test("host.fetch() sends a request and gives the response of a granted addr
   assert.equal((await get(sandbox, `${sink.url}/empty`)).status, 204);
 });
 
-Deno.test("host.fetch() reaches nothing that is not granted, and the sinks stay empty", async () => {
+Deno.test("host.fetch() does not connect to addresses without a grant", async () => {
   await using yard = new Yard();
   await using granted = new Sink();
   await using other = new Sink();
@@ -106,7 +106,7 @@ Deno.test("host.fetch() reaches nothing that is not granted, and the sinks stay 
   assert.deepEqual([granted.asked.length, other.asked.length], [0, 0]);
 });
 
-Deno.test("host.fetch() refuses a granted name that leads to this machine", async () => {
+Deno.test("host.fetch() refuses a granted name that resolves to this machine", async () => {
   await using yard = new Yard();
   await using sink = new Sink();
   const [, port] = sink.at.split(":");
@@ -121,7 +121,7 @@ Deno.test("host.fetch() refuses a granted name that leads to this machine", asyn
   assert.equal(sink.asked.length, 0);
 });
 
-Deno.test("host.fetch() follows redirects hop by hop, and takes no secret to another origin", async () => {
+Deno.test("host.fetch() checks each redirect, and sends no secret to another origin", async () => {
   await using yard = new Yard();
   await using second = new Sink();
   await using closed = new Sink();
@@ -153,7 +153,7 @@ Deno.test("host.fetch() follows redirects hop by hop, and takes no secret to ano
   assert.equal(closed.asked.length, 0);
 });
 
-Deno.test("host.fetch() bounds a body, and stops when the module or the call lets go", async () => {
+Deno.test("host.fetch() limits a body, and stops when the module or the call is cancelled", async () => {
   await using yard = new Yard();
   const waiting = Promise.withResolvers<Response>();
   await using sink = new Sink({
@@ -172,7 +172,7 @@ function redirect(status: number, location: string): Response {
   return new Response(null, { status, headers: { location } });
 }
 
-Deno.test("host.fetch() asks no host of which it cannot find out where it lies", async () => {
+Deno.test("host.fetch() refuses a host whose address cannot be resolved", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(MODULE, { net: ["*"] });
   // No name server is asked for a name with so long a part.

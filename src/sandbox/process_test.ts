@@ -23,7 +23,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-Deno.test("runProgram() gives code and outputs, and only the environment that it is given", async () => {
+Deno.test("runProgram() returns code and outputs, and passes only the given environment", async () => {
   Deno.env.set("PML_PROCESS_TEST", "secret");
   try {
     // If Deno came from npm, its own start adds names.
@@ -42,7 +42,7 @@ Deno.test("runProgram() keeps the head of a long output and reads the rest", asy
   assert.deepEqual([ran.code, ran.stdout], [0, "é".repeat(500)]);
 });
 
-Deno.test("runProgram() kills the program and what it started when its signal aborts", async () => {
+Deno.test("runProgram() kills the program and its child processes when its signal aborts", async () => {
   const file = await Deno.makeTempFile();
   const child = `new Deno.Command(Deno.execPath(), { args: ["eval", "setTimeout(() => {}, 1e8)"] })
     .spawn()`;
@@ -61,7 +61,7 @@ Deno.test("runProgram() kills the program and what it started when its signal ab
   await Deno.remove(file);
 });
 
-Deno.test("runProgram() leaves nothing behind that the program left", async () => {
+Deno.test("runProgram() kills processes that the program left behind", async () => {
   const code = `const child = new Deno.Command(Deno.execPath(), {
       args: ["eval", "setTimeout(() => {}, 1e8)"], stdin: "null", stdout: "null", stderr: "null" })
     .spawn(); console.log(child.pid); Deno.exit(0);`;
@@ -70,7 +70,7 @@ Deno.test("runProgram() leaves nothing behind that the program left", async () =
   assert.ok(await waitUntil(() => !isAlive(Number(stdout))));
 });
 
-Deno.test("killGroup() ends a program that was started, and is quiet about one that ended", async () => {
+Deno.test("killGroup() ends a running program, and ignores one that has ended", async () => {
   const child = startProcess(script("setTimeout(() => {}, 1e8)"));
   killGroup(child.pid);
   assert.equal((await child.status).signal, "SIGKILL");
@@ -98,7 +98,7 @@ function descriptorsIn(said: string): readonly string[] {
 }
 
 Deno.test({
-  name: "A kept program finds all as it would without a keeper, and ends as it would",
+  name: "a program with a keeper has the same process state and exit status as without one",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const look =
@@ -143,7 +143,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "A kept program that lets go of its pipes is heard to, and its keeper holds none",
+  name: "closing the pipes of a program with a keeper closes them for PML, too",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const args = ["-c", "exec <&- >&- 2>&-; sleep 300"];
@@ -160,7 +160,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a program runs with the spare keeper as with its own, and a spare one is used once",
+  name: "a program runs the same with the spare keeper, which is used once",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     using spare = new SpareKeeper();
@@ -179,7 +179,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a spare keeper that nothing uses ends after its time, and when it is disposed",
+  name: "an unused spare keeper ends after its time, and when it is disposed",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     for (const ms of [1, 60_000]) {
@@ -205,7 +205,7 @@ async function ran({ running }: StartedProgram, input = "") {
   return { code, signal, stdout: stdout ?? "", stderr };
 }
 
-Deno.test("A program that is confined writes nothing else, or does not run", {
+Deno.test("a confined program writes only within its reach, or does not run", {
   ignore: !canKeep(),
 }, async () => {
   const folder = await Deno.makeTempDir();

@@ -48,7 +48,7 @@ async function runner(yard: Yard, more: Partial<SandboxOptions> = {}) {
   };
 }
 
-Deno.test("host.exec() gives code, signal and outputs of a program, its arguments as they are", async () => {
+Deno.test("host.exec() returns code, signal and outputs, and passes arguments unchanged", async () => {
   await using yard = new Yard();
   const { exec } = await runner(yard);
   const odd = ["-n", "$(id)", "a b", "*", "; rm -rf /", "é\n", ""];
@@ -63,7 +63,7 @@ Deno.test("host.exec() gives code, signal and outputs of a program, its argument
   assert.equal((await exec("true", [], { options: { stdin: "x".repeat(1 << 20) } })).code, 0);
 });
 
-Deno.test("host.exec() runs in a folder of the workspace, and in no other", async () => {
+Deno.test("host.exec() runs only in folders of the workspace", async () => {
   await using yard = new Yard();
   Deno.mkdirSync(`${yard.ws}/sub`);
   Deno.symlinkSync(yard.root, `${yard.ws}/out`);
@@ -82,7 +82,7 @@ Deno.test("host.exec() runs in a folder of the workspace, and in no other", asyn
   await Deno.remove(outside);
 });
 
-Deno.test("host.exec() gives programs a small environment, and no way to load code into them", async () => {
+Deno.test("host.exec() passes a small environment, without variables that load code", async () => {
   await using yard = new Yard();
   const env = { TOKEN: "t-1", MISSING: null };
   const { exec, sandbox } = await runner(yard, { env });
@@ -106,7 +106,7 @@ Deno.test("host.exec() gives programs a small environment, and no way to load co
   assert.equal(await codeOf(call(sandbox, "variable", { name: "HOME" })), "SANDBOX_DENIED");
 });
 
-Deno.test("host.exec() runs only programs that are granted, found outside the workspace", async () => {
+Deno.test("host.exec() runs only granted programs from outside the workspace", async () => {
   await using yard = new Yard();
   const script = `${yard.ws}/evil`;
   Deno.writeTextFileSync(script, "#!/bin/sh\necho planted\n", { mode: 0o755 });
@@ -137,7 +137,7 @@ Deno.test("host.exec() runs only programs that are granted, found outside the wo
   );
 });
 
-Deno.test("host.exec() keeps the head and the tail of an output, and tells its end meanwhile", async () => {
+Deno.test("host.exec() keeps the head and the tail of an output, and reports its end while it runs", async () => {
   await using yard = new Yard();
   const { exec } = await runner(yard);
   const ran = await exec("sh", ["-c", "seq 1 200000"], { options: { maxBytes: 1_000 } });
@@ -149,7 +149,7 @@ Deno.test("host.exec() keeps the head and the tail of an output, and tells its e
   assert.deepEqual(slow.told, [["stdout", "one\n"], ["stderr", "two\n"]]);
 });
 
-Deno.test("host.exec() kills all that a program started: by its time, by a cancel, at its end", async () => {
+Deno.test("host.exec() kills all processes of a program on timeout, on cancel and at its end", async () => {
   await using yard = new Yard();
   await using groups = new Reaper(`${yard.root}/nothing-`);
   const { exec, sandbox } = await runner(yard, { groups });
@@ -175,7 +175,7 @@ Deno.test("host.exec() kills all that a program started: by its time, by a cance
   assert.equal((await exec("echo", ["alive"])).stdout, "alive\n");
 });
 
-Deno.test("A sandbox that ends takes its programs along, and those that fled their group", async () => {
+Deno.test("a sandbox that ends kills its programs, including those that left their group", async () => {
   await using yard = new Yard();
   await using groups = new Reaper(`${yard.root}/nothing-`);
   const { sandbox } = await runner(yard, { groups });
@@ -186,7 +186,7 @@ Deno.test("A sandbox that ends takes its programs along, and those that fled the
   await gone(() => pidsWith(groups.mark));
 });
 
-Deno.test("host.exec() waits as long as it is told, however long that is", async () => {
+Deno.test("host.exec() accepts timeouts beyond the maximum of a timer", async () => {
   await using yard = new Yard();
   const { exec } = await runner(yard);
   for (const timeoutMs of [2 ** 31, 1e300]) {
@@ -194,7 +194,7 @@ Deno.test("host.exec() waits as long as it is told, however long that is", async
   }
 });
 
-Deno.test("host.exec() survives a program that ends just when its time is over", async () => {
+Deno.test("host.exec() works if a program ends exactly at its timeout", async () => {
   const ended = Promise.withResolvers<{ readonly code: number; readonly signal: null }>();
   const kill = () => {
     ended.resolve({ code: 0, signal: null });
@@ -214,7 +214,7 @@ Deno.test("host.exec() survives a program that ends just when its time is over",
   assert.equal((await ops as ProgramResult).code, 0);
 });
 
-Deno.test("host.exec() leads no program into the workspace by a PATH that names no folder", async () => {
+Deno.test("host.exec() never searches the workspace, even if PATH names no other folder", async () => {
   await using yard = new Yard();
   Deno.writeTextFileSync(`${yard.ws}/planted`, "#!/bin/sh\necho planted\n", { mode: 0o755 });
   for (const path of ["", ".", ":", yard.ws, `${yard.ws}/..x`]) {
@@ -225,7 +225,7 @@ Deno.test("host.exec() leads no program into the workspace by a PATH that names 
   }
 });
 
-Deno.test("A module cannot have more requests open by giving them one number", async () => {
+Deno.test("a module cannot exceed the limit of open requests by reusing a number", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(
     `const post = MessagePort.prototype.postMessage;
@@ -249,7 +249,7 @@ Deno.test("A module cannot have more requests open by giving them one number", a
   assert.deepEqual(await call(sandbox, "flood", { times: 3 }), [refused, refused, "ran"]);
 });
 
-Deno.test("A program that a child starts in its last moment ends with it", async () => {
+Deno.test("a program that a child starts just before its end is killed, too", async () => {
   await using yard = new Yard();
   await using groups = new Reaper(`${yard.root}/nothing-`);
   const limits = { ...SANDBOX_LIMITS, frames: 10 };

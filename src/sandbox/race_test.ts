@@ -16,7 +16,7 @@ for (; Date.now() < end; flips++) {
 }
 console.log(flips);`;
 
-Deno.test("Sandbox leaks nothing while another process flips a file and a link", async () => {
+Deno.test("Sandbox leaks nothing while another process swaps a file and a link", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const swapper = new Deno.Command(Deno.execPath(), {
@@ -41,7 +41,7 @@ Deno.test("Sandbox leaks nothing while another process flips a file and a link",
   assert.ok(seen.refused > 0 && seen.read > 0, JSON.stringify(seen));
 });
 
-Deno.test("Sandbox lets no second child move a committed link under a check", async () => {
+Deno.test("Sandbox prevents a second child from moving a link during a check", async () => {
   await using yard = new Yard();
   const outside = `${yard.root}/outside`;
   Deno.mkdirSync(outside);
@@ -81,7 +81,7 @@ Deno.test("Sandbox lets no second child move a committed link under a check", as
   assert.ok(Array.isArray(made) && Number(made[0]) > 0, JSON.stringify(made));
 });
 
-Deno.test("Sandbox waits for the lock of the workspace: reads share it, changes need it alone", async () => {
+Deno.test("Sandbox waits for the lock of the workspace, which reads share and changes do not", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const [{ name }] = [...Deno.readDirSync(`${yard.home}/locks`)] as [Deno.DirEntry];

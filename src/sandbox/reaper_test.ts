@@ -5,7 +5,7 @@ import { withCommand } from "./_processes_test.ts";
 import { killGroup } from "./process.ts";
 import { Reaper } from "./reaper.ts";
 
-Deno.test("Reaper kills groups, marked processes and leftovers when PML is killed", async () => {
+Deno.test("Reaper kills groups and marked processes and removes folders when PML is killed", async () => {
   const root = Deno.makeTempDirSync({ prefix: "pml-reaper-" });
   const program = `
     const { Reaper } = await import(${JSON.stringify(import.meta.resolve("./reaper.ts"))});
@@ -42,7 +42,7 @@ Deno.test("Reaper kills groups, marked processes and leftovers when PML is kille
   Deno.removeSync(root, { recursive: true });
 });
 
-Deno.test("Reaper lets go of the first group too when it is over", async () => {
+Deno.test("Reaper does not kill a removed first group", async () => {
   const over = new Deno.Command("sleep", { args: ["330"], detached: true }).spawn();
   const reaper = new Reaper("/nowhere/none-");
   await reaper.add(over.pid);
@@ -52,7 +52,7 @@ Deno.test("Reaper lets go of the first group too when it is over", async () => {
   assert.equal((await over.status).signal, "SIGTERM");
 });
 
-Deno.test("Reaper that has no shell to start leaves PML alone", async () => {
+Deno.test("Reaper without a shell does not fail", async () => {
   const fail = () => {
     throw new Deno.errors.NotFound("Failed to spawn '/bin/sh'");
   };
@@ -62,7 +62,7 @@ Deno.test("Reaper that has no shell to start leaves PML alone", async () => {
   await reaper[Symbol.asyncDispose]();
 });
 
-Deno.test("killGroup() leaves alone what became another person's, and so does what calls it", () => {
+Deno.test("killGroup() ignores a process of another user", () => {
   const { kill } = Deno;
   const put = (value: typeof kill) => Object.defineProperty(Deno, "kill", { value });
   put(() => {

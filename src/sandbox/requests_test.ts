@@ -85,7 +85,7 @@ function ask(sandbox: Sandbox, fn: string, { desk, args = {}, signal, graceMs = 
   });
 }
 
-Deno.test("Sandbox answers what the code of a call asks, also many at once", async () => {
+Deno.test("Sandbox answers the requests of a call, also many at once", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
@@ -100,7 +100,7 @@ Deno.test("Sandbox answers what the code of a call asks, also many at once", asy
   });
 });
 
-Deno.test("Sandbox refuses requests of calls that may make none, or are over", async () => {
+Deno.test("Sandbox refuses requests of calls without the right, or that have ended", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
@@ -111,7 +111,7 @@ Deno.test("Sandbox refuses requests of calls that may make none, or are over", a
   assert.equal(desk.asked.length, 1);
 });
 
-Deno.test("Sandbox ends the requests of a call that is cancelled or dropped", async () => {
+Deno.test("Sandbox aborts the requests of a call that is cancelled or dropped", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
@@ -127,7 +127,7 @@ Deno.test("Sandbox ends the requests of a call that is cancelled or dropped", as
   assert.ok(sandbox.alive);
 });
 
-Deno.test("Sandbox ends the requests of a child that dies", async () => {
+Deno.test("Sandbox aborts the requests of a child that ends", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
@@ -141,7 +141,7 @@ Deno.test("Sandbox ends the requests of a child that dies", async () => {
   assert.ok(isGone(sandbox.pid));
 });
 
-Deno.test("Sandbox answers no forged request", async () => {
+Deno.test("Sandbox does not answer forged requests", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
@@ -179,7 +179,7 @@ Deno.test("Sandbox answers no forged request", async () => {
   assert.equal(desk.stopped.length, 1);
 });
 
-Deno.test("Sandbox ends a child that asks too often or too much", async () => {
+Deno.test("Sandbox ends a child that sends too many or too large requests", async () => {
   await using yard = new Yard();
   const limits = { ...SANDBOX_LIMITS, frames: 50, frameBytes: 100_000 };
   const desk = new Desk();

@@ -5,7 +5,7 @@ import hostileModule from "../../tests/fixtures/modules/hostile.ts" with { type:
 import { call, codeOf, errorOf, isGone, run, Yard } from "../../tests/fixtures/modules/yard.ts";
 import { assertDenoFloor, Sandbox } from "./sandbox.ts";
 
-Deno.test("Sandbox gives the file functions of Deno itself, result by result", async () => {
+Deno.test("Sandbox file functions return the results of Deno", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(filesModule);
   const brokered = await call(sandbox, "tour");
@@ -16,7 +16,7 @@ Deno.test("Sandbox gives the file functions of Deno itself, result by result", a
   assert.deepEqual(brokered, JSON.parse(new TextDecoder().decode(direct.stdout)));
 });
 
-Deno.test("Sandbox tells exports and __meta__ as plain JSON", async () => {
+Deno.test("Sandbox returns exports and __meta__ as plain JSON", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   assert.deepEqual(sandbox.meta(), { name: "hostile", tools: { ping: {} } });
@@ -31,7 +31,7 @@ Deno.test("Sandbox tells exports and __meta__ as plain JSON", async () => {
   assert.equal(plain.meta(), undefined);
 });
 
-Deno.test("Sandbox turns an escaping refusal into the error that names it", async () => {
+Deno.test("Sandbox returns a refusal that the module does not catch with its code", async () => {
   await using yard = new Yard();
   Deno.symlinkSync(yard.canary, `${yard.ws}/link`);
   const sandbox = await yard.start();
@@ -49,7 +49,7 @@ Deno.test("Sandbox turns an escaping refusal into the error that names it", asyn
   assert.deepEqual(await run(sandbox, caught), [true, "PATH_OUTSIDE_WORKSPACE"]);
 });
 
-Deno.test("Sandbox gives odd results as plain JSON or refuses them", async () => {
+Deno.test("Sandbox returns unusual results as plain JSON or refuses them", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const expected: Record<string, string> = {
@@ -71,7 +71,7 @@ Deno.test("Sandbox gives odd results as plain JSON or refuses them", async () =>
   }
 });
 
-Deno.test("Sandbox refuses a result that is too large, and tells its size", async () => {
+Deno.test("Sandbox refuses a result that is too large, and reports its size", async () => {
   await using yard = new Yard();
   const sizes: Record<string, RegExp> = {
     large: /41943040/, // as the child counts it
@@ -86,7 +86,7 @@ Deno.test("Sandbox refuses a result that is too large, and tells its size", asyn
   assert.match(await codeOf(call(await yard.start(), "odd", { kind: "huge" })), /LARGE|CRASHED/);
 });
 
-Deno.test("Sandbox tells what a module threw, whatever it was", async () => {
+Deno.test("Sandbox reports any value that a module throws", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const thrown = (kind: string) => codeOf(call(sandbox, "thrown", { kind }));
@@ -98,7 +98,7 @@ Deno.test("Sandbox tells what a module threw, whatever it was", async () => {
   assert.match(await thrown("getter"), /^Error: /);
 });
 
-Deno.test("Sandbox lets a call that listens stop in time, and lives on", async () => {
+Deno.test("Sandbox lets a cancelled call stop in time, and continues", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const cancel = new AbortController();
@@ -121,7 +121,7 @@ Deno.test("Sandbox lets a call that listens stop in time, and lives on", async (
   );
 });
 
-Deno.test("Sandbox passes logs and progress on", async () => {
+Deno.test("Sandbox forwards logs and progress", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start();
   const seen: unknown[] = [];
@@ -149,7 +149,7 @@ Deno.test("Sandbox runs many calls at once in one child", async () => {
   );
 });
 
-Deno.test("assertDenoFloor() refuses a Deno with known holes", () => {
+Deno.test("assertDenoFloor() refuses a Deno version with known bypasses", () => {
   for (const version of ["2.9.5", "2.8.9", "1.46.3", "2.9"]) {
     assert.throws(
       () => assertDenoFloor(version),
@@ -161,7 +161,7 @@ Deno.test("assertDenoFloor() refuses a Deno with known holes", () => {
   }
 });
 
-Deno.test("Sandbox cannot start where Deno cannot grant the folder", async () => {
+Deno.test("Sandbox does not start if Deno cannot grant the folder", async () => {
   await using yard = new Yard();
   await (await yard.start())[Symbol.asyncDispose]();
   const error = await errorOf(
@@ -171,7 +171,7 @@ Deno.test("Sandbox cannot start where Deno cannot grant the folder", async () =>
   assert.match(error.message, /comma/);
 });
 
-Deno.test("Sandbox gives up a start that is cancelled", async () => {
+Deno.test("Sandbox stops a start that is cancelled", async () => {
   await using yard = new Yard();
   const cancel = new AbortController();
   const code = `await new Promise(() => {}); setInterval(() => {}, 9)`;
@@ -180,7 +180,7 @@ Deno.test("Sandbox gives up a start that is cancelled", async () => {
   assert.equal((await errorOf(starting)).code, "CANCELLED");
 });
 
-Deno.test("Sandbox sweeps what dead processes left", async () => {
+Deno.test("Sandbox removes the folders of ended processes", async () => {
   await using yard = new Yard();
   const old = `${yard.home}/sandbox/999999999-abc`;
   Deno.mkdirSync(`${old}/deno`, { recursive: true });
@@ -225,7 +225,7 @@ Deno.test("Sandbox children end when the process that started them is killed", a
 
 const BROKEN = '{"toString":1,"valueOf":1}';
 
-Deno.test("A frame that breaks its reader ends the child that sent it, and nothing else", async () => {
+Deno.test("a frame that breaks the reader ends only the child that sent it", async () => {
   await using yard = new Yard();
   const json = `{"level":"info","text":${BROKEN}}`;
   const frame = JSON.stringify({ kind: "frame", type: "log", id: 1, json });
@@ -239,7 +239,7 @@ Deno.test("A frame that breaks its reader ends the child that sent it, and nothi
   assert.equal(error.detail?.reason, "frames");
 });
 
-Deno.test("Sandbox gives a long text with the mark that it begins with, as it gives a short one", async () => {
+Deno.test("Sandbox keeps the byte order mark of long and short texts", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(`export const text = ({ n }) => "\\uFEFF" + "x".repeat(n)`);
   for (const n of [1, 1 << 15]) {

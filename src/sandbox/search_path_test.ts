@@ -9,7 +9,7 @@ function place(names: readonly string[]) {
   return { root, where, [Symbol.dispose]: () => Deno.removeSync(root, { recursive: true }) };
 }
 
-Deno.test("findProgram() finds programs of Windows by their endings, which their mode does not show", () => {
+Deno.test("findProgram() finds programs on Windows by their extensions", () => {
   using made = place(["npx", "npx.cmd", "uvx.exe", "uvx.cmd", "tool.py", "b.com", "b.exe"]);
   const find = (name: string) => findProgram(name, made.where)?.slice(made.root.length + 1);
   assert.deepEqual(["npx", "npx.cmd", "uvx", "b"].map(find), [
@@ -22,19 +22,19 @@ Deno.test("findProgram() finds programs of Windows by their endings, which their
   assert.equal(findProgram("npx.cmd", { ...made.where, os: "linux" }), undefined, "it has no mode");
 });
 
-Deno.test("findProgram() finds programs of Windows in the order of the folders", () => {
+Deno.test("findProgram() finds programs on Windows in the order of the folders", () => {
   using first = place(["git.cmd"]);
   using second = place(["git.exe"]);
   const path = [first.root, second.root];
   assert.equal(findProgram("git", { ...first.where, path }), join(first.root, "git.cmd"));
 });
 
-Deno.test("programEndings() has no endings where the mode of a file makes it a program", () => {
+Deno.test("programEndings() is empty where the mode of a file makes it a program", () => {
   assert.deepEqual(programEndings("linux"), []);
   assert.equal(programEndings("windows").at(-1), ".cmd");
 });
 
-Deno.test("withEnding() adds the ending that a path of Windows lacks", () => {
+Deno.test("withEnding() adds a missing extension on Windows", () => {
   using made = place(["npx", "npx.cmd", "uvx.exe"]);
   const found = (name: string) => withEnding(join(made.root, name), "windows");
   const wanted = ["npx.cmd", "npx.cmd", "uvx.exe", "none"].map((name) => join(made.root, name));

@@ -21,7 +21,7 @@ const MEANT: Readonly<Record<string, string>> = {
   "stat the way back over a file": "`..` is taken from the text, before anything is looked at",
 };
 
-Deno.test("Sandbox does with files what Deno itself does, waiting and not", async () => {
+Deno.test("Sandbox file functions behave as in Deno, asynchronously and synchronously", async () => {
   await using yard = new Yard();
   const twin = `${yard.root}/twin`;
   Deno.mkdirSync(twin);
@@ -56,7 +56,7 @@ async function directly(codes: string[], cwd: string): Promise<unknown[]> {
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("Sandbox leaves the same files as Deno after any steps", async () => {
+Deno.test("Sandbox leaves the same files as Deno after any operations", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(twinModule);
   let round = 0;

@@ -10,7 +10,7 @@ function open(broker: Broker, path: string, options: Record<string, boolean>): u
   return reply.value;
 }
 
-Deno.test("Broker counts what is written, in every way, and refuses what passes the limit", () => {
+Deno.test("Broker counts every kind of write, and refuses writes beyond the limit", () => {
   const ways: Record<string, (broker: Broker) => ReturnType<Broker["answer"]>> = {
     "a file": (broker) => broker.answer("writeFile", ["b", new Uint8Array(11), { create: true }]),
     "to the end": (broker) =>
@@ -48,7 +48,7 @@ Deno.test("Broker counts what is written, in every way, and refuses what passes 
   }
 });
 
-Deno.test("Broker lets a module use its limit to the end, and cut and read after it", () => {
+Deno.test("Broker lets a module use its whole limit, and truncate and read afterwards", () => {
   using yard = new BrokerYard();
   const broker = yard.with({ writeBytes: 10 });
   const full = broker.answer("writeFile", ["b", new Uint8Array(10), { create: true }]);
@@ -60,7 +60,7 @@ Deno.test("Broker lets a module use its limit to the end, and cut and read after
   assert.equal(codeOf(broker.answer("writeFile", ["b", new Uint8Array(0)])), "ok");
 });
 
-Deno.test("Broker gives one folder of the home for temporary files, and nothing else of it", () => {
+Deno.test("Broker opens one folder of the home for temporary files, and nothing else in it", () => {
   using yard = new BrokerYard();
   const temp = `${yard.home}/own`;
   Deno.mkdirSync(temp);
@@ -93,7 +93,7 @@ Deno.test("Broker gives one folder of the home for temporary files, and nothing 
   assert.match(none.ok ? "" : none.error.message, /no write grant/);
 });
 
-Deno.test("Broker changes neither pipes nor sockets nor devices, and waits for none", () => {
+Deno.test("Broker refuses to change pipes, sockets and devices, without waiting for them", () => {
   using yard = new BrokerYard();
   const { ws } = yard;
   const made = new Deno.Command("mkfifo", { args: [`${ws}/pipe`] }).outputSync();
@@ -118,7 +118,7 @@ Deno.test("Broker changes neither pipes nor sockets nor devices, and waits for n
   }
 });
 
-Deno.test("Broker gives no file the rights of its owner", () => {
+Deno.test("Broker never sets the setuid, setgid or sticky bit", () => {
   using yard = new BrokerYard();
   const modeOf = (path: string) => (Deno.statSync(`${yard.ws}/${path}`).mode ?? 0) & 0o7777;
   Deno.chmodSync(`${yard.ws}/a.txt`, 0o4755);
@@ -132,7 +132,7 @@ Deno.test("Broker gives no file the rights of its owner", () => {
   assert.equal(modeOf("d"), 0o700);
 });
 
-Deno.test("Broker lets nobody who may only read change anything through an open file", () => {
+Deno.test("Broker refuses changes through a file that was opened for reading", () => {
   using yard = new BrokerYard();
   const broker = yard.with({ write: [] });
   const file = open(broker, "a.txt", { read: true });
@@ -146,7 +146,7 @@ Deno.test("Broker lets nobody who may only read change anything through an open 
   assert.deepEqual(Deno.statSync(`${yard.ws}/a.txt`).mtime, before);
 });
 
-Deno.test("Broker is done soon with long names, deep ways and many files", () => {
+Deno.test("Broker handles long names, deep paths and many files quickly", () => {
   using yard = new BrokerYard();
   const { broker } = yard;
   const start = performance.now();
@@ -166,7 +166,7 @@ Deno.test("Broker is done soon with long names, deep ways and many files", () =>
   for (let n = 2; n < 258; n++) yard.do("file.close", n);
 });
 
-Deno.test("Broker lists no folder whose list is more than one result", () => {
+Deno.test("Broker refuses to list a folder whose list exceeds the limit of a result", () => {
   using yard = new BrokerYard();
   for (let n = 0; n < 100; n++) Deno.writeTextFileSync(`${yard.ws}/${"x".repeat(200)}${n}`, "");
   const broker = yard.with({ resultBytes: 10_000 });
@@ -174,7 +174,7 @@ Deno.test("Broker lists no folder whose list is more than one result", () => {
   assert.equal(codeOf(yard.do("readDir", ".")), "ok");
 });
 
-Deno.test("Broker tells at once whether a lock is to be had, also where another has it", () => {
+Deno.test("Broker reports at once whether it got a lock", () => {
   using yard = new BrokerYard();
   using other = Deno.openSync(`${yard.ws}/a.txt`);
   const file = open(yard.broker, "a.txt", { read: true });

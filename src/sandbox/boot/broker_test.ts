@@ -4,7 +4,7 @@ import { BrokerYard, bytes, codeOf, everyOp } from "../../../tests/fixtures/modu
 import { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 
-Deno.test("Broker refuses every way out of the workspace, and changes nothing outside", () => {
+Deno.test("Broker refuses every path out of the workspace, and changes nothing outside", () => {
   using yard = new BrokerYard();
   const before = yard.fingerprint();
   const paths = [
@@ -38,14 +38,14 @@ Deno.test("Broker refuses every way out of the workspace, and changes nothing ou
   assert.equal(Deno.readTextFileSync(`${yard.ws}/a.txt`), "inside");
 });
 
-Deno.test("Broker takes encoded and backslash forms for plain names", () => {
+Deno.test("Broker treats encoded and backslash forms as plain names", () => {
   using yard = new BrokerYard();
   for (const path of ["%2e%2e/outside/secret.txt", "..\\outside\\secret.txt", "..%2foutside"]) {
     assert.equal(codeOf(yard.do("readFile", path)), "ENOENT", path);
   }
 });
 
-Deno.test("Broker follows no link out, whatever its shape, and makes nothing through one", () => {
+Deno.test("Broker does not follow or create files through links out of the workspace", () => {
   using yard = new BrokerYard();
   const { ws, outside } = yard;
   Deno.mkdirSync(`${ws}/sub`);
@@ -76,7 +76,7 @@ Deno.test("Broker follows no link out, whatever its shape, and makes nothing thr
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("Broker shows a link as a link, and removes and renames the link itself", () => {
+Deno.test("Broker reports a link as a link, and removes and renames the link itself", () => {
   using yard = new BrokerYard();
   const before = yard.fingerprint();
   Deno.symlinkSync(yard.outside, `${yard.ws}/dir`);
@@ -93,7 +93,7 @@ Deno.test("Broker shows a link as a link, and removes and renames the link itsel
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("Broker follows a link whose target lies inside", () => {
+Deno.test("Broker follows a link whose target is inside", () => {
   using yard = new BrokerYard();
   Deno.symlinkSync("a.txt", `${yard.ws}/link`);
   const read = yard.do("readFile", "link");
@@ -133,7 +133,7 @@ Deno.test("Broker reads exactly what real path containment allows", () => {
   );
 });
 
-Deno.test("Broker answers any text with a reply, never with a throw", () => {
+Deno.test("Broker answers any text with a reply and never throws", () => {
   using yard = new BrokerYard();
   const before = yard.fingerprint();
   const any = fc.oneof(fc.string({ unit: "binary", maxLength: 60 }), fc.anything());
@@ -149,7 +149,7 @@ Deno.test("Broker answers any text with a reply, never with a throw", () => {
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("PathGuard.openFile() refuses a file that was replaced after it was looked at", () => {
+Deno.test("PathGuard.openFile() refuses a file that was replaced after its check", () => {
   using yard = new BrokerYard();
   const guard = new PathGuard(yard.ground());
   const attempt = { op: "open", asked: "a.txt", access: "write" } as const;
@@ -163,7 +163,7 @@ Deno.test("PathGuard.openFile() refuses a file that was replaced after it was lo
   assert.throws(() => guard.openFile(fresh, { attempt, open: { write: true } }), /replaced/);
 });
 
-Deno.test("Broker opens neither pipes nor devices, and reads nothing too large", () => {
+Deno.test("Broker refuses to open pipes and devices, and to read files above the limit", () => {
   using yard = new BrokerYard();
   const made = new Deno.Command("mkfifo", { args: [`${yard.ws}/pipe`] }).outputSync();
   assert.ok(made.success);
@@ -177,7 +177,7 @@ Deno.test("Broker opens neither pipes nor devices, and reads nothing too large",
   assert.equal(codeOf(yard.do("readDir", "a.txt")), "ENOTDIR");
 });
 
-Deno.test("Broker takes a copy of bytes that the Worker could still change", () => {
+Deno.test("Broker copies bytes that the Worker could still change", () => {
   using yard = new BrokerYard();
   const shared = new Uint8Array(new SharedArrayBuffer(4));
   assert.ok(!(copied(shared).buffer instanceof SharedArrayBuffer));

@@ -14,7 +14,7 @@ function refused(work: Promise<unknown>, message: RegExp, code?: string): Promis
   });
 }
 
-Deno.test("Databases reads only where nothing else was asked and granted", async () => {
+Deno.test("Databases opens a database for reading unless writing is requested and granted", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db");
@@ -30,7 +30,7 @@ Deno.test("Databases reads only where nothing else was asked and granted", async
   assert.deepEqual(yard.names(), ["a.db"]);
 });
 
-Deno.test("Databases opens regular database files of the workspace only", async () => {
+Deno.test("Databases opens only regular database files of the workspace", async () => {
   await using yard = new DatabaseYard();
   const { ws, outside } = yard;
   yard.make("real.db", TABLE);
@@ -101,7 +101,7 @@ function superJournal(name: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-Deno.test("Databases refuses a planted journal that makes SQLite delete an outside file", async () => {
+Deno.test("Databases refuses a planted journal that makes SQLite delete a file outside", async () => {
   await using yard = new DatabaseYard();
   const path = yard.make("a.db", TABLE);
   const canary = `${yard.outside}/canary`;
@@ -125,7 +125,7 @@ Deno.test("Databases refuses a planted journal that makes SQLite delete an outsi
   assert.notEqual(yard.fingerprint(), before);
 });
 
-Deno.test("Databases refuses links, pipes and folders in the place of side files", async () => {
+Deno.test("Databases refuses links, pipes and folders in place of side files", async () => {
   await using yard = new DatabaseYard();
   const { ws, outside } = yard;
   const path = yard.make("a.db", "PRAGMA journal_mode = wal", TABLE);
@@ -162,7 +162,7 @@ Deno.test("Databases refuses a database that was replaced after it was opened", 
   await refused(db.query(COUNT), /replaced after it was opened/);
 });
 
-Deno.test("Databases reads a closed WAL database without making a file", async () => {
+Deno.test("Databases reads a closed WAL database without creating a file", async () => {
   await using yard = new DatabaseYard({ write: [] });
   const path = yard.make("a.db", "PRAGMA journal_mode = wal", TABLE);
   assert.deepEqual(yard.names(), ["a.db"]);
@@ -178,7 +178,7 @@ Deno.test("Databases reads a closed WAL database without making a file", async (
   assert.deepEqual((await now.query(COUNT)).rows, [[4]]);
 });
 
-Deno.test("Databases says what to do with a closed WAL database that is large", async () => {
+Deno.test("Databases reports how to open a large closed WAL database", async () => {
   await using yard = new DatabaseYard();
   const path = yard.make("a.db", "PRAGMA journal_mode = wal", TABLE);
   Deno.truncateSync(path, (64 << 20) + 4_096);
@@ -189,7 +189,7 @@ Deno.test("Databases says what to do with a closed WAL database that is large", 
   assert.deepEqual((await reader.query(COUNT)).rows, [[2]]);
 });
 
-Deno.test("Databases tells what to do with a log that lost its index", async () => {
+Deno.test("Databases reports how to repair a log without its index", async () => {
   await using yard = new DatabaseYard();
   const path = yard.make("a.db", "PRAGMA journal_mode = wal", TABLE);
   {
@@ -213,7 +213,7 @@ function killedInside(yard: DatabaseYard): void {
   Deno.copyFileSync(path, `${yard.ws}/a.db`);
 }
 
-Deno.test("Databases undoes a change that was cut off, for a writer only", async () => {
+Deno.test("Databases undoes an interrupted change, but only for a writer", async () => {
   await using yard = new DatabaseYard();
   killedInside(yard);
   await using reader = await yard.sqlite("a.db");
@@ -223,7 +223,7 @@ Deno.test("Databases undoes a change that was cut off, for a writer only", async
   assert.deepEqual((await reader.query(COUNT)).rows, [[2]]);
 });
 
-Deno.test("Databases says so when a folder is not writable", async () => {
+Deno.test("Databases reports that a folder is not writable", async () => {
   if (Deno.uid() !== 0) return; // only root can run a child as somebody else
   await using yard = new DatabaseYard();
   yard.make("wal.db", "PRAGMA journal_mode = wal", TABLE);
@@ -256,7 +256,7 @@ Deno.test("Databases undoes an unfinished transaction when a database is closed"
   assert.deepEqual((await beside.query(COUNT)).rows, [[2]]);
 });
 
-Deno.test("Databases keeps a transaction locked while the same file is opened again", async () => {
+Deno.test("Databases keeps the lock of a transaction while the same file is opened again", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });

@@ -50,7 +50,7 @@ const flips = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-Deno.test("Databases stays whole, and outside untouched, on a damaged file or journal", async () => {
+Deno.test("Databases survives a damaged file or journal without changes outside", async () => {
   await using yard = new DatabaseYard();
   const path = yard.make("a.db", ...RICH);
   const good = Deno.readFileSync(path);
@@ -82,7 +82,7 @@ Deno.test("Databases stays whole, and outside untouched, on a damaged file or jo
   assert.deepEqual((await db.query("PRAGMA integrity_check")).rows, [["ok"]], "the child lives");
 });
 
-Deno.test("Databases stays whole on a damaged log and index", async () => {
+Deno.test("Databases survives a damaged log and index", async () => {
   await using yard = new DatabaseYard();
   const path = yard.make("b.db", "PRAGMA journal_mode = wal", ...RICH);
   const sides = new Map<string, Uint8Array>();
@@ -127,7 +127,7 @@ function forged(
   for (const [type, own, sql] of schema) insert.run(type, own, type === "trigger" ? "t" : own, sql);
 }
 
-Deno.test("Databases runs nothing dangerous that a schema calls", async () => {
+Deno.test("Databases refuses dangerous functions that a schema calls", async () => {
   await using yard = new DatabaseYard();
   const { outside } = yard;
   const before = yard.fingerprint();
@@ -163,7 +163,7 @@ Deno.test("Databases runs nothing dangerous that a schema calls", async () => {
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("Databases bounds what a schema makes of a small statement", async () => {
+Deno.test("Databases limits the work that a schema adds to a small statement", async () => {
   await using yard = new DatabaseYard();
   const views: string[] = ["CREATE VIEW v0 AS SELECT 1 AS a"];
   for (let at = 1; at < 40; at++) {

@@ -18,7 +18,7 @@ function neighbour(yard: DatabaseYard): (op: string, ...args: unknown[]) => void
 }
 
 for (const mode of ["delete", "wal"]) {
-  Deno.test(`Databases opens and removes nothing outside while another child moves a link into its way, in mode ${mode} (GW6, PE5)`, async () => {
+  Deno.test(`Databases opens and removes nothing outside while another child swaps in a link, in mode ${mode} (GW6, PE5)`, async () => {
     await using yard = new DatabaseYard();
     const { ws, outside } = yard;
     const table = ["CREATE TABLE t(id INTEGER PRIMARY KEY, x)", `PRAGMA journal_mode = ${mode}`];

@@ -12,7 +12,7 @@ function refused(work: Promise<unknown>, message: RegExp, code?: string): Promis
   });
 }
 
-Deno.test("Databases gives every kind of value as it is, and pages of rows", async () => {
+Deno.test("Databases returns every kind of value unchanged, and pages of rows", async () => {
   await using yard = new DatabaseYard();
   await using db = await yard.sqlite("new.db", { write: true });
   await db.execute("CREATE TABLE v(a)");
@@ -41,7 +41,7 @@ Deno.test("Databases gives every kind of value as it is, and pages of rows", asy
   assert.equal((await db.query("SELECT a FROM v", [], { limit: 8 })).more, false);
 });
 
-Deno.test("Databases counts what a statement changed, and nothing where it changed nothing", async () => {
+Deno.test("Databases returns the number of changes of a statement, and 0 without changes", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });
@@ -56,7 +56,7 @@ Deno.test("Databases counts what a statement changed, and nothing where it chang
   assert.deepEqual((await db.query(COUNT)).rows, [[5]]);
 });
 
-Deno.test("Databases runs one statement, with exactly its values", async () => {
+Deno.test("Databases runs exactly one statement with exactly its values", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });
@@ -80,7 +80,7 @@ Deno.test("Databases runs one statement, with exactly its values", async () => {
   assert.deepEqual((await db.query(COUNT)).rows, [[2]]);
 });
 
-Deno.test("Databases tells an error in the middle of the rows", async () => {
+Deno.test("Databases reports an error in the middle of the rows", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });
@@ -115,7 +115,7 @@ const WAYS_OUT = [
   "PRAGMA busy_timeout = 100000",
 ];
 
-Deno.test("Databases refuses every statement that reaches out or can spoil the file", async () => {
+Deno.test("Databases refuses every statement that leaves or can damage the database", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   const before = yard.fingerprint();
@@ -141,7 +141,7 @@ Deno.test("Databases refuses every statement that reaches out or can spoil the f
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("Databases bounds what a statement takes and gives", async () => {
+Deno.test("Databases limits the input and output of a statement", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });
@@ -164,7 +164,7 @@ Deno.test("Databases bounds what a statement takes and gives", async () => {
   assert.deepEqual((await db.query(COUNT)).rows, [[2]]);
 });
 
-Deno.test("Databases holds a bounded number of databases, and closes each once", async () => {
+Deno.test("Databases limits the number of open databases, and closes each once", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   for (let count = 0; count < 16; count++) await yard.sqlite("a.db");
@@ -176,7 +176,7 @@ Deno.test("Databases holds a bounded number of databases, and closes each once",
   await refused(db.query(COUNT), /The database is closed/);
 });
 
-Deno.test("Databases looks at what a Worker sends", async () => {
+Deno.test("Databases checks the arguments of a Worker", async () => {
   await using yard = new DatabaseYard();
   yard.make("a.db", TABLE);
   for (const path of [null, 7, {}, ["a.db"], ""]) {

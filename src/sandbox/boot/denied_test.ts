@@ -17,7 +17,7 @@ const CLOSED = "env mainModule exit execPath hostname networkInterfaces osReleas
 /** Names that the Worker replaces itself. */
 const OWN = "cwd";
 
-Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
+Deno.test("every member of Deno is brokered, refused or harmless", () => {
   const brokered = Object.keys(brokeredFiles({} as HostClient));
   const refused = Object.keys(deniedInDeno(DENIED));
   const known = new Set([brokered, refused, `${HARMLESS} ${CLOSED} ${OWN}`.split(" ")].flat());
@@ -26,7 +26,7 @@ Deno.test("Every name of Deno is brokered, refused, or harmless", () => {
   assert.deepEqual(brokered.filter((name) => refused.includes(name)), []);
 });
 
-Deno.test("What is refused says why, and what to use instead", () => {
+Deno.test("a refused function throws an error with the reason and an alternative", () => {
   const said: Record<string, RegExp> = {
     Command: /host\.exec/,
     spawn: /host\.exec/,

@@ -14,7 +14,7 @@ const WAKER = `
     Atomics.notify(numbers, 0);
   };`;
 
-Deno.test("Asking.now() takes no old answer when a late wake comes before the new one", () => {
+Deno.test("HostClient.now() ignores a late notification of the last answer", () => {
   const turn = new SharedArrayBuffer(8);
   const answer = new SharedArrayBuffer(1 << 10);
   const stale = new TextEncoder().encode('{"ok":true,"value":"stale"}');

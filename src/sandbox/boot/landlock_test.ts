@@ -6,7 +6,7 @@ import { handledBy } from "./landlock.ts";
 const ignore = !await hasLandlock();
 const HELD = /^landlock \d+$/;
 
-Deno.test("confine() leaves a process its roots, and of the rest nothing", { ignore }, async () => {
+Deno.test("confine() leaves a process access only to its roots", { ignore }, async () => {
   using yard = new ConfinedYard();
   const { ws, outside, root, own } = yard;
   Deno.writeTextFileSync(`${ws}/b.txt`, "b");
@@ -57,7 +57,7 @@ Deno.test("confine() leaves a process its roots, and of the rest nothing", { ign
   assert.equal(yard.fingerprint(), before);
 });
 
-Deno.test("confine() moves no file in from outside, nor out", { ignore }, async () => {
+Deno.test("confine() prevents moves of files into and out of the roots", { ignore }, async () => {
   using yard = new ConfinedYard();
   const { ws, outside } = yard;
   const told = await yard.told([
@@ -71,7 +71,7 @@ Deno.test("confine() moves no file in from outside, nor out", { ignore }, async 
 });
 
 Deno.test(
-  "confine() keeps the TCP of the machine to those with a net grant",
+  "confine() allows TCP only with a net grant",
   { ignore },
   async () => {
     using yard = new ConfinedYard();
@@ -84,7 +84,7 @@ Deno.test(
 );
 
 Deno.test(
-  "confine() gives a read root no writing, and a file outside alone",
+  "confine() refuses writes in a read root, and opens only a granted file outside",
   { ignore },
   async () => {
     using yard = new ConfinedYard();
@@ -108,7 +108,7 @@ Deno.test(
 );
 
 Deno.test(
-  "confine() keeps a file of the workspace that is replaced, or made, later",
+  "confine() keeps access to a file of the workspace that is replaced or created later",
   { ignore },
   async () => {
     using yard = new ConfinedYard();
@@ -151,7 +151,7 @@ function swap(op: string, args: string, late = false): string {
     .replaceAll("LATE", String(late));
 }
 
-Deno.test("A swap that the broker cannot see leads out without the kernel, and with it nowhere", {
+Deno.test("a link swap that the broker misses leads outside only without Landlock", {
   ignore,
 }, async () => {
   const swaps: [string, (yard: ConfinedYard) => boolean][] = [
@@ -185,7 +185,7 @@ function has(path: string): boolean {
 }
 
 Deno.test(
-  "confine() refuses where the kernel says that it holds and does not",
+  "confine() throws if the kernel accepts the rules but does not enforce them",
   { ignore },
   async () => {
     using yard = new ConfinedYard();
@@ -194,7 +194,7 @@ Deno.test(
   },
 );
 
-Deno.test("handledBy() asks each version of the kernel for what it knows, and no more", () => {
+Deno.test("handledBy() uses only rights that the version of Landlock supports", () => {
   const rights = (version: number) => handledBy(version, { net: false }).files.toString(2).length;
   assert.deepEqual([2, 3, 4, 5, 6, 7, 8, 9, 10].map(rights), [14, 15, 15, 16, 16, 16, 16, 17, 17]);
   const rest = (version: number, net: boolean) => {
@@ -205,7 +205,7 @@ Deno.test("handledBy() asks each version of the kernel for what it knows, and no
   assert.deepEqual(rest(6, true), [0, 3]);
 });
 
-Deno.test("confine() lets programs write in the write roots alone", { ignore }, async () => {
+Deno.test("confine() lets programs write only in the write roots", { ignore }, async () => {
   using yard = new ConfinedYard();
   const { ws, outside } = yard;
   const sh = (script: string) =>
@@ -243,7 +243,7 @@ Deno.test("confine() lets programs write in the write roots alone", { ignore }, 
 });
 
 Deno.test(
-  "confine() bounds the processes of programs, but not those of root",
+  "confine() limits the number of processes of programs, except for root",
   { ignore },
   async () => {
     using yard = new ConfinedYard();

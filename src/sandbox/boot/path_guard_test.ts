@@ -21,7 +21,7 @@ async function makeWalls() {
   return { guard, workspace, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
 }
 
-Deno.test("openFile() gives no file that came to the place of the one that was looked at", async () => {
+Deno.test("openFile() refuses a file that replaced the checked one", async () => {
   await using made = await makeWalls();
   const { guard, workspace } = made;
   Deno.writeTextFileSync(`${workspace}/a.txt`, "a");
@@ -43,7 +43,7 @@ Deno.test("openFile() gives no file that came to the place of the one that was l
   }
 });
 
-Deno.test("requireFile() refuses a pipe, whose opening would wait for a writer", async () => {
+Deno.test("requireFile() refuses a pipe, because opening it would wait for a writer", async () => {
   await using made = await makeWalls();
   const { guard, workspace } = made;
   const path = `${workspace}/pipe`;
@@ -67,7 +67,7 @@ function onWindows(asked: string, ...roots: readonly string[]): string {
   }
 }
 
-Deno.test("meantBy() finds files of Windows in every usual spelling", () => {
+Deno.test("meantBy() resolves Windows paths in every usual spelling", () => {
   const usual = [
     "src/a.ts",
     "src\\a.ts",
@@ -83,7 +83,7 @@ Deno.test("meantBy() finds files of Windows in every usual spelling", () => {
   assert.equal(onWindows("."), "C:/Work/ws");
 });
 
-Deno.test("meantBy() refuses hostile paths of Windows with the reason", () => {
+Deno.test("meantBy() refuses hostile Windows paths with the reason", () => {
   const hostile = {
     "path of a device": [
       "\\\\?\\C:\\Work\\ws\\a",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import protectedPaths from "../../../config/protected-paths.json" with { type: "json" };
 import { BrokerYard, bytes, codeOf, everyOp } from "../../../tests/fixtures/modules/broker_yard.ts";
 
-Deno.test("Broker writes no protected name, at any depth, in any spelling", () => {
+Deno.test("Broker refuses to write protected names at any depth and in any spelling", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/deep/.git/hooks`, { recursive: true });
   Deno.mkdirSync(`${yard.ws}/.github/other`, { recursive: true });
@@ -48,7 +48,7 @@ Deno.test("Broker writes no protected name, at any depth, in any spelling", () =
   assert.equal(codeOf(yard.do("writeFile", ".github/README", bytes("x"), { create: true })), "ok");
 });
 
-Deno.test("Broker writes no name with a dot at the top that is not listed as writable (GX12)", () => {
+Deno.test("Broker refuses to write unlisted dot names at the top of the workspace (GX12)", () => {
   using yard = new BrokerYard();
   const write = (path: string) => yard.do("writeFile", path, bytes("x"), { create: true });
   for (const path of [".newagent", ".newagentrc", "．newagent", ".\u200bx"]) {
@@ -72,7 +72,7 @@ Deno.test("Broker writes no name with a dot at the top that is not listed as wri
   assert.equal(codeOf(own.answer("writeFile", [".newagent", bytes("x"), {}])), "ok");
 });
 
-Deno.test("Broker neither removes nor moves a folder that holds a protected file", () => {
+Deno.test("Broker refuses to remove or move a folder with a protected file", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/deep/er`, { recursive: true });
   Deno.writeTextFileSync(`${yard.ws}/deep/er/.env`, "KEY=1");
@@ -88,7 +88,7 @@ Deno.test("Broker neither removes nor moves a folder that holds a protected file
   assert.equal(Deno.readTextFileSync(`${yard.ws}/deep/er/.env`), "KEY=1");
 });
 
-Deno.test("Broker sees through a link to a protected folder", () => {
+Deno.test("Broker resolves links before it checks protected folders", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/.git/hooks`, { recursive: true });
   Deno.writeTextFileSync(`${yard.ws}/.git/HEAD`, "x");
@@ -110,7 +110,7 @@ Deno.test("Broker sees through a link to a protected folder", () => {
   }
 });
 
-Deno.test("Broker takes away no folder that was granted", () => {
+Deno.test("Broker refuses to remove or move a granted folder", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/out`);
   const broker = yard.with({ write: [yard.ws, `${yard.ws}/out`] });
@@ -120,7 +120,7 @@ Deno.test("Broker takes away no folder that was granted", () => {
   }
 });
 
-Deno.test("Broker reads no secret file, unless a grant names it", () => {
+Deno.test("Broker refuses to read a secret file unless a grant names it", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/.git`);
   for (const path of [".env", ".git/config", ".git/HEAD"]) {
@@ -141,7 +141,7 @@ Deno.test("Broker reads no secret file, unless a grant names it", () => {
   assert.equal(codeOf(asked.answer("readFile", [".env"])), "PATH_PROTECTED");
 });
 
-Deno.test("Broker knows a protected file by its inode when it has another name", () => {
+Deno.test("Broker recognizes a protected file under another name by its inode", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/.git/hooks`, { recursive: true });
   Deno.mkdirSync(`${yard.ws}/x/y`, { recursive: true });
@@ -161,7 +161,7 @@ Deno.test("Broker knows a protected file by its inode when it has another name",
   assert.equal(Deno.readTextFileSync(`${yard.ws}/.git/hooks/pre-commit`), "hook");
 });
 
-Deno.test("Broker keeps private module files unwritten and the PML home unseen", () => {
+Deno.test("Broker refuses writes to private module files and every access to the PML home", () => {
   using yard = new BrokerYard();
   const file = `${yard.ws}/mcp.ts`;
   Deno.writeTextFileSync(file, "code");
@@ -176,7 +176,7 @@ Deno.test("Broker keeps private module files unwritten and the PML home unseen",
   }
 });
 
-Deno.test("Broker refuses names that mean something else on Windows before it looks", () => {
+Deno.test("Broker refuses names that mean another file on Windows without using them", () => {
   using yard = new BrokerYard();
   for (const path of ["a.txt.", "a.txt ", "a.txt::$DATA", "C:x", "GIT~1", "con", "x/NUL.txt"]) {
     for (const [op, ...args] of everyOp(path)) {
@@ -185,7 +185,7 @@ Deno.test("Broker refuses names that mean something else on Windows before it lo
   }
 });
 
-Deno.test("Broker gives read and write only where each is granted", () => {
+Deno.test("Broker allows reads and writes only where each is granted", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/out`);
   const broker = yard.with({ read: [yard.ws], write: [`${yard.ws}/out`] });
@@ -205,7 +205,7 @@ Deno.test("Broker gives read and write only where each is granted", () => {
   );
 });
 
-Deno.test("Broker makes no root behind a link that came to the place of its folder", () => {
+Deno.test("Broker refuses to create a root if a link replaced its folder", () => {
   using yard = new BrokerYard();
   const roots = [`${yard.ws}/a/new`, `${yard.ws}/a/made`];
   const broker = yard.with({ read: [], write: roots });
@@ -225,7 +225,7 @@ Deno.test("Broker makes no root behind a link that came to the place of its fold
   assert.deepEqual(codes(), ["ok", "ok", "ok", "ok"]);
 });
 
-Deno.test("Broker leaves a workspace that git takes for a repository to its person", () => {
+Deno.test("Broker allows writes in a workspace that is itself a bare repository", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/objects`);
   for (const name of ["HEAD", "config"]) Deno.writeTextFileSync(`${yard.ws}/${name}`, "x");
