@@ -15,9 +15,9 @@ const PLACE = /^\d{1,7}:\d{1,7}$/;
 /** The codes that a module's error may keep when it leaves the sandbox, and the hint for each. */
 const HINTS = {
   BAD_ARGUMENTS: "Nothing was run. Correct the arguments and call again",
-  PATH_OUTSIDE_WORKSPACE: "Use a path in the workspace, or have the person grant it",
-  PATH_PROTECTED: "Only the person can open it",
-  SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
+  PATH_OUTSIDE_WORKSPACE: "Use a path in the workspace, or ask the user for a grant",
+  PATH_PROTECTED: "Only the user can open this path",
+  SANDBOX_DENIED: "Ask the user for a grant, if this access has one",
   RESULT_TOO_LARGE: `The tool did run. ${ASK_FOR_LESS}`,
   OUTPUT_INVALID:
     "The tool did run. The module has to return plain JSON that matches its outputSchema",

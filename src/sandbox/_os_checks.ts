@@ -19,12 +19,12 @@ export async function osChecks(confined: string): Promise<readonly Check[]> {
 }
 
 function layer(confined: string): Check {
-  const swap = "a link swapped between check and open is";
+  const swap = "links that are swapped in between a check and an open";
   if (/^(landlock|bubblewrap) \d/.test(confined)) {
-    return { name: "layer", ok: true, said: `${confined}: ${swap} stopped by the system` };
+    return { name: "layer", ok: true, said: `${confined}: the system blocks ${swap}` };
   }
-  const said = `${confined}: ${swap} not stopped by the system, only seen where PML looks again`;
-  const hint = "Linux 5.19 or newer with Landlock closes it, or bubblewrap on PATH";
+  const said = `${confined}: the system does not block ${swap}; PML detects only some of them`;
+  const hint = "Use Linux 5.19 or newer with Landlock, or install bubblewrap";
   return { name: "layer", ok: true, said, hint };
 }
 
@@ -32,9 +32,11 @@ function processes(confined: string): Check {
   const why = Deno.build.os !== "linux" || /libc/.test(confined)
     ? "not on this system"
     : Deno.uid() === 0
-    ? "PML runs as root, which no limit binds"
+    ? "PML runs as root, to which no limit applies"
     : undefined;
-  const said = why === undefined ? "bounded by number" : `not bounded by number: ${why}`;
+  const said = why === undefined
+    ? "their number is limited"
+    : `their number is not limited: ${why}`;
   return { name: "programs of modules", ok: true, said };
 }
 
@@ -50,19 +52,19 @@ async function reaper(): Promise<Check> {
     return { name, ok: true, said };
   }
   if (Deno.build.os === "windows") {
-    const said = "programs may outlive a PML that is killed: PML may not call the system";
+    const said = "programs may outlive a killed PML: PML may not call the system";
     return { name, ok: false, said, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
   const { ok, text } = await tried("/bin/sh", ["-c", FLEE]);
-  const said = `what PML started ends with it, also when it is killed${
+  const said = `all programs end with PML, also when it is killed${
     text.startsWith("kept")
-      ? ", wherever that flees"
-      : "; not what leaves its group with another environment"
+      ? ", even if they leave their process group"
+      : ", except those that leave their process group and change their environment"
   }`;
   return await check(name, said, () => {
     if (ok) return;
     throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
-      hint: "Without it, what PML started may outlive a PML that is killed",
+      hint: "Make /bin/sh runnable: without it, programs may outlive a killed PML",
     });
   });
 }

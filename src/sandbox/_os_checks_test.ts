@@ -1,24 +1,24 @@
 import assert from "node:assert/strict";
 import { osChecks } from "./_os_checks.ts";
 
-Deno.test("osChecks() reports the protection of the layer, and what is open without one", async () => {
+Deno.test("osChecks() reports the protection by a layer, and the missing one without it", async () => {
   const [held, programs, reaper] = await osChecks("landlock 7");
-  assert.match(held?.said ?? "", /^landlock 7: .* is stopped by the system$/);
+  assert.match(held?.said ?? "", /^landlock 7: the system blocks links /);
   const bound = Deno.build.os === "linux" && Deno.uid() !== 0;
-  assert.match(programs?.said ?? "", bound ? /^bounded/ : /^not bounded by number: /);
+  assert.match(programs?.said ?? "", bound ? /is limited$/ : /is not limited: /);
   assert.deepEqual([reaper?.name, reaper?.ok], ["reaper", true]);
   const linux = Deno.build.os === "linux";
   const wanted = linux
-    ? /, wherever that flees$/
+    ? /, even if they leave their process group$/
     : Deno.build.os === "windows"
     ? /: job objects of Windows$/
-    : /; not what leaves/;
+    : /, except those that leave/;
   assert.match(reaper?.said ?? "", wanted);
   const [bubblewrap] = await osChecks("bubblewrap 0.8.0");
-  assert.match(bubblewrap?.said ?? "", /is stopped/);
+  assert.match(bubblewrap?.said ?? "", /the system blocks/);
   for (const none of ["none: it is off", "no landlock: ENOSYS"]) {
     const [open] = await osChecks(none);
     assert.ok(open?.ok && open.hint !== undefined, "a layer is never a requirement");
-    assert.match(open.said, /^no.* is not stopped by the system/);
+    assert.match(open.said, /^no.*: the system does not block links /);
   }
 });

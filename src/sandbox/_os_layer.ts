@@ -91,7 +91,7 @@ export class OsLayers {
     if (wanted !== "required") return { kind: "none", why };
     // The next call tries again, because bubblewrap may be installed by then.
     this.#known = undefined;
-    throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {
+    throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer can confine them (${why})`, {
       hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
     });
   }
@@ -127,7 +127,7 @@ export async function findBubblewrap(
   if (program === undefined) return "not on PATH";
   const said = await tried(program, ["--version"]);
   const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
-  if (version === undefined) return `${program} gives no version`;
+  if (version === undefined) return `${program} prints no version`;
   const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
   const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
   const trial = await tried(program, args);

@@ -50,7 +50,7 @@ Deno.test("findBubblewrap() returns a bubblewrap that works and is outside the w
   using bad = new Stub(BAD);
   assert.match(String(await bad.find()), /^it does not work here: bwrap: No permissions/);
   using odd = new Stub("exit 1");
-  assert.match(String(await odd.find()), /gives no version$/);
+  assert.match(String(await odd.find()), /prints no version$/);
   using held = new Stub("exit 1");
   Deno.removeSync(`${held.folder}/bwrap`);
   Deno.symlinkSync(program, `${held.folder}/bwrap`);
@@ -58,7 +58,7 @@ Deno.test("findBubblewrap() returns a bubblewrap that works and is outside the w
   assert.equal(await held.find(good.folder), "not on PATH");
 });
 
-/** Starts two children on a machine without Landlock, and returns the layers that were tried. */
+/** Starts two children on a machine without Landlock, and returns the attempted layers. */
 async function begun(wanted: OsLayerChoice, path: string): Promise<readonly string[]> {
   const layers = new OsLayers(wanted, path, "/nowhere");
   const kinds: string[] = [];
@@ -90,7 +90,7 @@ Deno.test(
     assert.deepEqual(await begun("off", good.folder), ["none: it is off", "none: it is off"]);
     const required = await begun("required", "");
     assert.equal(required.length, 4);
-    assert.match(required[1] ?? "", /^Cannot run modules: no layer of the system .*ENOSYS/);
+    assert.match(required[1] ?? "", /^Cannot run modules: no layer can confine them .*ENOSYS/);
     assert.deepEqual(await begun("required", good.folder), ["landlock", "bwrap", "bwrap"]);
   },
 );
@@ -178,7 +178,7 @@ Deno.test(
     );
     assert.ok(sandbox.rss() > residentBytes(inside), "what is inside counts too");
     assert.ok(residentBytes(inside) > 20 << 20);
-    // It listens to nothing, so that only the kill can end it.
+    // It handles no signal or input, so that only the kill can end it.
     const own = [yard.home];
     const sight = { workspace: yard.ws, read: [], write: [], lock: "/dev/null", own, net: false };
     assert.ok(bubblewrap);
@@ -196,7 +196,7 @@ Deno.test(
   },
 );
 
-/** Waits until `look` returns something. */
+/** Waits until `look` returns a value. */
 async function until<T>(look: () => T): Promise<NonNullable<T>> {
   for (;;) {
     const seen = look();

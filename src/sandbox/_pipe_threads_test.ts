@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PipeThreads, type Start } from "./_pipe_threads.ts";
 
-/** Answers each byte, says how many came when its input ends, and ends with code 7. */
+/** Echoes its input, prints the number of bytes at the end of input, and exits with code 7. */
 const ECHO = `
   const bytes = new Uint8Array(65_536);
   let count = 0;
@@ -23,7 +23,7 @@ const start: Start = (file, options) => new Deno.Command(file, options).spawn();
 /** The threads of a runtime on a machine with two processors. */
 const TWO_PROCESSORS = 8;
 
-/** Reads a stream as the sandbox does, with memory of its own. */
+/** Reads a stream as the sandbox does, with its own buffer. */
 async function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   const reader = stream.getReader({ mode: "byob" });
   const parts: number[] = [];
@@ -39,7 +39,7 @@ Deno.test("PipeThreads runs more programs than a runtime has threads", async () 
   const bytes = new Uint8Array(300_000).fill(97);
   const children = Array.from({ length: 7 }, () => threads.spawn(Deno.execPath(), OPTIONS));
   assert.equal(new Set(children.map(({ pid }) => pid)).size, children.length);
-  // All programs run, and their output is waited for, before the first one ends.
+  // All programs run, and all outputs have a reader, before the first program ends.
   const outputs = children.map(({ stdout }) => bytesOf(stdout));
   const errors = children.map(({ stderr }) => new Response(stderr).text());
   const inputs = children.map(({ stdin }) => stdin.getWriter());
@@ -73,7 +73,7 @@ Deno.test("PipeThreads throws the error of the system in each thread", async () 
   const missing = `${Deno.execPath()}-missing`;
   assert.throws(() => threads.spawn(missing, OPTIONS), Deno.errors.NotFound);
   const first = threads.spawn(Deno.execPath(), OPTIONS);
-  // The runtime of PML is full, so that a Worker starts this one.
+  // All threads of PML's runtime are in use, so a Worker starts this one.
   assert.throws(() => threads.spawn(missing, OPTIONS), Deno.errors.NotFound);
   await first.stdin.close();
   await Promise.all([first.stdout.cancel(), first.stderr.cancel(), first.status]);

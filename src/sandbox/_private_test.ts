@@ -3,7 +3,7 @@ import { openPrivateFolder } from "./_private.ts";
 
 const closed = () => Promise.reject(new Deno.errors.PermissionDenied());
 
-/** Makes `Deno.remove` fail for closed folders, as it does for a user who is not root. */
+/** Makes `Deno.remove` fail for unreadable folders, as for a user who is not root. */
 async function withoutRoot(step: () => Promise<void>, chmod = Deno.chmod): Promise<void> {
   const { remove, chmod: before } = Deno;
   const put = (given: Partial<typeof Deno>) => {
@@ -30,7 +30,7 @@ function closeIn(temp: string): void {
   Deno.chmodSync(`${temp}/closed`, 0);
 }
 
-/** Makes a folder that a process left behind. No process has this id. */
+/** Creates a folder of an ended process. No process has this id. */
 function leftIn(home: string): string {
   const left = `${home}/sandbox/${2 ** 30}-left`;
   Deno.mkdirSync(left, { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * What tests of programs look at and change: living processes, and how they are started.
+ * Helpers for tests of programs: find running processes, and replace the way they are started.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { isGone } from "../../tests/fixtures/modules/yard.ts";
 import { until } from "../../tests/kit/wait.ts";
 
-/** Runs a step in which programs are started another way. */
+/** Runs a step in which `start` replaces the start of programs. */
 export function withCommand<T>(start: () => unknown, step: () => T): T {
   const { Command } = Deno;
   const put = (value: unknown) =>
@@ -22,7 +22,7 @@ export function withCommand<T>(start: () => unknown, step: () => T): T {
   }
 }
 
-/** Finds living processes by a mark in their environment. */
+/** Finds running processes by a mark in their environment. */
 export function pidsWith(mark: string): number[] {
   return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter((pid) => {
     try {

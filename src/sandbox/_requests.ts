@@ -91,5 +91,5 @@ function refused(): PmlError {
 }
 
 function over(): PmlError {
-  return new PmlError("CANCELLED", "Cannot answer the request: nobody waits for it");
+  return new PmlError("CANCELLED", "Cannot answer the request: its code no longer waits");
 }

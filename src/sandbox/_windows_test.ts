@@ -11,14 +11,14 @@ function folder() {
   return { root, [Symbol.dispose]: () => Deno.removeSync(root, { recursive: true }) };
 }
 
-/** Code that starts the same program below itself, and writes when it runs. */
+/** Returns code that starts the same program as a child, and writes when it runs. */
 function deep(file: string, code: string): string {
   const below = `new Deno.Command(Deno.execPath(), { args: ["eval", ${JSON.stringify(code)}],
     stdin: "null", stdout: "null", stderr: "null", detached: true }).spawn();`;
   return `${below} setTimeout(() => {}, 1e8); ${JSON.stringify(file)};`;
 }
 
-/** Appends to a file as long as the process runs. */
+/** Returns code that appends to a file while its process runs. */
 function beating(file: string): string {
   return `setInterval(() => Deno.writeTextFileSync(${
     JSON.stringify(file)

@@ -14,7 +14,7 @@ function read(pieces: readonly Uint8Array[]): string[] {
   const reader = new LineReader(NONCE, 1_000);
   const said: string[] = [];
   for (const piece of pieces) {
-    // The memory of a piece is used again.
+    // The memory of a chunk is reused.
     const memory = piece.slice();
     for (const line of reader.push(memory)) said.push(told(line));
     memory.fill(0);

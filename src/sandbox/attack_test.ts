@@ -252,7 +252,7 @@ Deno.test("Sandbox kills a child that exceeds the memory limit and reports the r
   for (const code of bombs) {
     const sandbox = await yard.start(hostileModule, { limits });
     const outcome = await run(sandbox, code, { ms: 8_000 }).catch((error) => error);
-    if (outcome instanceof ModuleFailure) continue; // it met a limit of the language itself
+    if (outcome instanceof ModuleFailure) continue; // the language itself set a limit
     assert.ok(outcome instanceof PmlError, String(outcome));
     assert.equal(outcome.code, "SANDBOX_CRASHED", code);
     assert.equal(outcome.detail?.reason, "memory", JSON.stringify(outcome.detail));
@@ -263,7 +263,7 @@ Deno.test("Sandbox kills a child that exceeds the memory limit and reports the r
   assert.ok(ownMemory() - before < 50 * 1024 * 1024);
 });
 
-/** On a busy machine what waits in the child reaches the bound of memory first. */
+/** On a busy machine, waiting messages in the child reach the memory limit first. */
 const FLOODED = /more than (?:67108864 bytes|512 MB of memory)/;
 
 Deno.test("Sandbox kills a child that floods, and other children continue", async () => {
@@ -326,7 +326,7 @@ Deno.test("Sandbox refuses to run modules if its child fails the self-test", asy
 Deno.test("Sandbox refuses to run modules if only the Worker fails the self-test", async () => {
   await using yard = new Yard();
   const preload = `${yard.root}/preload.js`;
-  // Runs before the boot code and gives the Worker what its host thread has.
+  // Runs before the boot code and gives the Worker the permissions of the host thread.
   Deno.writeTextFileSync(
     preload,
     `const Plain = globalThis.Worker;

@@ -37,7 +37,7 @@ export async function programLayer(
 ): Promise<Layer> {
   const layer = await availableLayer(wanted, path, workspace);
   if (layer.kind !== "none" || wanted !== "required") return layer;
-  const message = `Cannot confine programs: no layer of the system (${layer.why})`;
+  const message = `Cannot confine programs: no layer is available (${layer.why})`;
   throw new PmlError("SANDBOX_DENIED", message, {
     hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
   });
@@ -56,7 +56,7 @@ export async function availableLayer(
   if (wanted === "off") return { kind: "none", why: "it is off" };
   const lack = wanted === "bwrap"
     ? "it is off"
-    : landlockLack() ?? (canKeep() ? undefined : "no program can be kept");
+    : landlockLack() ?? (canKeep() ? undefined : "this system cannot run a keeper");
   if (lack === undefined) return { kind: "landlock" };
   const found = wanted === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
   if (typeof found === "object") return found;

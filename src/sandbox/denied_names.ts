@@ -22,10 +22,11 @@ export const DENIED: Denied = {
       "dlopen UnsafeCallback UnsafeFnPointer UnsafePointer UnsafePointerView",
     "a module keeps its data in files of the workspace (host.sqlite)": "openKv",
     "paths are always relative to the workspace": "chdir",
-    "a module cannot change owners or what new files may be (pass a mode, or chmod)":
+    "a module cannot change owners or the umask (pass a mode, or use chmod)":
       "chown chownSync umask",
     "files cannot be watched: read them again": "watchFs",
-    "use host.signal, which tells when to stop": "addSignalListener removeSignalListener",
+    "use host.signal, which aborts when the call must stop":
+      "addSignalListener removeSignalListener",
   },
   global: {
     [NET]: "fetch WebSocket WebSocketStream EventSource WebTransport",

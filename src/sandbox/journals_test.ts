@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, Yard } from "../../tests/fixtures/modules/yard.ts";
 
-/** A module that has SQLite itself delete a file: at the end of a journal it writes its name. */
+/** A module that tries to make SQLite delete a file: it writes its name at a journal's end. */
 const MODULE = `
   function endOf(name) {
     const text = new TextEncoder().encode(name);
@@ -21,7 +21,7 @@ const MODULE = `
       return error.code ?? error.name;
     }
   }
-  /** Writes into the journal of a change that it then undoes, in each way that it has. */
+  /** Writes to the journal of a change and undoes the change, in each possible way. */
   export async function undo({ name }, { sqlite }) {
     const told = [];
     const ways = [
@@ -48,7 +48,7 @@ const MODULE = `
     }
     return told;
   }
-  /** Makes a file that is a journal as soon as there is a database beside it. */
+  /** Creates a file that becomes a journal when a database is created next to it. */
   export async function plant() {
     Deno.writeFileSync("d", new Uint8Array(1));
     const ways = [
@@ -61,7 +61,7 @@ const MODULE = `
     ];
     return await Promise.all(ways.map(said));
   }
-  /** What is no danger: reading and removing one, and a folder with such a name. */
+  /** Harmless actions: reading and removing a journal, and a folder with such a name. */
   export async function use() {
     const ways = [
       () => Deno.readFile("old.db-journal"),

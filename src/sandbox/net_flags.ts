@@ -29,7 +29,7 @@ export function netFlags(hosts: readonly string[]): readonly string[] {
 export function pathFlag(flag: string, paths: readonly string[], cannot: string): string[] {
   const comma = paths.find((path) => path.includes(","));
   if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];
-  throw new PmlError("SANDBOX_DENIED", `${cannot} ${quoted(comma, 300)}: a comma`, {
+  throw new PmlError("SANDBOX_DENIED", `${cannot} ${quoted(comma, 300)}: it contains a comma`, {
     hint: `${NO_COMMA}: rename the folder`,
   });
 }

@@ -18,7 +18,7 @@ const MODULE = `
   };
 `;
 
-/** A server on the loopback that records its requests. The path of a request says what it does. */
+/** A loopback server that records its requests. The path of a request selects the response. */
 class Sink implements AsyncDisposable {
   readonly asked: {
     readonly method: string;
@@ -175,7 +175,7 @@ function redirect(status: number, location: string): Response {
 Deno.test("host.fetch() refuses a host whose address cannot be resolved", async () => {
   await using yard = new Yard();
   const sandbox = await yard.start(MODULE, { net: ["*"] });
-  // No name server is asked for a name with so long a part.
+  // The resolver refuses a name with such a long label without a query.
   const said = await codeOf(get(sandbox, `https://${"a".repeat(70)}.example/`));
   assert.match(said, /getaddrinfo/);
 });

@@ -107,7 +107,7 @@ export class StartedProgram {
     this.#isKept = program.kept === true && canKeep();
     const { file, args, cwd, env, reach } = program;
     if (!this.#isKept) {
-      if (reach !== undefined) throw new Error("What has no keeper is not confined");
+      if (reach !== undefined) throw new Error("Cannot confine a program without a keeper");
       this.running = startProcess(program);
       return;
     }

@@ -79,8 +79,8 @@ Deno.test("killGroup() ends a running program, and ignores one that has ended", 
 });
 
 /**
- * Takes SIGINT, SIGQUIT and SIGPIPE from the signals that a program says it ignores. Without a
- * keeper it ignores what the tests ignore, and tests that run in the background of a shell do.
+ * Removes SIGINT, SIGQUIT and SIGPIPE from the ignored signals that a program prints. Without a
+ * keeper, a program inherits the ignored signals of the tests, such as those of a background job.
  */
 function heeding(said: string): string {
   const these = 1n << 1n | 1n << 2n | 1n << 12n;
@@ -124,7 +124,7 @@ Deno.test({
     };
     const [kept, plain] = [await seen(true), await seen(false)];
     assert.deepEqual(kept.all, plain.all);
-    // Without a keeper, a program can also inherit what other tests of the process open just then.
+    // Without a keeper, a program can also inherit descriptors of other tests of this process.
     assert.deepEqual(kept.open.filter((one) => !plain.open.includes(one)), []);
     const missing = [{ file: "/nothing", cwd }, { file: "/etc/passwd", cwd }, {
       file: "/bin/sh",
@@ -196,7 +196,7 @@ Deno.test({
 
 async function ran({ running }: StartedProgram, input = "") {
   const writer = running.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(input)).catch(() => {}); // it does not read
+  await writer.write(new TextEncoder().encode(input)).catch(() => {}); // it may not read
   await writer.close().catch(() => {});
   const [{ code, signal }, stdout, stderr] = await Promise.all([
     running.status,

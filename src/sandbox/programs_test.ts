@@ -264,9 +264,9 @@ Deno.test("a program that a child starts just before its end is killed, too", as
   );
   const called = call(sandbox, "go");
   await new Promise((later) => setTimeout(later, 50));
-  // A busy PML finds all of this at once. The first message is why the child has to end.
+  // A busy PML reads all of this at once. The first excess message ends the child.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
   assert.equal((await errorOf(called)).code, "SANDBOX_CRASHED");
-  // It is not disposed yet: a dead child may wait long for that.
+  // Not disposed yet, because the disposal of a dead child may take long.
   await gone(() => pidsWith(groups.mark));
 });

@@ -35,7 +35,7 @@ Deno.test("Reaper kills groups and marked processes and removes folders when PML
   await reader.cancel();
   await pml.status;
   await until(() => [group, fled].every((pid) => isGone(pid ?? 0)));
-  // That of another machine that shares the home, and had the same number, stays.
+  // The folder of another machine with the same home and process id stays.
   await until(() => [...Deno.readDirSync(root)].map(({ name }) => name).join() === "left-other");
   assert.ok(!isGone(over ?? 0), "a group that was let go of is left alone");
   Deno.kill(-(over ?? 0), "SIGKILL");

@@ -12,7 +12,7 @@ import type { Json } from "../core/json.ts";
 import { aborted, soon } from "../io/waiting.ts";
 import type { OnRequest, Sandbox } from "./sandbox.ts";
 
-/** Asks PML in honest and dishonest ways. */
+/** Sends valid and forged requests to PML. */
 const ASKER = `
 let kept;
 export async function ask({ name = "echo", args }, host, request) {
@@ -38,7 +38,7 @@ export const exit = () => Deno.exit(3);
 let port;
 const post = MessagePort.prototype.postMessage;
 MessagePort.prototype.postMessage = function (...said) { port = this; return post.apply(this, said); };
-/** Sends messages of its own, beside the boot code. */
+/** Sends its own messages past the boot code. */
 export async function forge({ messages, text }, host) {
   host.log("finds the port");
   for (const message of messages) post.call(port, message);
@@ -48,7 +48,7 @@ export async function forge({ messages, text }, host) {
 }
 `;
 
-/** A handler that keeps what it was asked, and its signals. */
+/** A handler that records its requests and their signals. */
 class Desk {
   readonly asked: [string, Json][] = [];
   readonly stopped: AbortSignal[] = [];
@@ -64,7 +64,7 @@ class Desk {
     throw signal.reason;
   };
 
-  /** Waits until something was asked. */
+  /** Waits for a request. */
   busy(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     if (this.asked.length > 0) resolve();
@@ -146,12 +146,12 @@ Deno.test("Sandbox does not answer forged requests", async () => {
   const sandbox = await yard.start(ASKER);
   const desk = new Desk();
   const hanging = ask(sandbox, "hang", { desk });
-  hanging.catch(() => {}); // looked at below
+  hanging.catch(() => {}); // asserted below
   await desk.busy();
   const want = (id: unknown, args: unknown[]) => ({ kind: "ask", id, op: "want", args });
   const frame = (type: string, id: number, json: string) => ({ kind: "frame", type, id, json });
   const messages = [
-    want(901, [99, '["echo",1]']), // a call that does not run
+    want(901, [99, '["echo",1]']), // a call that is not running
     want(902, [-1, '["echo",1]']),
     want(903, ["1 x", '["echo",1]']),
     want(904, [Number.NaN, '["echo",1]']),
@@ -161,7 +161,7 @@ Deno.test("Sandbox does not answer forged requests", async () => {
     want(908, [1, '["echo",{"__proto__":{"a":1}}]']),
     want(909, [1, '["echo",1]\nresult 1 "forged"']),
     want(910, [{}, {}]),
-    want(0, [1, '["echo",1]']), // a request that blocks
+    want(0, [1, '["echo",1]']), // a synchronous request
     frame("want", 1, '1 ["echo",1]'),
     frame("drop", 1, "0"),
     frame("answered", 1, "0"),
@@ -192,7 +192,7 @@ Deno.test("Sandbox ends a child that sends too many or too large requests", asyn
   const args = { args: "x".repeat(100_000) };
   const large = await errorOf(ask(much, "ask", { desk, args }));
   assert.match(large.message, /more than 100000 bytes/);
-  // Calls that do not run count, too.
+  // Requests of calls that are not running count, too.
   const messages = Array.from({ length: 60 }, (_, at) => (
     { kind: "ask", id: at + 1, op: "want", args: [77, "[]"] }
   ));

@@ -198,7 +198,7 @@ export class Sandbox implements AsyncDisposable {
       // An error of the reader ends only this child.
       this.#kill(
         "frames",
-        error instanceof RangeError ? error.message : `reading it broke: ${error}`,
+        error instanceof RangeError ? error.message : `reading its output failed: ${error}`,
       );
     }
   }
@@ -270,7 +270,7 @@ export class Sandbox implements AsyncDisposable {
     this.#dead = new PmlError(
       "SANDBOX_CRASHED",
       `Cannot finish the call: the sandbox of ${quoted(this.#startup.name)} was stopped: ${why}`,
-      { hint: "Call again: the module is started anew", detail: { ...facts, reason } },
+      { hint: "Call again: PML restarts the module", detail: { ...facts, reason } },
     );
     this.#child.kill();
     clearTimeout(this.#watch);

@@ -6,7 +6,7 @@ import { play, type Step } from "../../tests/fixtures/modules/twin.ts";
 import { TABLE } from "../../tests/fixtures/modules/twin_table.ts";
 import type { Json } from "../core/json.ts";
 
-/** Where a sandbox differs from Deno on purpose, and why. */
+/** The intended differences between a sandbox and Deno, with the reasons. */
 const MEANT: Readonly<Record<string, string>> = {
   "read a symbol": "Deno looks for no name when it waits, and throws at once; here both throw",
   "read a name with NUL": "whatever is no path here is refused as one that leads out",
@@ -40,11 +40,11 @@ Deno.test("Sandbox file functions behave as in Deno, asynchronously and synchron
     different.push([name, at & 1 ? "at once" : "waiting", outcome, direct[at]]);
   });
   assert.deepEqual(different.filter(([name]) => !(name in MEANT)), []);
-  // The list is true: an entry that no longer differs must be removed.
+  // The list is complete: an entry that no longer differs must be removed.
   assert.deepEqual(new Set(different.map(([name]) => name)), new Set(Object.keys(MEANT)));
 });
 
-/** Runs the same code in a process of its own with all rights of its user. */
+/** Runs the same code in a separate process with all rights of its user. */
 async function directly(codes: string[], cwd: string): Promise<unknown[]> {
   const code = `${twinModule}\nconst codes = JSON.parse(Deno.args[0]);
     console.log(JSON.stringify(await attempts({ codes })))`;

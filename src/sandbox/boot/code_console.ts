@@ -20,7 +20,7 @@ export class CodeConsole {
   #size = 0;
   #left = 0;
 
-  /** Creates an instance. `room` is the limit in characters; `send` sends lines. */
+  /** Creates an instance. The limit is in characters; `send` sends lines. */
   constructor(room: number, send: (lines: readonly string[]) => void) {
     this.#room = room;
     this.#send = send;

@@ -265,7 +265,7 @@ export class Databases {
   }
 
   /**
-   * Commits what a statement changed. If a statement failed, this keeps what SQLite did not undo.
+   * Commits the changes of a statement, also after an error, if SQLite did not undo them.
    */
   #commit(opened: OpenDatabase): void {
     try {

@@ -84,7 +84,7 @@ Deno.test("Databases refuses a hard link to a protected file", async () => {
   await refused(db.query(COUNT), /another name of a protected/, "PATH_PROTECTED");
 });
 
-/** Builds a journal that ends with the name of another file, as SQLite writes it. */
+/** Returns a journal that ends with the name of another file, as SQLite writes it. */
 function superJournal(name: string): Uint8Array<ArrayBuffer> {
   const text = new TextEncoder().encode(name);
   const page = 512;
@@ -119,7 +119,7 @@ Deno.test("Databases refuses a planted journal that makes SQLite delete a file o
   await refused(writer.query(COUNT), /names another file/, "SANDBOX_DENIED");
   await refused(writer.execute("DELETE FROM t"), /names another file/, "SANDBOX_DENIED");
   assert.equal(yard.fingerprint(), before);
-  // The test file works: SQLite itself deletes the other file when it reads the database.
+  // Proves the attack: SQLite without PML deletes the other file when it reads the database.
   using real = new DatabaseSync(path);
   real.prepare(COUNT).get();
   assert.notEqual(yard.fingerprint(), before);
@@ -203,7 +203,7 @@ Deno.test("Databases reports how to repair a log without its index", async () =>
   assert.deepEqual((await db.query(COUNT)).rows, [[3]]);
 });
 
-/** Leaves a database in the middle of a change, as a program does that is killed. */
+/** Leaves a database in the middle of a change, like a program that was killed. */
 function killedInside(yard: DatabaseYard): void {
   const path = yard.make("h.db", TABLE, "CREATE TABLE big AS SELECT zeroblob(100000) AS z");
   using db = new DatabaseSync(path);
@@ -224,7 +224,7 @@ Deno.test("Databases undoes an interrupted change, but only for a writer", async
 });
 
 Deno.test("Databases reports that a folder is not writable", async () => {
-  if (Deno.uid() !== 0) return; // only root can run a child as somebody else
+  if (Deno.uid() !== 0) return; // only root can run a child as another user
   await using yard = new DatabaseYard();
   yard.make("wal.db", "PRAGMA journal_mode = wal", TABLE);
   yard.make("plain.db", TABLE);

@@ -33,7 +33,7 @@ const CHANGES = [
   "UPDATE r SET x1 = 900",
 ];
 
-/** Uses a database in each way that a module can. Only clean failures are allowed. */
+/** Uses a database in each way that a module can. Only regular errors are allowed. */
 async function useAll(yard: DatabaseYard, write: boolean): Promise<void> {
   const failed = (error: Error & { code?: string }) => {
     assert.match(error.message, /^Cannot (open|query|change) |os error/);
@@ -63,14 +63,14 @@ Deno.test("Databases survives a damaged file or journal without changes outside"
   await fc.assert(
     fc.asyncProperty(damage, async ({ flips, cut, write }) => {
       const bytes = good.slice(0, cut ?? good.length);
-      // Half of the changes are in the first page, which holds the schema.
+      // Half of the changes are in the first page, which contains the schema.
       for (const [index, { at, to }] of flips.entries()) {
         bytes[Math.floor(at * (index % 2 ? bytes.length : 4_096))] = to;
       }
       Deno.writeFileSync(path, bytes);
       await useAll(yard, write);
       for (const end of ["-journal", "-wal", "-shm"]) {
-        await Deno.remove(`${path}${end}`).catch(() => {}); // most of them do not exist
+        await Deno.remove(`${path}${end}`).catch(() => {}); // most of these files do not exist
       }
       assert.equal(yard.fingerprint(), before);
       assert.deepEqual(yard.names(), ["a.db"]);
@@ -110,7 +110,7 @@ Deno.test("Databases survives a damaged log and index", async () => {
   assert.deepEqual(await yard.ask("sqlite.close", 0), undefined, "the child lives");
 });
 
-/** Puts statements into the schema, as an attacker with an editor can. */
+/** Writes statements to the schema, as an attacker with an editor can. */
 function forged(
   yard: DatabaseYard,
   name: string,

@@ -7,7 +7,7 @@ import { WorkspaceLock } from "./lock.ts";
 
 const MS = 3_000;
 
-/** Does what another child does to files: the same broker, under the same lock. */
+/** Changes files like another child: with the same broker, under the same lock. */
 function neighbour(yard: DatabaseYard): (op: string, ...args: unknown[]) => void {
   const { ws, root } = yard;
   const protection = { ...protectedPaths, paths: [], granted: [] };
@@ -40,7 +40,7 @@ for (const mode of ["delete", "wal"]) {
       const since = Date.now();
       const isEnough = () =>
         Date.now() - since > MS && counts.done > 2 && counts.refused > 5 && counts.moved > 10;
-      // A busy machine needs longer until enough of each has happened.
+      // A busy machine needs longer to reach enough of each.
       const goesOn = () => !isEnough() && Date.now() - since < 20 * MS;
       while (goesOn()) {
         try {
@@ -58,7 +58,7 @@ for (const mode of ["delete", "wal"]) {
     const working = work();
     for (; !isOver; counts.moved++) {
       move("rename", "real", "d");
-      // Long enough for a statement to end now and then; otherwise it comes in the middle of one.
+      // Sometimes longer than a statement, sometimes in the middle of one.
       await new Promise((turn) =>
         setTimeout(turn, counts.moved % 5 === 0 ? 200 : counts.moved % 30)
       );

@@ -4,7 +4,7 @@ import type { HostClient } from "./host_client.ts";
 import { deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
 
-/** Names that a module may use unchanged: they have no effect outside its thread. */
+/** Names that a module may use unchanged, because they have no effect outside its thread. */
 const HARMLESS =
   "internal test bench lint isatty cpuUsage memoryUsage version build errors inspect " +
   "SeekMode stdin stdout stderr permissions Permissions PermissionStatus upgradeWebSocket " +

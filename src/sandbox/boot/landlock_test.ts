@@ -124,8 +124,7 @@ Deno.test(
 );
 
 /**
- * What another process does between two steps of the broker: it replaces a folder by a link, and
- * back.
+ * Replaces a folder by a link and back, as another process could between two steps of the broker.
  */
 const SWAP = `
   const [real, swapped] = [Deno.lstatSync, () => {
@@ -167,7 +166,7 @@ Deno.test("a link swap that the broker misses leads outside only without Landloc
   for (const [text, harmed] of swaps) {
     for (const isHeld of [false, true]) {
       using yard = new ConfinedYard();
-      // The file at this path is read and removed, also under this name.
+      // A file with this name also exists inside, for the steps that read or remove it.
       Deno.writeTextFileSync(`${yard.ws}/d/secret.txt`, "inside");
       const told = (await yard.told([text], isHeld ? yard.keep() : undefined)).at(-1) ?? "";
       const leaked = /SECRET|secret\.txt/.test(told) || harmed(yard);

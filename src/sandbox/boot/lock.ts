@@ -1,5 +1,5 @@
 /**
- * The lock of a workspace. It keeps other children from changing what a step has just checked.
+ * The lock of a workspace. It prevents other children from changing files during a step.
  *
  * @module
  */

@@ -55,7 +55,7 @@ Deno.test("requireFile() refuses a pipe, because opening it would wait for a wri
   });
 });
 
-/** Returns what a path means on Windows in the workspace `C:/Work/ws`, or why it is refused. */
+/** Returns the meaning of a path on Windows in `C:/Work/ws`, or the reason of the refusal. */
 function onWindows(asked: string, ...roots: readonly string[]): string {
   const all = ["C:/Work/ws", ...roots];
   try {

@@ -136,7 +136,7 @@ Deno.test("Broker refuses to read a secret file unless a grant names it", () => 
   const broker = yard.with({ read: [yard.ws, env], protection });
   assert.equal(codeOf(broker.answer("readFile", [".env"])), "ok");
   assert.equal(codeOf(broker.answer("writeFile", [".env", bytes("x")])), "PATH_PROTECTED");
-  // A module that asks for the name by itself has no grant.
+  // A grant that only the module requests does not open the name.
   const asked = yard.with({ read: [yard.ws, env] });
   assert.equal(codeOf(asked.answer("readFile", [".env"])), "PATH_PROTECTED");
 });

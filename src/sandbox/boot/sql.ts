@@ -208,7 +208,7 @@ export class Sql implements Disposable {
     return given(false);
   }
 
-  /** Runs one statement to its end and counts what it changed. */
+  /** Runs one statement to its end and returns the number of its changes. */
   execute(sql: unknown, parameters: unknown): SqlChanges {
     const statement = this.#prepared(sql);
     const [before] = this.#counts();
