@@ -122,8 +122,8 @@ Deno.test("a server that requires a certificate gets the one in its definition",
   assert.match(textOf(await call(pml, "other:link")), /see/);
   const bare = await call(pml, "bare:link");
   assert.equal(codeOf(bare), "UPSTREAM_DOWN");
-  assert.match(textOf(bare), /it wants a certificate of PML that it knows/);
-  assert.match(textOf(bare), /cert and key beside its url in your config.yaml/);
+  assert.match(textOf(bare), /it requires a client certificate that it trusts/);
+  assert.match(textOf(bare), /cert and key next to its url in your config.yaml/);
   const strange = await call(pml, "strange:link");
   assert.match(textOf(strange), /its certificate is not valid/);
   assert.deepEqual([...new Set(wants.clients)], ["pml client"]);
@@ -198,9 +198,9 @@ Deno.test("unusable files are named without their content, and a change is notic
     foreign: /other\.key": its key does not belong to the certificate/,
     encrypted: /encrypted\.key": its key is encrypted/,
     old: /encrypted-old\.key": its key is encrypted/,
-    nokey: /none\.pem": it holds no private key in PEM/,
-    nocert: /none\.pem": it holds no certificates in PEM/,
-    noca: /client\.key": it holds no certificates in PEM/,
+    nokey: /none\.pem": it contains no private key in PEM/,
+    nocert: /none\.pem": it contains no certificates in PEM/,
+    noca: /client\.key": it contains no certificates in PEM/,
   };
   for (const [name, why] of Object.entries(told)) {
     const answer = await call(pml, `${name}:link`);

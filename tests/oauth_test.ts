@@ -102,7 +102,7 @@ Deno.test("a sign-in that the server revoked is over, and PML sends nothing more
   const since = Date.now();
   for (let round = 0; round < 2; round++) {
     const ran = await runPml(ws, CALL);
-    assert.match(ran.stderr, /LOGIN_REQUIRED: Cannot use "notes": your sign-in is over/);
+    assert.match(ran.stderr, /LOGIN_REQUIRED: Cannot use "notes": your sign-in has expired or ended/);
     assert.match(ran.stderr, /Run: pml login notes/);
   }
   assert.equal(server.to("/token").length, 2);
@@ -122,7 +122,7 @@ Deno.test("a call ends when its token is refused after a refresh, without anothe
   const refuse = () => new Response(null, { status: 401 });
   mcp.options.script = ({ method }) => method === "POST" ? refuse() : undefined;
   for (let round = 0; round < 3; round++) {
-    assert.match(await called(pml), /LOGIN_REQUIRED.*does not take your sign-in/s);
+    assert.match(await called(pml), /LOGIN_REQUIRED.*does not accept your sign-in/s);
   }
   // One refused token may have expired during the call; two refused tokens mean a refusal.
   assert.equal(server.tokens.refreshes, 2);
@@ -155,7 +155,7 @@ Deno.test("two definitions of one service are two sign-ins", async () => {
   await person.signIn(serverOf("home", mcp.url));
   assert.equal((await runPml(ws, ["call", "home:link"])).code, 0);
   const other = await runPml(ws, ["call", "work:link"]);
-  assert.match(other.stderr, /Cannot use "work": it wants you to sign in/);
+  assert.match(other.stderr, /Cannot use "work": it requires a sign-in/);
   await person.signIn(serverOf("work", mcp.url));
   assert.equal((await runPml(ws, ["call", "work:link"])).code, 0);
   const tokens = new Set(mcp.tokens.filter((each) => each !== undefined));
@@ -239,7 +239,7 @@ Deno.test("a call that needs more scopes fails with a hint, and the next sign-in
   using person = new Person(ws.home);
   await person.signIn(serverOf("notes", mcp.url));
   for (let round = 0; round < 4; round++) {
-    assert.match(await called(pml), /LOGIN_REQUIRED.*it wants you to allow more.*pml login notes/s);
+    assert.match(await called(pml), /LOGIN_REQUIRED.*it requires more permissions.*pml login notes/s);
   }
   await person.signIn(serverOf("notes", mcp.url));
   assert.equal(server.to("/authorize").at(-1)?.query.get("scope"), "read write");

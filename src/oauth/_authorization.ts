@@ -73,7 +73,7 @@ export class SignedInServer implements Authorization {
     if (sent === undefined || kept === undefined) {
       if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
       const scopes = challenged(challenge, "scope")?.split(" ");
-      throw this.#loginRequired("it wants you to sign in", scopes);
+      throw this.#loginRequired("it requires a sign-in", scopes);
     }
     if (challenged(challenge, "error") === "insufficient_scope") {
       throw await this.#stepUp(kept, challenged(challenge, "scope")?.split(" ") ?? []);
@@ -90,7 +90,7 @@ export class SignedInServer implements Authorization {
     const next = isAgain || isUseless
       ? kept
       : await this.#refreshed(kept, { signal, mayFail: false });
-    if (headerOf(next) === sent) throw this.#loginRequired("it does not take your sign-in");
+    if (headerOf(next) === sent) throw this.#loginRequired("it does not accept your sign-in");
     return true;
   }
 
@@ -194,7 +194,7 @@ export class SignedInServer implements Authorization {
       const now = await store.read(key);
       if (now !== undefined) await store.write(key, { ...now, wanted });
     });
-    return this.#loginRequired("it wants you to allow more", wanted);
+    return this.#loginRequired("it requires more permissions", wanted);
   }
 
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {
@@ -216,7 +216,7 @@ export function secretsOf(kept: Kept | undefined): readonly string[] {
 }
 
 function overText(kept: Kept | undefined): string {
-  return ["your sign-in is over", kept?.refusal].filter(Boolean).join(": ");
+  return ["your sign-in has expired or ended", kept?.refusal].filter(Boolean).join(": ");
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {

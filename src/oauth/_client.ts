@@ -93,7 +93,7 @@ async function register(
   const none = protocol.error(
     "CONFIG_INVALID",
     `${quoted(as.issuer)} lets no client register itself`,
-    `Register a client there, and write "oauth": {"client_id": "…"} beside the url of ${name}`,
+    `Register a client there, and add "oauth": {"client_id": "…"} next to the url of ${name}`,
   );
   if (as.registration_endpoint === undefined) throw none;
   const methods = as.token_endpoint_auth_methods_supported ?? ["none"];

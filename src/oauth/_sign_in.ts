@@ -110,7 +110,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     done,
     paste: (pasted) => takePasted(pasted, { protocol, page }),
     [Symbol.asyncDispose]: async () => {
-      over.abort(protocol.error("CANCELLED", "it was given up", "Begin again"));
+      over.abort(protocol.error("CANCELLED", "it was cancelled", "Start the sign-in again"));
       await done.catch(() => {});
       await open[Symbol.asyncDispose]();
     },

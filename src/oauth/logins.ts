@@ -186,7 +186,9 @@ export class Logins {
     if (last > since) return;
     const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
     // guard: login-again
-    if (scopes === undefined && since - last < FRESH_MS) throw failed("it takes no sign-in");
+    if (scopes === undefined && since - last < FRESH_MS) {
+      throw failed("it does not accept the new sign-in");
+    }
     const open = await unlessAborted(this.#opened(server, scopes), signal);
     const why = await this.#refusal(open, call);
     if (why !== undefined) throw failed(why);
@@ -215,12 +217,12 @@ export class Logins {
         this.#open.delete(name);
         // guard: login-declined
         void open.login[Symbol.asyncDispose]();
-        return "the person declined";
+        return "the user declined";
       }
       // The call that asked may have ended before there was an answer.
       if (open.asked === asked) open.asked = undefined;
     }
-    return "nobody answered";
+    return "there was no answer";
   }
 
   #opened(server: string, scopes: readonly string[] | undefined): Promise<Open> {

@@ -50,7 +50,7 @@ class Stage implements LoginHost, AsyncDisposable {
         paste: () => {},
         [Symbol.asyncDispose]: () => {
           this.ended.add(done);
-          done.reject(new PmlError("CANCELLED", "it was given up"));
+          done.reject(new PmlError("CANCELLED", "it was cancelled"));
           return Promise.resolve();
         },
       });
@@ -65,7 +65,7 @@ class Stage implements LoginHost, AsyncDisposable {
 }
 
 function wants(scopes?: readonly string[]): PmlError {
-  return new PmlError("LOGIN_REQUIRED", 'Cannot use "far": it wants you to sign in', {
+  return new PmlError("LOGIN_REQUIRED", 'Cannot use "far": it requires a sign-in', {
     hint: "Run: pml login far",
     detail: { server: "far", ...scopes && { scopes } },
   });
@@ -190,9 +190,9 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
     });
     assert.equal(runs(), 1);
   };
-  await failing(() => Promise.resolve(false), /; the person declined$/);
+  await failing(() => Promise.resolve(false), /; the user declined$/);
   assert.equal(at.ended.size, 1);
-  await failing(() => Promise.reject(new Error("timed out")), /; nobody answered$/);
+  await failing(() => Promise.reject(new Error("timed out")), /; there was no answer$/);
   // The page may still be open: the next call asks about the same one.
   const begun = at.begun.length;
   at.signInMs = 1;

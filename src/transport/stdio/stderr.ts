@@ -106,6 +106,6 @@ export class Stderr implements AsyncDisposable {
   #gap(): string {
     const count = this.#dropped;
     this.#dropped = 0;
-    return count === 0 ? "" : `${count} lines were dropped here: nobody read them\n`;
+    return count === 0 ? "" : `${count} lines were dropped here: stderr was not read\n`;
   }
 }

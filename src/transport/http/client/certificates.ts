@@ -43,14 +43,14 @@ function certificatesIn(path: string): string[] {
   } catch {
     // The error of the platform may repeat a part of the file.
   }
-  throw refused(path, "it holds no certificates in PEM", HINT);
+  throw refused(path, "it contains no certificates in PEM", HINT);
 }
 
 function keyOf(path: string, own: string): string {
   const [key = ""] = KEY.exec(read(path)) ?? [];
-  let why = "it holds no private key in PEM";
+  let why = "it contains no private key in PEM";
   try {
-    if (key.includes("ENCRYPTED")) why = "its key is encrypted; give one without a passphrase";
+    if (key.includes("ENCRYPTED")) why = "its key is encrypted; use one without a passphrase";
     else if (new X509Certificate(own).checkPrivateKey(createPrivateKey(key))) return key;
     else why = "its key does not belong to the certificate";
   } catch {

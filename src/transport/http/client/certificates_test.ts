@@ -57,11 +57,11 @@ Deno.test("readCertificates() names the file that cannot be used, and nothing of
   });
   const bad = {
     "other.key": "its key does not belong to the certificate",
-    "encrypted.key": "its key is encrypted; give one without a passphrase",
-    "encrypted-old.key": "its key is encrypted; give one without a passphrase",
-    "half.key": "it holds no private key in PEM",
-    "broken.key": "it holds no private key in PEM",
-    "empty.pem": "it holds no private key in PEM",
+    "encrypted.key": "its key is encrypted; use one without a passphrase",
+    "encrypted-old.key": "its key is encrypted; use one without a passphrase",
+    "half.key": "it contains no private key in PEM",
+    "broken.key": "it contains no private key in PEM",
+    "empty.pem": "it contains no private key in PEM",
     "gone.key": "there is no such file",
     ".": "it is not a regular file",
   };
@@ -80,8 +80,8 @@ Deno.test("readCertificates() names the file that cannot be used, and nothing of
   }
   for (const name of ["broken.pem", "empty.pem", "other.key"]) {
     const path = join(folder, name);
-    refusal({ origin, ca: path }, "it holds no certificates in PEM", path);
-    refusal({ origin, cert: path, key: path }, "it holds no certificates in PEM", path);
+    refusal({ origin, ca: path }, "it contains no certificates in PEM", path);
+    refusal({ origin, cert: path, key: path }, "it contains no certificates in PEM", path);
   }
   await Deno.remove(folder, { recursive: true });
 });

@@ -28,8 +28,8 @@ Deno.test("GuardedFetch refuses whatever is not public, however it is written, a
     );
   }
   const others: readonly (readonly [string, RegExp])[] = [
-    [`https://user:CANARY@example.com/`, /the address holds a name or a password$/],
-    [`https://CANARY@127.0.0.1:${sink.port}/`, /the address holds a name or a password$/],
+    [`https://user:CANARY@example.com/`, /the address contains a user name or a password$/],
+    [`https://CANARY@127.0.0.1:${sink.port}/`, /the address contains a user name or a password$/],
     [`file:///etc/passwd`, /it is not https$/],
     [`data:text/plain,CANARY`, /it is not https$/],
     [`//127.0.0.1/CANARY`, /it is no URL$/],

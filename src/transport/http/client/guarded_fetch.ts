@@ -187,7 +187,7 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
   const isSecure = url.protocol === "https:";
   const isNamed = named.has(written) || named.has(url.host);
   if (url.username !== "" || url.password !== "") {
-    throw refused(host, "the address holds a name or a password");
+    throw refused(host, "the address contains a user name or a password");
   }
   if (!isSecure && url.protocol !== "http:") throw refused(host, "it is not https");
   if (!isSecure && !(isNamed && isLoopback(host))) {
@@ -302,7 +302,7 @@ async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
 
 function refused(host: string, why: string): PmlError {
   return new PmlError("PERMISSION_DENIED", `Cannot reach ${quoted(host)}: ${why}`, {
-    hint: "Nothing was sent; only addresses that the person configured may be private",
+    hint: "Nothing was sent; only addresses that you configured may be private",
     detail: { may_have_run: false },
   });
 }
@@ -338,14 +338,14 @@ function failure(
   const sent = wasSent && !isUnwanted;
   const why = REASONS[said] ??
     (isUnwanted
-      ? `it wants a certificate of PML that it knows (${said})`
+      ? `it requires a client certificate that it trusts (${said})`
       : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
       ? `its certificate is not valid (${said})`
       : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
   const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
     hint: isUnwanted
-      ? "Set cert and key beside its url in your config.yaml"
+      ? "Set cert and key next to its url in your config.yaml"
       : sent
       ? "It may have arrived; check before you send it again"
       : "Nothing was sent; try again when it can be reached",

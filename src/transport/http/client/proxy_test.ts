@@ -270,7 +270,7 @@ Deno.test("GuardedFetch shows a certificate through a proxy, and says so where o
   assert.equal(await (await asked(URL_THERE, { certificates })).text(), "there");
   const wants = async (url: string, more = {}) => {
     const error = await errorOf(asked(url, more));
-    assert.match(error.message, /it wants a certificate of PML that it knows/);
+    assert.match(error.message, /it requires a client certificate that it trusts/);
     assert.deepEqual(error.detail, { may_have_run: false });
   };
   // Neither a kept connection nor the files serve other requests, or another origin.
