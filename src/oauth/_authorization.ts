@@ -1,5 +1,5 @@
 /**
- * What the requests to one server carry of the sign-in there.
+ * The `Authorization` header of the requests to one server that the user signs in at.
  *
  * @module
  */
@@ -13,24 +13,30 @@ import { Protocol } from "./_protocol.ts";
 import type { OAuthServer, SignInHost } from "./oauth_server.ts";
 import { type Kept, keyOf, type TokenStore } from "./token_store.ts";
 
-/** A token is refreshed as long before it expires, or after four fifths of its life. */
+/**
+ * A token is refreshed this long before it expires, or in the last fifth of its lifetime if that is
+ * shorter.
+ */
 const AHEAD_MS = 60_000;
-/** After a refresh that failed, the token is used as long as it lives. */
+/**
+ * After a failed refresh, the token is used until it expires; the refresh is retried after this
+ * time.
+ */
 const AGAIN_MS = 10_000;
 const USELESS_MS = 60_000;
-/** For so long, a request goes without another look at the file of its sign-in. */
+/** Requests within this time after a check of the sign-in file do not check it again. */
 const LOOK_MS = 50;
 const [STEPS, STEPS_MS] = [2, 600_000];
 
 /** The sign-in of one server. */
 export class SignedInServer implements Authorization {
-  /** The server, as it is defined now. */
+  /** The current definition of the server. */
   server: OAuthServer;
   readonly #key: string;
   readonly #store: TokenStore;
   readonly #host: SignInHost;
   #kept: Promise<Kept | undefined> = Promise.resolve(undefined);
-  /** When a sign-in that could not be read is read again. */
+  /** When reading the sign-in is retried after a failure. */
   #again = Infinity;
   #stamp: string | undefined;
   #looked = NaN;
@@ -38,12 +44,12 @@ export class SignedInServer implements Authorization {
   #failed = -Infinity;
   #secrets: readonly string[] = [];
   #over: readonly string[] = [];
-  /** The last new tokens that were refused. */
+  /** The last new tokens that the server refused. */
   #useless: readonly { readonly sent: string; readonly at: number }[] = [];
-  /** When the server asked for more scopes, and for which. */
+  /** The recent requests of the server for more scopes. */
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
 
-  /** Reads nothing yet. */
+  /** Creates the sign-in without reading anything. */
   constructor(server: OAuthServer, store: TokenStore, host: SignInHost) {
     this.server = server;
     this.#key = keyOf(server);
@@ -79,8 +85,8 @@ export class SignedInServer implements Authorization {
       throw await this.#stepUp(kept, challenged(challenge, "scope")?.split(" ") ?? []);
     }
     if (response.status !== 401) return false;
-    // A new token that is refused may be over already. Two in a row are of no use, and they are not
-    // refreshed for each call.
+    // A refused new token may have expired already. After two refusals in a row, PML stops
+    // refreshing for each call.
     const last = this.#useless.at(-1);
     if (isAgain && last?.sent !== sent) {
       this.#useless = [...last ? [last] : [], { sent, at: performance.now() }];
@@ -94,7 +100,7 @@ export class SignedInServer implements Authorization {
     return true;
   }
 
-  /** Returns the sign-in. It is read only when its file was changed. */
+  /** Returns the sign-in. Reads it only if its file has changed. */
   async #now(signal: AbortSignal): Promise<Kept | undefined> {
     const stamp = this.#store.stamp(this.#key);
     this.#looked = performance.now();
@@ -118,7 +124,7 @@ export class SignedInServer implements Authorization {
 
   #took(kept: Kept | undefined): Promise<Kept | undefined> {
     const secrets = secretsOf(kept);
-    // The last ones may still stand in an answer.
+    // An answer may still contain the previous secrets.
     // guard: sign-in-redactor
     this.#host.register(secrets, this.#over.filter((each) => !secrets.includes(each)));
     this.#over = this.#secrets;
@@ -146,7 +152,7 @@ export class SignedInServer implements Authorization {
 
   async #refresh(spent: string): Promise<void> {
     const [key, store] = [this.#key, this.#store];
-    // Only one process at a time has it refreshed; the others find it done.
+    // Only one process at a time starts a refresh; the others find the new token.
     await store.locked(`${key}.queue`, async () => {
       if ((await store.read(key))?.accessToken !== spent) return;
       const { oauth, named, certificates } = this.server;
@@ -156,23 +162,26 @@ export class SignedInServer implements Authorization {
         ...{ folder, key, spent, secret, named: hosts, certificates, issuerHosts },
       });
     });
-    // A process that was killed may have kept what came, and not have touched the file.
+    // A killed process may have stored the new tokens in the keyring without changing the file.
     // guard: sign-in-keyring-killed
     this.#stamp = undefined;
   }
 
-  /** Returns whether one can sign in. A server that only wants a key says nothing of OAuth. */
+  /**
+   * Returns whether the server supports signing in. A server that only requires a key does not
+   * mention OAuth.
+   */
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (challenged(challenge, "resource_metadata") !== undefined) return true;
     try {
       const protocol = await Protocol.open(this.server, this.#host);
       return await discover(protocol, { challenge, signal }) !== undefined;
     } catch {
-      return false; // the server's own answer says more
+      return false; // the server's own answer is more specific
     }
   }
 
-  /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */
+  /** Returns the error for a call that needs more scopes, and stores them for the next sign-in. */
   async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
     const [key, store] = [this.#key, this.#store];
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
@@ -200,7 +209,7 @@ export class SignedInServer implements Authorization {
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {
     const { name } = this.server;
     const command = `pml login ${name}`;
-    // Lists of servers show the message alone.
+    // Lists of servers show only the message.
     return new PmlError("LOGIN_REQUIRED", `Cannot use ${quoted(name)}: ${why} (${command})`, {
       hint: `Run: ${command}`,
       detail: { server: name, ...(scopes && { scopes }), may_have_run: false },
@@ -208,7 +217,10 @@ export class SignedInServer implements Authorization {
   }
 }
 
-/** Returns what no text may contain. A service could give words of the journal as its tokens. */
+/**
+ * Returns the secrets of a sign-in, which are redacted from all texts. Plain words are excluded, so
+ * that a service cannot hide words of the journal by using them as tokens.
+ */
 export function secretsOf(kept: Kept | undefined): readonly string[] {
   const { accessToken, refreshToken, client } = kept ?? {};
   return [accessToken, refreshToken, client?.client_secret]

@@ -1,5 +1,5 @@
 /**
- * Finds the client that PML is for an authorization server.
+ * Finds or registers the OAuth client of PML at an authorization server.
  *
  * @module
  */
@@ -17,19 +17,19 @@ import {
   usersOf,
 } from "./token_store.ts";
 
-/** What a client is found in. */
+/** Options of `clientFor()`. */
 export interface ClientOptions {
   readonly protocol: Protocol;
   readonly as: AuthorizationServer;
   readonly store: TokenStore;
   readonly server: OAuthServer;
-  /** The address of a client id metadata document, if the person has one. */
+  /** The URL of the user's client id metadata document, if there is one. */
   readonly document: string | undefined;
 }
 
 const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
-/** Returns the redirect address of a client that was registered before and is not over. */
+/** Returns the redirect URL of a registered client whose secret has not expired. */
 export function registered(
   { store, as, server }: Pick<ClientOptions, "store" | "as" | "server">,
 ): string | undefined {
@@ -58,7 +58,7 @@ export async function clientFor(
     return { client_id: document, method: "none" };
   }
   const key = clientKey(as.issuer, server);
-  // One whose secret the keyring does not give is registered anew.
+  // A client whose secret cannot be read from the keyring is registered again.
   const known = registered(options) === redirect &&
     await store.read<Registration>(key).catch(() => undefined);
   if (known) return known.client;
@@ -70,8 +70,8 @@ export async function clientFor(
 }
 
 /**
- * Returns whether the authorization server may know a client from other servers: the id is the
- * address of the document, or a sign-in at another address has or had the same client.
+ * Returns whether the authorization server may know the client from other servers: the id is the
+ * URL of the document, or a sign-in at another URL uses or used the same client.
  */
 export function isShared(
   { as, server, document, store }: Omit<ClientOptions, "protocol">,
@@ -107,9 +107,9 @@ async function register(
     application_type: "native",
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
   }, protocol.options<"POST", string>(signal));
-  // What is wrong with the registration itself is a 400.
+  // Status 400 reports an error in the registration itself.
   if (answer.status > 400) throw none;
-  // Some servers do not say that it was made, nor when a secret expires.
+  // Some servers answer 200 instead of 201, or omit `client_secret_expires_at`.
   const said = answer.ok
     ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
     : answer;
@@ -128,7 +128,7 @@ async function register(
   };
 }
 
-/** Returns how a client proves who it is. */
+/** Returns how a client authenticates. */
 export function clientAuth(
   { library }: Protocol,
   { method, client_secret }: KeptClient,
@@ -137,7 +137,7 @@ export function clientAuth(
   const secret = client_secret ?? configured ?? "";
   if (method === "none" || secret === "") return library.None();
   if (method === POST) return library.ClientSecretPost(secret);
-  // The library escapes letters that forms do not escape, and some servers do not undo that.
+  // The library escapes characters that forms do not escape, and some servers do not decode them.
   return (...[, { client_id }, , headers]) => {
     const [id, key] = [client_id, secret].map((each) => `${new URLSearchParams([["", each]])}`);
     headers.set("authorization", `Basic ${btoa(`${id?.slice(1)}:${key?.slice(1)}`)}`);

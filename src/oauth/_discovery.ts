@@ -1,5 +1,5 @@
 /**
- * Finds out where one signs in at a server.
+ * Discovers the authorization server of a server.
  *
  * @module
  */
@@ -9,32 +9,35 @@ import { isObject, quoted, textOf, textsOf } from "../core/json.ts";
 import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
 import { type Protocol, withoutAbsent } from "./_protocol.ts";
 
-/** Where one signs in at a server. */
+/** The result of discovery. */
 export interface Discovered {
   readonly as: AuthorizationServer;
-  /** The server, as it names itself to its authorization server. */
+  /** The resource identifier of the server. */
   readonly resource: string;
-  /** The scopes that it knows. */
+  /** The scopes that the server supports. */
   readonly scopes: readonly string[];
 }
 
-/** What a server says of its own protection. */
+/** The protected resource metadata of a server. */
 interface ResourceMetadata extends Omit<Discovered, "as"> {
   readonly issuer: string | undefined;
 }
 
-/** How it is looked for. */
+/** Options of `discover()`. */
 export interface Looking {
-  /** The header of the server's refusal. */
+  /** The `WWW-Authenticate` header of the server's refusal. */
   readonly challenge: string | undefined;
   readonly signal: AbortSignal;
 }
 
 const KNOWN = "/.well-known/";
-/** The types of metadata. Some servers send JSON as plain text. */
+/** The media types of metadata. Some servers send JSON as plain text. */
 const METADATA_TYPES = [JSON_TYPE, "text/plain"];
 
-/** Returns where one signs in; undefined if nobody says. Throws if what is said is not valid. */
+/**
+ * Returns the authorization server; undefined if no metadata exists. Throws if the metadata is
+ * invalid.
+ */
 export async function discover(
   protocol: Protocol,
   looking: Looking,
@@ -54,7 +57,7 @@ export async function discover(
   return { as, resource: found?.resource ?? plain(url), scopes: found?.scopes ?? [] };
 }
 
-/** Returns the addresses of the revision 2025-03-26, for a server without any metadata. */
+/** Returns the default endpoints of revision 2025-03-26, for a server without metadata. */
 export function assumed({ server: { url } }: Protocol): Discovered {
   const { origin } = new URL(url);
   const as = {
@@ -66,14 +69,14 @@ export function assumed({ server: { url } }: Protocol): Discovered {
   return { as, resource: plain(url), scopes: [] };
 }
 
-/** Reads a parameter of the header WWW-Authenticate. */
+/** Returns a parameter of a `WWW-Authenticate` header. */
 export function challenged(header: string | null | undefined, name: string): string | undefined {
   const found = new RegExp(`[\\s,]${name}\\s*=\\s*(?:"([^"]*)"|([^\\s,"]+))`, "i")
     .exec(header ?? "");
   return found?.[1] ?? found?.[2];
 }
 
-/** Reads what a server says of its own protection; undefined if it says nothing. */
+/** Reads the protected resource metadata of a server; undefined if there is none. */
 async function resourceOf(
   protocol: Protocol,
   { challenge, signal }: Looking,
@@ -126,7 +129,7 @@ async function authorizationServer(
   return await library.processDiscoveryResponse(url, Response.json(said.json));
 }
 
-/** Reads the first of some documents that there is. */
+/** Reads the first of the documents that exists. */
 async function first(
   protocol: Protocol,
   places: readonly (string | undefined)[],

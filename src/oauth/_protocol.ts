@@ -1,6 +1,6 @@
 /**
- * Speaks OAuth with the guarded way to the network: a sign-in follows no redirect, reads short
- * answers only, and reaches only what its server may lead to.
+ * Sends OAuth requests through the guarded network access: a sign-in follows no redirects, reads
+ * only short answers, and reaches only hosts that its server may refer to.
  *
  * @module
  */
@@ -13,11 +13,11 @@ import { objectOf, quoted, textOf } from "../core/json.ts";
 import { readBytes } from "../io/event_stream.ts";
 import type { OAuthServer } from "./oauth_server.ts";
 
-/** The library, which is loaded by the first sign-in. */
+/** The OAuth library. The first sign-in loads it. */
 type Library = typeof import("oauth4webapi");
 type Server = Omit<OAuthServer, "oauth">;
 
-/** The way to the network. */
+/** Network access. */
 export interface Way {
   readonly fetch: Fetch;
   /** Returns an error without secrets, which an answer may repeat. */
@@ -28,7 +28,7 @@ const MOST_BYTES = 256 << 10;
 const LIMITS = { lineBytes: MOST_BYTES, resultBytes: MOST_BYTES };
 const MOST_MS = 15_000;
 
-/** Returns an answer without members that are null or empty, which servers write for absent ones. */
+/** Returns an answer without null or empty members, which some servers send for absent ones. */
 export function withoutAbsent(
   answer: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
@@ -36,7 +36,7 @@ export function withoutAbsent(
   return Object.fromEntries(Object.entries(answer).filter(isPresent));
 }
 
-/** Speaks OAuth for one server. */
+/** Sends the OAuth requests of one server. */
 export class Protocol {
   readonly server: Server;
   readonly library: Library;
@@ -50,7 +50,7 @@ export class Protocol {
     this.#isHere = isLoopback(new URL(server.url).hostname);
   }
 
-  /** Loads the library. */
+  /** Loads the library, and creates the protocol of a server. */
   static async open(server: Server, way: Way): Promise<Protocol> {
     return new Protocol(server, await import("oauth4webapi"), way);
   }
@@ -64,7 +64,7 @@ export class Protocol {
     return new Response(body && bytes, { status, headers });
   }
 
-  /** Returns what the library sends its requests with. */
+  /** Returns the request options for the library. */
   options<M, B = URLSearchParams>(signal: AbortSignal): HttpRequestOptions<M, B> {
     const { customFetch, allowInsecureRequests } = this.library;
     return {
@@ -84,11 +84,11 @@ export class Protocol {
           const why = `${quoted(new URL(url).host)} answered with the status ${status}`;
           throw this.error("UPSTREAM_DOWN", why, "Try again later");
         }
-        // The body says what is wrong, not a header. PML does not read who the person is, so that
-        // is not checked either.
+        // The body describes the error, not a header. PML does not use the identity of the user, so
+        // the ID token is not checked either.
         const json: unknown = await response.json().catch(() => undefined);
         const answer = withoutAbsent(objectOf(json));
-        // The library expects 200 exactly. Some servers answer 201, or report an error with 200.
+        // The library expects exactly 200. Some servers answer 201, or report an error with 200.
         const isError = typeof answer.error === "string";
         const plain = response.ok ? (isError ? 400 : 200) : status;
         return Response.json({ ...answer, id_token: undefined }, { status: plain });
@@ -96,7 +96,9 @@ export class Protocol {
     } as HttpRequestOptions<M, B>; // the library names each method's type
   }
 
-  /** Returns the URL of an endpoint, for a browser. Throws if the server may not lead there. */
+  /**
+   * Returns the authorization endpoint for the browser. Throws if the server may not refer to it.
+   */
   async forBrowser(as: AuthorizationServer): Promise<URL> {
     const url = URL.parse(as.authorization_endpoint ?? "");
     const isOpen = url?.protocol === "https:" ||
@@ -114,7 +116,7 @@ export class Protocol {
     return url;
   }
 
-  /** Does a part of a sign-in. Throws `PmlError` only, with the name of the server. */
+  /** Runs a part of a sign-in. Throws only `PmlError`, with the name of the server. */
   async act<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     try {
       return await work();
@@ -125,7 +127,7 @@ export class Protocol {
     }
   }
 
-  /** Returns an error of this sign-in. */
+  /** Creates an error of this sign-in. */
   error(code: PmlError["code"], why: string, hint?: string): PmlError {
     const message = `Cannot sign in at ${quoted(this.server.name)}: ${why}`;
     return new PmlError(code, message, {
@@ -134,7 +136,7 @@ export class Protocol {
     });
   }
 
-  /** Returns the text of an error of an authorization server, with its code and description. */
+  /** Returns the text of an authorization server's error, with its code and description. */
   answered(error: unknown): string {
     const { error: code, error_description: more, cause } = Object(error);
     const text = textOf(more ?? cause?.error_description);
@@ -159,7 +161,7 @@ export class Protocol {
     );
   }
 
-  /** What lies on this machine may lead to what lies on this machine. */
+  /** A server on this machine may refer to other endpoints on this machine. */
   #namedFor(url: string): ReadonlySet<string> {
     const { hostname = "", host = "" } = URL.parse(url) ?? {};
     // guard: sign-in-private

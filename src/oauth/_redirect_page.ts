@@ -1,5 +1,5 @@
 /**
- * Waits on this machine for the browser that comes back from an authorization server.
+ * Listens on this machine for the browser that returns from an authorization server.
  *
  * @module
  */
@@ -19,9 +19,9 @@ const HEADERS = {
   "referrer-policy": "no-referrer",
 };
 
-/** The page that a browser is sent back to. It takes one answer, which must have its state. */
+/** The redirect page of a sign-in. It accepts one answer, which must contain its state. */
 export class RedirectPage implements AsyncDisposable {
-  /** Resolves with the address that the browser was sent to. */
+  /** Resolves with the URL that the browser requested. */
   readonly answer: Promise<URL>;
   readonly #state: string;
   readonly #server: Server;
@@ -44,7 +44,7 @@ export class RedirectPage implements AsyncDisposable {
     });
   }
 
-  /** Listens on a port of this machine; 0 stands for a free one. Rejects if it is in use. */
+  /** Listens on a port of this machine; 0 selects a free one. Rejects if the port is in use. */
   static async open(state: string, port: number): Promise<RedirectPage> {
     const { createServer } = await import("node:http");
     const server = createServer({ requestTimeout: 10_000 });
@@ -54,28 +54,28 @@ export class RedirectPage implements AsyncDisposable {
     return new RedirectPage(state, server);
   }
 
-  /** The address that the browser is sent back to. */
+  /** The redirect URL. */
   get url(): string {
     const { port } = this.#server.address() as AddressInfo; // it listens on a port
     return `http://${HOST}:${port}/callback`;
   }
 
-  /** Takes the address that the browser was sent to. Returns whether it is the expected one. */
+  /** Accepts the URL that the browser requested. Returns whether it is the expected one. */
   take(address: URL): boolean {
     const isIt = address.pathname === "/callback" && !this.#isTaken &&
-      // Hashes are compared, so that the time tells nothing of the text.
+      // Comparing hashes prevents a timing attack on the state.
       sha256(address.searchParams.get("state") ?? "") === sha256(this.#state);
     if (isIt) this.#answered.resolve(address);
     this.#isTaken ||= isIt;
     return isIt;
   }
 
-  /** Tells the browser how the sign-in ended. */
+  /** Shows the result of the sign-in in the browser. */
   tell(isDone: boolean): void {
     this.#outcome.resolve(isDone);
   }
 
-  /** Stops listening, when the browser was told. */
+  /** Stops listening after the browser received the result. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.tell(false);
     const { promise, resolve } = Promise.withResolvers<void>();

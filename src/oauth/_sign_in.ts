@@ -1,6 +1,5 @@
 /**
- * Signs the person in: leads a browser to the authorization server, and takes what it comes back
- * with.
+ * Signs the user in: opens the authorization server in a browser, and exchanges the returned code.
  *
  * @module
  */
@@ -26,17 +25,17 @@ import {
   type TokenStore,
 } from "./token_store.ts";
 
-/** What signing in needs. */
+/** Options of `beginSignIn()`. */
 export interface SigningIn {
   readonly host: SignInHost;
   readonly store: TokenStore;
   readonly server: OAuthServer;
-  /** The scopes that a call needed. */
+  /** The scopes that a call needs in addition. */
   readonly more: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** What is known when the browser is sent away. */
+/** The values of a started sign-in, before the browser returns. */
 interface Asked {
   readonly found: Discovered;
   readonly client: KeptClient;
@@ -45,14 +44,14 @@ interface Asked {
   readonly verifier: string;
 }
 
-/** The most characters of an address that a browser is sent to. */
+/** The maximum length of the URL that the browser opens, in characters. */
 const LONGEST_PAGE = 4_000;
-/** How long a stream may take to be refused. */
+/** How long PML waits for the answer to the request for a stream, in milliseconds. */
 const STREAM_MS = 5_000;
-/** A request that does nothing, to be refused. */
+/** A request without effect, which a server that requires a sign-in refuses. */
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
-/** Begins a sign-in. */
+/** Starts a sign-in. */
 export async function beginSignIn(options: SigningIn): Promise<SignIn> {
   const { host, server, signal } = options;
   const protocol = await Protocol.open(server, host);
@@ -78,7 +77,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   if (server.oauth?.client_id !== undefined) {
     await keepUser(store, { issuer: as.issuer, client, url: server.url });
   }
-  // Without it, a consent that was given for another server would count for this one, too.
+  // Without the consent page, a consent for another server would also count for this one.
   const wantsConsent = sharedClient !== undefined || scopes.includes("offline_access");
   const verifier = library.generateRandomCodeVerifier();
   const query = {
@@ -100,7 +99,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     () => finished(protocol, page, { ...options, asked, signal: until }),
     until,
   );
-  done.catch(() => {}); // whoever waits for it is told
+  done.catch(() => {}); // callers that await `done` get the error
   const open = stack.move();
   return {
     url,
@@ -117,7 +116,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   };
 }
 
-/** Takes a pasted address. Throws if it is not the address that the browser was sent to. */
+/** Accepts a pasted URL. Throws if it is not the redirect URL of this sign-in. */
 function takePasted(
   pasted: string,
   { protocol, page }: { readonly protocol: Protocol; readonly page: RedirectPage },
@@ -131,7 +130,7 @@ function takePasted(
   );
 }
 
-/** Returns the address of the page. Throws if it is too long to be looked at. */
+/** Returns the URL that the browser opens. Throws if it is too long. */
 function pageOf(
   address: URL,
   { protocol, query }: {
@@ -144,7 +143,7 @@ function pageOf(
   throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
 }
 
-/** Waits for the browser, and gets tokens for the code that it brings. */
+/** Waits for the browser, and exchanges the returned code for tokens. */
 async function finished(
   protocol: Protocol,
   page: RedirectPage,
@@ -176,7 +175,7 @@ async function finished(
     await store.locked(key, () => store.write(key, kept, { isAttended: true }));
     page.tell(true);
   } catch (error) {
-    // The authorization server may no longer know the client.
+    // The authorization server may have deleted the client.
     await forgetClient(store, { issuer: as.issuer, client }, server);
     throw error;
   } finally {
@@ -184,7 +183,7 @@ async function finished(
   }
 }
 
-/** Returns the header of the server's refusal; undefined if it refuses nothing. */
+/** Returns the `WWW-Authenticate` header of the server; undefined if it sends none. */
 async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
   const accept = `${JSON_TYPE}, ${EVENTS_TYPE}`;
   const headers = { accept, "content-type": JSON_TYPE };
@@ -192,7 +191,7 @@ async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<strin
   const said = await protocol.ask(requestUrl, { method: "POST", headers, body: PING, signal });
   const challenge = said.headers.get("www-authenticate") ?? undefined;
   if (challenge !== undefined || said.ok) return challenge;
-  // An address of HTTP+SSE takes no messages. Where its stream opens, that does not end.
+  // An HTTP+SSE endpoint does not accept POST. If it opens a stream, that stream never ends.
   const until = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
   const stream = { headers: { accept: EVENTS_TYPE }, signal: until };
   const again = await protocol.ask(requestUrl, stream).catch(() => undefined);
@@ -205,7 +204,7 @@ function scopesFor(
 ): readonly string[] {
   const { as: { scopes_supported: known }, scopes: supported } = found;
   const kept = store.look(keyOf(server));
-  // What was granted is asked for again only together with what was missing.
+  // Granted scopes are requested again only together with missing ones.
   const wanted = [...more, ...kept?.wanted ?? []];
   const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];
   const said = challenged(challenge, "scope")?.split(" ");
@@ -216,7 +215,7 @@ function scopesFor(
   return [...scopes];
 }
 
-/** Listens where a client was registered for, if that port is free, and where the person says. */
+/** Listens on the configured port, or else on the port of the registered client if it is free. */
 async function listening(
   protocol: Protocol,
   { server, store }: SigningIn,

@@ -10,7 +10,7 @@ import { assertSites } from "./_sites.ts";
 import type { SigningIn } from "./_sign_in.ts";
 import { forgetClient, keepUser, type Kept, keyOf } from "./token_store.ts";
 
-/** Revokes the tokens where the authorization server can, and removes them. */
+/** Revokes the tokens if the authorization server supports that, and removes them. */
 export async function endSignIn(
   { issuer, url, client: known, revocationEndpoint }: Kept,
   { host, store, server, signal }: Omit<SigningIn, "more">,
@@ -36,10 +36,10 @@ export async function endSignIn(
         const options = protocol.options<"POST">(signal);
         const response = await library.revocationRequest(as, client, auth, token, options);
         await library.processRevocationResponse(response);
-        done = "revoked"; // not every server revokes access tokens, too
+        done = "revoked"; // some servers revoke only refresh tokens
       }
     } catch {
-      // The server could not be asked: nobody has the tokens any more.
+      // The server is unreachable. This machine has deleted the tokens already.
     }
     return done;
   });

@@ -1,7 +1,7 @@
 /**
  * Checks that the endpoints of an authorization server are on the site of its issuer. Metadata that
- * combine the page of one service with the token endpoint of another would send the authorization
- * code there (mix-up, RFC 9700 section 4.4).
+ * combines the page of one service with the token endpoint of another would send the authorization
+ * code to the wrong service (mix-up, RFC 9700 section 4.4).
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { quoted } from "../core/json.ts";
 import type { Protocol } from "./_protocol.ts";
 
 /**
- * Hosts that an issuer may use besides its own site, by the URL of the issuer; with the port where
- * it is not the usual one. `{name}` matches one label of a host or one segment of a path; in a
- * host it has the value that it has in the issuer.
+ * Hosts that an issuer may use in addition to its own site, by the URL of the issuer. Hosts include
+ * the port unless it is the default one. `{name}` matches one label of a host or one segment of a
+ * path; in a host it has the value that it has in the issuer.
  */
 export type IssuerHosts = Readonly<Record<string, readonly string[]>>;
 
-/** The endpoints of an authorization server, as its metadata name them. */
+/** The endpoints of an authorization server, as listed in its metadata. */
 export interface Endpoints {
   readonly issuer: string;
   readonly authorization_endpoint?: string | undefined;
@@ -29,8 +29,8 @@ export interface Endpoints {
 const KINDS = ["authorization", "token", "registration", "revocation"] as const;
 
 /**
- * Returns the site of a URL: its registrable domain, private suffixes such as `github.io` included,
- * or its origin where there is none (IP addresses, `localhost`, names without a public suffix).
+ * Returns the site of a URL: its registrable domain, with private suffixes such as `github.io`, or
+ * its origin if there is none (IP addresses, `localhost`, names without a public suffix).
  */
 export async function siteOf({ hostname, origin }: URL): Promise<string> {
   const { parse } = await import("tldts");
@@ -52,7 +52,7 @@ export async function assertSites(
   for (const kind of KINDS) {
     const endpoint = endpoints[`${kind}_endpoint`];
     if (endpoint === undefined) continue;
-    // Metadata are JSON of others. `URL` takes a list of one text for that text.
+    // Metadata is foreign JSON. `URL.parse()` would convert an array of one string to that string.
     const url = typeof endpoint === "string" ? URL.parse(endpoint) : null;
     const isAllowed = url !== null && (await isOnSite(url, issuer) ||
       kind === "authorization" && await isOnSite(url, new URL(protocol.server.url)) ||
@@ -87,7 +87,10 @@ function isListed(
   });
 }
 
-/** Returns the values of the `{name}` in a pattern; undefined if a text does not match it. */
+/**
+ * Returns the values of the `{name}` placeholders in a pattern; undefined if the text does not
+ * match.
+ */
 function matched(
   text: string,
   pattern: string,

@@ -1,5 +1,5 @@
 /**
- * Turns the answers of token endpoints into what is kept.
+ * Converts the answers of token endpoints to stored tokens.
  *
  * @module
  */
@@ -8,15 +8,15 @@ import type { TokenEndpointResponse } from "oauth4webapi";
 import type { Protocol } from "./_protocol.ts";
 import type { Kept } from "./token_store.ts";
 
-/** What of a sign-in an answer changes. */
+/** The fields of a sign-in that an answer changes. */
 type Tokens = Pick<Kept, "accessToken" | "refreshToken" | "scopes" | "since" | "until">;
 
-/** What can stand in a header after `Bearer`. */
+/** The characters that a `Bearer` header may contain. */
 const SENDABLE = /^[\x21-\x7e]{1,8192}$/;
-/** The longest life of a token: no date is far beyond it. */
+/** The longest lifetime of a token in seconds. Longer ones could exceed the range of dates. */
 const LONGEST_S = 1e9;
 
-/** Returns the tokens of an answer. What it leaves out stays as it was. */
+/** Returns the tokens of an answer. Omitted fields keep their previous values. */
 export function tokensOf(
   protocol: Protocol,
   answer: TokenEndpointResponse,

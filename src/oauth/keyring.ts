@@ -1,5 +1,5 @@
 /**
- * Keeps secrets in the keyring of the system, through the program that the system has for it.
+ * Stores secrets in the keyring of the system, through the system's command-line program.
  *
  * @module
  */
@@ -13,17 +13,17 @@ import type { Keyring } from "./token_store.ts";
 import { type ProgramResult, runProgram } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 
-/** How long the keyring or a program may take: the person may have to unlock it. */
+/** Timeout of the keyring or a program in milliseconds. The user may have to unlock it. */
 const LOOK_MS = 30_000;
 const MOST_BYTES = 65_536;
 
-/** The commands of a keyring. The value comes on stdin, so that no list of processes shows it. */
+/** The commands of a keyring. The value is written to stdin, so that no process list shows it. */
 interface KeyringCommands {
   readonly program: string;
   get(name: string): readonly string[];
   remove(name: string): readonly string[];
   set(name: string): readonly string[];
-  /** Returns what goes to stdin; the value itself unless told. */
+  /** Returns the text for stdin. The default is the value itself. */
   input?(name: string, value: string): string;
 }
 
@@ -59,19 +59,21 @@ const KEYRINGS: Partial<Record<typeof Deno.build.os, KeyringCommands>> = {
   },
 };
 
-/** A program outside the workspace, and the environment that it gets. */
+/** A program outside the workspace, and its environment. */
 export interface OutsideProgram {
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Returns the program of this system's keyring; undefined if PML knows none, or it is missing. */
+/**
+ * Returns the keyring program of this system; undefined if the system has none or it is missing.
+ */
 export function keyringProgram(loaded: LoadedConfig): OutsideProgram | undefined {
   const file = findOutside(loaded, KEYRINGS[Deno.build.os]?.program ?? "");
   return file === undefined ? undefined : { file, env: outsideEnvironment(loaded) };
 }
 
-/** Returns the keyring that a program is for; undefined if there is none. */
+/** Returns the keyring of a program; undefined if there is none. */
 export function keyringOf(
   program: OutsideProgram | undefined,
   closing: AbortSignal,
@@ -89,14 +91,14 @@ export function keyringOf(
   return {
     get,
     set: async (name, value) => {
-      // `security` would take a second line for another command.
+      // `security` would run a second line as another command.
       if (commands.input && value.includes("\n")) return false;
       try {
         const { code } = await run(commands.set(name), commands.input?.(name, value) ?? value);
         // guard: sign-in-keyring-fallback
         return code === 0 && await get(name) === value;
       } catch {
-        return false; // nobody unlocks it: the value goes into a file
+        return false; // the keyring stays locked: the value goes to a file
       }
     },
     remove: async (name) => {
@@ -110,7 +112,7 @@ export function keyringOf(
   };
 }
 
-/** Runs a program that has secrets, with the person's session and no key. */
+/** Runs a program that accesses secrets, with the user's session and without keys. */
 export async function runOutside(
   { file, env }: OutsideProgram,
   { args, input, closing }: {
@@ -124,7 +126,7 @@ export async function runOutside(
   });
 }
 
-/** Returns the environment of programs of the person, which have the session and no key. */
+/** Returns the environment of the user's programs: the session, without keys. */
 export function outsideEnvironment(
   { environment, workspace }: LoadedConfig,
 ): OutsideProgram["env"] {
@@ -133,8 +135,8 @@ export function outsideEnvironment(
 }
 
 /**
- * Returns the absolute path of a program of the person, by its name or its path; undefined if it is
- * not there, or in the workspace, where tools could change it.
+ * Returns the absolute path of one of the user's programs, by name or path; undefined if it does
+ * not exist, or is in the workspace, where tools could change it.
  */
 export function findOutside(
   { environment, workspace: { root: workspace } }: LoadedConfig,

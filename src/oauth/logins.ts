@@ -1,6 +1,6 @@
 /**
- * Signs the person in at servers: for a command, and while a call waits. Notices what other
- * processes do about it.
+ * Signs the user in at servers, for a command or while a call waits. Detects sign-ins of other
+ * processes.
  *
  * @module
  */
@@ -17,22 +17,22 @@ import { unlessAborted } from "../io/waiting.ts";
 import type { SignIns } from "./sign_ins.ts";
 import type { OAuthServer, SignIn } from "./oauth_server.ts";
 
-/** The servers at which the user can sign in. */
+/** The servers that the user can sign in at. */
 export interface LoginHost {
-  /** How long a sign-in waits for the person now, in milliseconds. */
+  /** How long a sign-in waits for the user, in milliseconds. */
   readonly signInMs: number;
   /** Returns the sign-ins. */
   signIns(): Promise<SignIns>;
-  /** Returns a server to sign in at. Throws if nobody can sign in there. */
+  /** Returns a server to sign in at. Throws if the server does not support signing in. */
   signInAt(name: string): Promise<OAuthServer>;
   /**
-   * Is called when the person signed in at a server or out, in any process. The mark is another one
-   * each time.
+   * Called when the user signed in or out at a server, in any process. The mark is different each
+   * time.
    */
   signInChanged(server: string, mark: unknown): void;
 }
 
-/** A sign-in that waits for the person. */
+/** A sign-in that waits for the user. */
 export interface Login extends SignIn {
   readonly server: OAuthServer;
   /** The host of the page. */
@@ -42,42 +42,45 @@ export interface Login extends SignIn {
 /** A login that calls wait for. */
 interface Open {
   readonly login: Login;
-  /** The answer to the question of one of the calls; undefined if nobody answered. */
+  /** The user's answer to the approval request of one of the calls; undefined if there was none. */
   asked: Promise<boolean | undefined> | undefined;
 }
 
-/** What signing out did. */
+/** The result of signing out. */
 type Ended = Awaited<ReturnType<SignIns["end"]>>;
 
-/** A server that refuses a token that is no older than this is not asked about again. */
+/**
+ * If a server refuses a token that is younger than this, PML does not ask the user to sign in
+ * again.
+ */
 const FRESH_MS = 60_000;
-/** How often a call that waits tells so: some clients give up on calls that are silent. */
+/** How often a waiting call reports progress: some clients cancel silent calls. */
 const TELL_MS = 5_000;
 
-/** Returns the server that a person must sign in at; undefined if an error is about something else. */
+/** Returns the server that an error requires a sign-in at; undefined for all other errors. */
 export function serverToSignInAt({ code, detail }: PmlError): string | undefined {
   const server = detail?.server;
   return code === "LOGIN_REQUIRED" && typeof server === "string" ? server : undefined;
 }
 
-/** Signs in and out. */
+/** Signs the user in and out. */
 export class Logins {
   readonly #host: LoginHost;
   readonly #closing: AbortSignal;
   readonly #file: string;
   readonly #open = new Map<string, Promise<Open>>();
-  /** When the person signed in at a server, while a call of this process waited. */
+  /** The time of the last sign-in at each server while a call of this process waited. */
   readonly #since = new Map<string, number>();
   #following: Promise<void> | undefined;
 
-  /** Takes the PML home. `closing` aborts when PML ends. */
+  /** Uses the PML home. `closing` aborts when PML ends. */
   constructor(home: string, host: LoginHost, closing: AbortSignal) {
     this.#host = host;
     this.#closing = closing;
     this.#file = join(home, "signed_in.json");
   }
 
-  /** Begins a sign-in, which ends with its time, with PML, or when the signal aborts. */
+  /** Starts a sign-in. It ends after its time limit, with PML, or when the signal aborts. */
   async begin(
     name: string,
     { scopes, signal }: {
@@ -97,11 +100,11 @@ export class Logins {
       new PmlError("TIMED_OUT", `Cannot sign in at ${quoted(name)}: it took too long`);
     const done = unlessAborted(signIn.done, until, tooLong).then(() => this.#changed(name))
       .finally(() => signIn[Symbol.asyncDispose]());
-    done.catch(() => {}); // a login may be given up while nobody waits for it
+    done.catch(() => {}); // a login may be cancelled before a caller awaits it
     return { ...signIn, server, done, host: new URL(signIn.url).host };
   }
 
-  /** Signs out at a server, or at all. Returns what was done, by server. */
+  /** Signs out at one server, or at all. Returns the result by server. */
   async end(
     name: string | undefined,
     signal: AbortSignal,
@@ -112,7 +115,7 @@ export class Logins {
     const done: Record<string, Ended> = {};
     if (name !== undefined && kept.length === 0) done[(await host.signInAt(name)).name] = "none";
     for (const { server: one, url, client } of kept) {
-      // Its definition may be another one by now, or gone.
+      // The definition may have changed since the sign-in, or be gone.
       const gone: OAuthServer = { name: one, url, named: new Set([new URL(url).host]) };
       const known = await host.signInAt(one).catch(() => gone);
       for (const server of [known, gone, { ...gone, oauth: { client_id: client } }]) {
@@ -124,7 +127,7 @@ export class Logins {
     return done;
   }
 
-  /** Runs `work`, and again each time that the user signed in because its server wants that. */
+  /** Runs `work`, and repeats it after each sign-in that its server requires. */
   async during<T>(call: Call, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const since = performance.now();
@@ -137,9 +140,9 @@ export class Logins {
   }
 
   /**
-   * Signs the user in after an error of a call that asks for it, if the client can open a page.
-   * Returns whether the call can be repeated. `since` is when it was sent. A server may ask for
-   * more scopes only a few times, and for the same ones not soon after a sign-in.
+   * Signs the user in after an error of a call that requires it, if the client can open a page.
+   * Returns whether the call can be repeated. `since` is the time when the call was sent. A server
+   * may ask for more scopes only a few times, and for the same scopes not soon after a sign-in.
    */
   async signedIn(
     call: Call,
@@ -152,7 +155,7 @@ export class Logins {
     return true;
   }
 
-  /** Follows what other processes do, until PML ends. */
+  /** Follows the sign-ins of other processes until PML ends. */
   follow(): Promise<void> {
     return this.#following ??= this.#follow();
   }
@@ -161,7 +164,7 @@ export class Logins {
     const closing = this.#closing;
     for (let known = this.#marks(); !closing.aborted;) {
       using file = new Following([this.#file], closing);
-      // Read after the watching has begun, so that no change falls between.
+      // Reading after the watcher has started prevents a missed change.
       const now = this.#marks();
       for (const [name, mark] of Object.entries(now)) {
         if (mark !== known[name]) this.#host.signInChanged(name, mark);
@@ -182,7 +185,7 @@ export class Logins {
     const { signal } = call.cancellation;
     const failed = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
     const last = this.#since.get(server) ?? -Infinity;
-    // Another call had the person sign in meanwhile.
+    // The user signed in for another call in the meantime.
     if (last > since) return;
     const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
     // guard: login-again
@@ -199,7 +202,7 @@ export class Logins {
     });
   }
 
-  /** Asks the person, once for all calls that wait. Returns why there is nothing to wait for. */
+  /** Asks the user once for all waiting calls. Returns the reason if the user did not agree. */
   async #refusal(
     open: Open,
     { id, client: { onOpen }, cancellation: { signal } }: Call,
@@ -219,7 +222,7 @@ export class Logins {
         void open.login[Symbol.asyncDispose]();
         return "the user declined";
       }
-      // The call that asked may have ended before there was an answer.
+      // The call that asked may have ended before the user answered.
       if (open.asked === asked) open.asked = undefined;
     }
     return "there was no answer";
@@ -234,14 +237,14 @@ export class Logins {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
       return { login, asked: undefined };
     });
-    // After a no there may be another one.
+    // After a declined sign-in, another one may start.
     const over = () => this.#open.get(server) === opening && this.#open.delete(server);
     opening.catch(over);
     this.#open.set(server, opening);
     return opening;
   }
 
-  /** Notes that the person signed in or out, for this process and others. */
+  /** Records that the user signed in or out, for this process and others. */
   async #changed(server: string): Promise<void> {
     const mark = crypto.randomUUID();
     await locked(
@@ -256,7 +259,7 @@ export class Logins {
   }
 }
 
-/** Returns who issues the token of a sign-in, and who receives the code and the token. */
+/** Returns a text with the issuer of the token and the receivers of the code and the token. */
 export function receiversText({ issuer, codeHost, sharedClient, server: { url } }: Login): string {
   const { host } = new URL(url);
   const text = `Issuer ${quoted(issuer, 200)}; ${codeHost} receives the code, ${host} the token`;
@@ -266,7 +269,7 @@ export function receiversText({ issuer, codeHost, sharedClient, server: { url } 
   } knows this client from other servers: your consent lets ${host} use your account there`;
 }
 
-/** Tells a call what it waits for, again and again. That also extends its deadline. */
+/** Reports progress to a waiting call periodically, which also extends its deadline. */
 function telling({ client: { onProgress } }: Call, { host }: Login): Disposable {
   const message = `waiting for the sign-in at ${host}`;
   const tell = () => onProgress?.(ownProgress("working", message));

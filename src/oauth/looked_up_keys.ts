@@ -1,5 +1,5 @@
 /**
- * Looks up the keys that PML does not keep itself.
+ * Looks up the keys that are stored outside PML.
  *
  * @module
  */
@@ -9,7 +9,9 @@ import type { Key, Keys } from "../config/keys.ts";
 import { messageOf } from "../core/errors.ts";
 import { type KeyContext, keyFrom, keySources } from "./outside_keys.ts";
 
-/** Looks up every key that is kept outside of PML. What fails is warned of, and is not set. */
+/**
+ * Looks up all keys that are stored outside PML. Logs a warning for each key that it cannot get.
+ */
 export async function lookUpKeys(
   app: KeyContext & { readonly log: Log; readonly keys: Pick<Keys, "home"> },
 ): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {

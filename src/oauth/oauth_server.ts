@@ -12,23 +12,23 @@ import type { WarningLog } from "../io/private_files.ts";
 import type { IssuerHosts } from "./_sites.ts";
 import type { RefreshRequest } from "./refreshing.ts";
 
-/** A server to sign in at. */
+/** A server that the user signs in at. */
 export interface OAuthServer {
   readonly name: string;
-  /** The address without the values of keys. */
+  /** The URL without the values of keys. */
   readonly url: string;
-  /** The address that requests are sent to, if it is another one. */
+  /** The URL that requests are sent to, if it differs. */
   readonly requestUrl?: string | undefined;
-  /** The hosts that the person named. */
+  /** The hosts that the user configured. */
   readonly named: ReadonlySet<string>;
   readonly oauth?: OAuthSettings | undefined;
   /** The certificates for its origin. */
   readonly certificates?: Certificates | undefined;
 }
 
-/** A sign-in that waits for the person. Disposing gives it up. */
+/** A sign-in that waits for the user. Disposing cancels it. */
 export interface SignIn extends AsyncDisposable {
-  /** The address that the person opens in a browser. */
+  /** The URL that the user opens in a browser. */
   readonly url: string;
   /** The URL of the authorization server's issuer. */
   readonly issuer: string;
@@ -36,25 +36,25 @@ export interface SignIn extends AsyncDisposable {
   readonly codeHost: string;
   /** The id of the client, if the authorization server may know it from other servers. */
   readonly sharedClient: string | undefined;
-  /** Resolves when the tokens are kept. Rejects if the person or the server refuses. */
+  /** Resolves when the tokens are stored. Rejects if the user or the server refuses. */
   readonly done: Promise<void>;
-  /** Takes the address that the browser was sent to, where that browser is on another machine. */
+  /** Accepts the redirect URL from a browser on another machine. */
   paste(address: string): void;
 }
 
-/** The PML that sign-ins belong to. */
+/** The PML process that owns the sign-ins. */
 export interface SignInHost extends Way {
-  /** The folder that they are kept in. */
+  /** The folder of the sign-in files. */
   readonly folder: string;
-  /** Where tokens go; into files of the folder if it is undefined. */
+  /** The keyring for tokens. Without one, tokens are stored in files of the folder. */
   readonly keyring?: Keyring | undefined;
   readonly log: WarningLog;
-  /** The address of the person's client id metadata document now, if there is one. */
+  /** The current URL of the user's client id metadata document, if there is one. */
   readonly document?: string | undefined;
-  /** The user's own list of hosts that an issuer may use now, if there is one. */
+  /** The user's current list of hosts that issuers may use, if there is one. */
   readonly issuerHosts?: IssuerHosts | undefined;
-  /** Registers secrets, which are removed from every text from now on, and forgets others. */
+  /** Registers secrets, which are redacted from all texts from now on, and removes old ones. */
   register(secrets: readonly string[], over: readonly string[]): void;
-  /** Has another process refresh a sign-in. */
+  /** Refreshes a sign-in in another process. */
   refresh(request: RefreshRequest): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * Opens the sign-ins of the person. It is loaded by the first server over HTTP.
+ * Opens the sign-ins of the user. The first server over HTTP loads this module.
  *
  * @module
  */
@@ -23,12 +23,12 @@ interface SignInParts extends NetworkParts {
   readonly log: Log;
 }
 
-/** Opens the sign-ins of the person; nothing is read yet. */
+/** Opens the sign-ins of the user without reading anything. */
 export function openSignIns(parts: SignInParts, fetch: Fetch, closing: AbortSignal): SignIns {
   return new SignIns(new OwnSignInHost(parts, fetch, closing));
 }
 
-/** The PML of this process. */
+/** The sign-in host of this process. */
 class OwnSignInHost implements SignInHost {
   readonly folder: string;
   readonly keyring: Keyring | undefined;

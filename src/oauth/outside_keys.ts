@@ -1,6 +1,6 @@
 /**
- * Keys that PML does not keep itself: in the keyring of the system, or with a program of the person
- * such as a password manager. A private file in the PML home says which key is where.
+ * Keys that are stored outside PML: in the keyring of the system, or with a program of the user
+ * such as a password manager. A private file in the PML home lists the source of each key.
  *
  * @module
  */
@@ -21,24 +21,24 @@ import {
   runOutside,
 } from "./keyring.ts";
 
-/** Where a key is: in the keyring, or with a program that prints it. */
+/** The source of a key: the keyring, or a program that prints the key. */
 export type KeySource = { readonly keyring: true } | { readonly command: readonly string[] };
 
-/** Where each key is, by its name. */
+/** The source of each key, by the name of the key. */
 export type KeySources = Readonly<Record<string, KeySource>>;
 
-/** The configuration of a running PML, and the signal that it ends. */
+/** The configuration of a running PML, and the signal that aborts when it ends. */
 export interface KeyContext {
   loaded(): LoadedConfig;
   readonly closing: AbortSignal;
 }
 
-/** Reads where keys are. A file that cannot be read names none, which a warning says. */
+/** Reads the sources of keys. If the file cannot be read, logs a warning and returns none. */
 export function keySources(home: string, log: WarningLog): KeySources {
   return readPrivate(join(home, SOURCES_FILE), parsed, log) ?? {};
 }
 
-/** Returns the value of a key. Throws KEY_MISSING with the reason. */
+/** Returns the value of a key. Throws `PmlError` `KEY_MISSING` with the reason. */
 export async function keyFrom(app: KeyContext, name: string, source: KeySource): Promise<string> {
   if ("keyring" in source) {
     try {
@@ -67,12 +67,14 @@ export function systemKeyring(app: KeyContext): Keyring | undefined {
   return keyringOf(keyringProgram(app.loaded()), app.closing);
 }
 
-/** Takes a secret out of the keyring. */
+/** Removes a secret from the keyring. */
 export async function removeFromKeyring(app: KeyContext, name: string): Promise<void> {
   await systemKeyring(app)?.remove(name);
 }
 
-/** Returns the names of what the keyring keeps for this PML home: keys, and secrets of sign-ins. */
+/**
+ * Returns the names of all secrets in the keyring for this PML home: keys, and secrets of sign-ins.
+ */
 export function namesInKeyring(home: string, log: WarningLog): readonly string[] {
   const keys = Object.entries(keySources(home, log)).filter(([, source]) => "keyring" in source);
   return [
@@ -81,7 +83,7 @@ export function namesInKeyring(home: string, log: WarningLog): readonly string[]
   ];
 }
 
-/** Returns the absolute path of a program of the person. Throws if it is not there. */
+/** Returns the absolute path of one of the user's programs. Throws if it is not found. */
 export function programOf(app: KeyContext, name: string): string {
   const file = findOutside(app.loaded(), name);
   if (file !== undefined) return file;

@@ -1,5 +1,6 @@
 /**
- * The process that refreshes one sign-in, told on its input. It writes `{}`, or its error.
+ * The process that refreshes one sign-in. It reads the request from stdin, and writes `{}` or an
+ * error.
  *
  * @module
  */
@@ -12,7 +13,7 @@ import { GuardedFetch, type NetworkPolicy } from "../transport/http/client/guard
 import type { Proxy } from "../transport/http/client/proxy.ts";
 import { keyringOf } from "./keyring.ts";
 
-/** The URL of this code. Whoever imports it has all of it installed, too. */
+/** The URL of this module. Importing it ensures that all its dependencies are installed. */
 export const REFRESH_CODE: string = import.meta.url;
 
 const MOST_MS = 30_000;
@@ -40,7 +41,7 @@ async function main(): Promise<object> {
   using network = new GuardedFetch(new FixedNetwork(way));
   try {
     const signal = AbortSignal.timeout(MOST_MS);
-    // New tokens are stored, also if they come late.
+    // New tokens are stored even if they arrive late.
     const store = new FileTokenStore(folder, NO_WARNINGS, keyringOf(keyring, NEVER));
     await refreshSignIn(request, { store, send: network.fetch, signal });
     return {};

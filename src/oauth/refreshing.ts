@@ -1,6 +1,6 @@
 /**
- * Refreshes a sign-in. A process of its own does it, which ends by itself: a refresh token may be
- * used once, and what comes for it would be lost with a PML that is killed meanwhile.
+ * Refreshes a sign-in in a separate process, which ends by itself. A refresh token may be used only
+ * once, so the new tokens would be lost if PML were killed during the refresh.
  *
  * @module
  */
@@ -16,22 +16,22 @@ import { assertSites, type IssuerHosts } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
 import { forgetClient, type TokenStore } from "./token_store.ts";
 
-/** What the process is told on its input. */
+/** The request that the process reads from stdin. */
 export interface RefreshRequest {
   readonly folder: string;
   readonly key: string;
-  /** The access token that is over. */
+  /** The access token to replace. */
   readonly spent: string;
   /** The secret of a configured client. */
   readonly secret: string | undefined;
-  /** The hosts that the person named. */
+  /** The hosts that the user configured. */
   readonly named: readonly string[];
   readonly certificates: Certificates | undefined;
-  /** The user's own list of hosts that an issuer may use. */
+  /** The user's list of hosts that an issuer may use. */
   readonly issuerHosts?: IssuerHosts | undefined;
-  /** The proxy of the person. */
+  /** The user's proxy. */
   readonly proxy?: { readonly url: string; readonly except: readonly string[] } | undefined;
-  /** The program of the keyring, and its environment. */
+  /** The keyring program and its environment. */
   readonly keyring?:
     | { readonly file: string; readonly env: Readonly<Record<string, string>> }
     | undefined;
@@ -39,19 +39,21 @@ export interface RefreshRequest {
 
 /** How the process is started. */
 interface RefreshProgram extends Pick<RefreshRequest, "proxy" | "keyring"> {
-  /** The URL of its code. */
+  /** The URL of its module. */
   readonly code: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Aborts when PML ends, which does not wait for it. */
+  /** Aborts when PML ends. PML does not wait for the process. */
   readonly closing: AbortSignal;
 }
 
-/** The errors after which a sign-in is over, whether its access token has expired or not. */
+/** The error codes that end a sign-in, even if its access token is still valid. */
 const OVER = /^(invalid_grant|invalid_client|unauthorized_client)$/;
 
 const KILLED = "Cannot refresh the sign-in: its process ended";
 
-/** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
+/**
+ * Refreshes a sign-in in another process, and waits for its end. Throws the error that it reports.
+ */
 export async function refreshBeside(
   request: RefreshRequest,
   { code, env, closing, ...more }: RefreshProgram,
@@ -62,7 +64,7 @@ export async function refreshBeside(
     cwd: request.folder,
     env: { ...env, ...DENO_QUIET },
   }, { outlives: true });
-  // It goes on without PML, which need not wait.
+  // The process continues after PML ends, so PML does not wait for it.
   using _ = onAbort(closing, () => child.unref());
   const input = new Response(JSON.stringify({ ...request, ...more })).body;
   const [said, problems] = await Promise.all([
@@ -77,23 +79,23 @@ export async function refreshBeside(
 }
 
 /**
- * Returns whether an answer refuses a refresh for good. Services refuse with many codes and statuses;
- * only a busy one (429) or one that took too long (408) may grant it later.
+ * Returns whether an answer refuses a refresh permanently. Services refuse with many codes and
+ * statuses; only statuses 429 (too many requests) and 408 (timeout) may succeed later.
  */
 function isRefusal(error: unknown, status: number): boolean {
   if (error instanceof PmlError) return false;
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-/** Returns how Deno finds the packages that the code imports: as it finds them for PML. */
+/** Returns the flags that let Deno resolve packages as it does for PML. */
 function packageFlags(code: string): readonly string[] {
   const isInstalled = code.includes("/node_modules/");
-  // In a checkout the lock file says which packages of packages Deno has fetched.
+  // In a checkout, the lock file lists the versions of the indirect packages that Deno has fetched.
   if (code.startsWith("file:") && !isInstalled) return ["--frozen"];
   return ["--no-lock", "--no-config", ...isInstalled ? ["--node-modules-dir=manual"] : []];
 }
 
-/** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */
+/** Refreshes a sign-in, unless another process did. Stores the tokens before it returns. */
 export async function refreshSignIn(
   { key, spent, secret, named, certificates, issuerHosts }: Omit<RefreshRequest, "folder">,
   { store, send, signal }: {
@@ -113,7 +115,7 @@ export async function refreshSignIn(
     const as = { issuer, token_endpoint: kept.tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);
     await protocol.act(async () => {
-      // Sign-ins from before this check may have any token endpoint.
+      // Sign-ins older than this check may have any token endpoint.
       await assertSites(protocol, as, issuerHosts);
       let status = 0;
       const request = async (scope: string) => {
@@ -137,14 +139,14 @@ export async function refreshSignIn(
           ? `its authorization server answered with the status ${status}`
           : protocol.answered(error);
         const isOver = OVER.test(Object(error).error);
-        // Until the access token expires, calls still work.
+        // Calls work until the access token expires.
         if (!isOver && kept.until !== undefined && kept.until > Date.now()) {
           throw protocol.error("LOGIN_REQUIRED", refusal, `Run: pml login ${name}`);
         }
         if (isOver && Object(error).error !== "invalid_grant") {
           await forgetClient(store, kept, server);
         }
-        // JSON leaves out what is undefined.
+        // JSON omits members that are undefined.
         const over = { accessToken: undefined, refreshToken: undefined, until: Date.now() };
         await store.write(key, { ...kept, ...over, refusal });
       }

@@ -1,5 +1,5 @@
 /**
- * Signs the person in at servers over HTTP, and keeps the tokens.
+ * Signs the user in at servers over HTTP, and stores the tokens.
  *
  * @module
  */
@@ -11,35 +11,35 @@ import { endSignIn } from "./_sign_out.ts";
 import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
 import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 
-/** What is known of a sign-in, without its tokens. */
+/** A sign-in without its tokens. */
 export interface SignedIn {
   readonly server: string;
   readonly url: string;
   readonly issuer: string;
   readonly scopes: readonly string[];
-  /** The id of the client that PML is there. */
+  /** The client id of PML. */
   readonly client: string;
-  /** When the access token expires or was over, in milliseconds since 1970, if anybody said. */
+  /** When the access token expires or expired, in milliseconds since 1970, if known. */
   readonly until: number | undefined;
-  /** Whether it is renewed without the person. */
+  /** Whether it is renewed without the user. */
   readonly isRenewed: boolean;
   /** Whether its tokens are in the keyring of the system. */
   readonly isInKeyring: boolean;
 }
 
-/** The sign-ins of the person. */
+/** The sign-ins of the user. */
 export class SignIns {
   readonly #host: SignInHost;
   readonly #store: TokenStore;
   readonly #servers = new Map<string, SignedInServer>();
 
-  /** Reads nothing yet. */
+  /** Creates the sign-ins without reading anything. */
   constructor(host: SignInHost) {
     this.#host = host;
     this.#store = new FileTokenStore(host.folder, host.log, host.keyring);
   }
 
-  /** Returns what the requests to a server carry: the same object for the same server. */
+  /** Returns the authorization of requests to a server: the same object for the same server. */
   of(server: OAuthServer): Authorization {
     const key = keyOf(server);
     const known = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
@@ -48,7 +48,7 @@ export class SignIns {
     return known;
   }
 
-  /** Begins a sign-in. Asks for `scopes` too, if a call needed them. */
+  /** Starts a sign-in. Also requests `scopes`, if a call needs them. */
   async begin(
     server: OAuthServer,
     { scopes = [], signal }: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
@@ -62,7 +62,7 @@ export class SignIns {
     });
   }
 
-  /** Revokes the tokens where the server can, and removes them. Returns what was done. */
+  /** Revokes the tokens if the server supports that, and removes them. Returns the result. */
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
     const store = this.#store;
     const kept = store.look(keyOf(server));
@@ -70,7 +70,7 @@ export class SignIns {
     return await endSignIn(kept, { host: this.#host, store, server, signal });
   }
 
-  /** Returns all sign-ins that are kept, sorted by server. */
+  /** Returns all stored sign-ins, sorted by server. */
   all(): Promise<readonly SignedIn[]> {
     const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...kept }) => ({
       ...{ server, url, issuer, scopes, until },

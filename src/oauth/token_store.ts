@@ -1,5 +1,5 @@
 /**
- * Keeps sign-ins: each in a file of its own in the PML home, for this person only.
+ * Stores sign-ins: each in a private file in the PML home.
  *
  * @module
  */
@@ -21,19 +21,19 @@ import {
 import { repeated } from "../io/waiting.ts";
 import type { OAuthServer } from "./oauth_server.ts";
 
-/** The client that PML is for an authorization server. */
+/** The OAuth client of PML at an authorization server. */
 export type KeptClient = {
   readonly client_id: string;
-  /** The secret that came with a registration. One of the configuration is never kept. */
+  /** The secret of a registration. A configured secret is never stored. */
   readonly client_secret?: string | undefined;
-  /** How it proves who it is. */
+  /** How the client authenticates. */
   readonly method: "none" | "client_secret_basic" | "client_secret_post";
 };
 
-/** A client that was registered. */
+/** A registered client. */
 export interface Registration {
   readonly client: KeptClient;
-  /** The address that browsers are sent back to. */
+  /** The redirect URL. */
   readonly redirect: string;
   /** When its secret expires, in milliseconds since 1970. */
   readonly until?: number | undefined;
@@ -41,7 +41,7 @@ export interface Registration {
   readonly users?: readonly string[] | undefined;
 }
 
-/** A sign-in as it is kept. */
+/** A stored sign-in. */
 export interface Kept {
   readonly server: string;
   readonly url: string;
@@ -50,72 +50,76 @@ export interface Kept {
   readonly revocationEndpoint?: string | undefined;
   readonly resource: string;
   readonly client: KeptClient;
-  /** The scopes that were granted. */
+  /** The granted scopes. */
   readonly scopes: readonly string[];
   /** The scopes that a call needed and that were not granted. */
   readonly wanted?: readonly string[] | undefined;
-  /** The token; undefined when the person must sign in again. */
+  /** The access token; undefined when the user must sign in again. */
   readonly accessToken?: string | undefined;
   readonly refreshToken?: string | undefined;
-  /** When the access token came, and when it expires or was over, in milliseconds since 1970. */
+  /**
+   * When the access token was received, and when it expires or expired, in milliseconds since 1970.
+   */
   readonly since: number;
   readonly until?: number | undefined;
-  /** Why the authorization server refused to renew a sign-in that is over. */
+  /** Why the authorization server refused to renew a sign-in that has ended. */
   readonly refusal?: string | undefined;
 }
 
-/** What a file says: all of a sign-in, or all but its secrets, which the keyring has. */
+/** The content of a file: the whole sign-in, or all but its secrets if they are in the keyring. */
 type Filed<T> = T & {
-  /** Whether a refresh token is among the secrets in the keyring; undefined if there are none. */
+  /**
+   * Whether the secrets in the keyring include a refresh token; undefined if the keyring has none.
+   */
   readonly isRenewed?: boolean | undefined;
 };
 
-/** What of a sign-in is secret, and where it is. */
+/** The secret fields of a sign-in. */
 type Secrets = Partial<Kept> & Pick<Kept, "client">;
 
-/** Keeps secrets by their names, as the keyring of a system does. */
+/** Stores secrets by name, such as the keyring of the system. */
 export interface Keyring {
-  /** Returns a secret. Throws with the reason if the keyring does not give it. */
+  /** Returns a secret. Throws with the reason if the keyring does not return it. */
   get(name: string): Promise<string>;
-  /** Keeps a secret in the place of an older one. Returns whether it can be read again. */
+  /** Stores or replaces a secret. Returns whether it can be read again. */
   set(name: string, value: string): Promise<boolean>;
   /** Removes a secret. */
   remove(name: string): Promise<void>;
 }
 
-/** Keeps sign-ins by their keys. */
+/** Stores sign-ins by key. */
 export interface TokenStore {
   /** Returns a text that changes when a sign-in does; undefined if there is none. */
   stamp(key: string): string | undefined;
-  /** Returns what the file says of a sign-in, or of a registered client. It starts nothing. */
+  /** Returns the content of the file of a sign-in or a registered client. Starts no program. */
   look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined;
   /** Returns a sign-in, or a registered client; undefined if there is none. */
   read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined>;
   /**
-   * Keeps a sign-in, for which the caller holds the lock, or a registered client: where it was,
-   * or, if a person is there who can unlock it, in the keyring.
+   * Stores a sign-in or a registered client where it was stored before, or in the keyring if the
+   * user is present to unlock it. For a sign-in, the caller must have its lock.
    */
   write(
     key: string,
     kept: Kept | Registration,
     options?: { readonly isAttended?: boolean },
   ): Promise<void>;
-  /** Removes what is kept. */
+  /** Removes a sign-in or a registered client. */
   remove(key: string): Promise<void>;
   /** Returns all sign-ins. */
   all(): readonly Filed<Kept>[];
-  /** Runs `work` while nobody else, in all processes, holds this lock of a sign-in. */
+  /** Runs `work` with the exclusive lock of a sign-in, across all processes. */
   locked<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** Returns the key of a sign-in: two definitions of one service have two sign-ins. */
+/** Returns the key of a sign-in. Two definitions of one service have separate sign-ins. */
 export function keyOf({ name, url, oauth }: OAuthServer): string {
   return sha256(JSON.stringify([name, url, oauth?.client_id ?? ""])).slice(0, 32);
 }
 
 /**
- * Returns the key of the client that was registered at an issuer for a server. A client that several
- * servers share would give a server a token without a consent page.
+ * Returns the key of the client that is registered at an issuer for a server. With a client that
+ * several servers share, a server could get a token without a consent page.
  */
 export function clientKey(
   issuer: string,
@@ -124,15 +128,15 @@ export function clientKey(
   return `client-${sha256(JSON.stringify([issuer, name, url])).slice(0, 32)}`;
 }
 
-/** Returns the key that registrations of an issuer had while all servers shared one. */
+/** Returns the key of older registrations at an issuer, which all servers shared. */
 export function sharedClientKey(issuer: string): string {
   return `client-${sha256(issuer).slice(0, 32)}`;
 }
 
-/** The most addresses that are kept for a configured client. */
+/** The maximum number of stored URLs of a configured client. */
 const USERS_MAX = 100;
 
-/** Returns the addresses for which the user signed in with a configured client. */
+/** Returns the URLs of servers for which the user signed in with a configured client. */
 export function usersOf(
   store: TokenStore,
   { issuer, client }: Pick<Kept, "issuer" | "client">,
@@ -141,8 +145,8 @@ export function usersOf(
 }
 
 /**
- * Keeps an address for which the user signs in with a configured client, also after the sign-in has
- * ended: the authorization server remembers the consent for the client.
+ * Stores the URL of a server for which the user signs in with a configured client. It stays after
+ * the sign-in ends, because the authorization server remembers the consent for the client.
  */
 export async function keepUser(
   store: TokenStore,
@@ -171,15 +175,15 @@ export async function forgetClient(
   }
 }
 
-/** Keeps sign-ins in files, and their secrets in the keyring where there is one. */
+/** Stores sign-ins in files, and their secrets in the keyring if there is one. */
 export class FileTokenStore implements TokenStore {
   readonly #folder: string;
   readonly #log: WarningLog;
   readonly #keyring: Keyring | undefined;
 
   /**
-   * Takes the folder, which is made when the first sign-in is kept. Without a keyring, secrets are
-   * in the files.
+   * Uses a folder, which is created for the first sign-in. Without a keyring, the files contain the
+   * secrets.
    */
   constructor(folder: string, log: WarningLog, keyring?: Keyring) {
     this.#folder = folder;
@@ -209,15 +213,16 @@ export class FileTokenStore implements TokenStore {
     }
   }
 
-  // The keyring has the new secrets before the file says so, and loses them after it says so. One
-  // that is killed between leaves new secrets behind the older file, which `read` returns.
+  // The keyring gets new secrets before the file refers to them, and loses them after the file no
+  // longer does. If the process is killed in between, `read` returns the new secrets with the older
+  // file.
   async write(
     key: string,
     kept: Kept | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
     const isThere = this.look(key)?.isRenewed !== undefined;
-    // Also of a registration, which has no token.
+    // Registrations are included. They have a client secret but no token.
     const { accessToken, refreshToken, client, ...open }: Secrets = kept;
     const { client_secret, ...known } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
@@ -234,7 +239,7 @@ export class FileTokenStore implements TokenStore {
 
   async remove(key: string): Promise<void> {
     const at = this.#at(key);
-    // A locked keyring may have it still, though the file says nothing of it.
+    // A locked keyring may still contain the secret although the file does not refer to it.
     // guard: sign-in-keyring-out
     await this.#forget(key, this.look(key)?.isRenewed === undefined);
     await repeated(() => Deno.remove(at)).then(() => syncName(at)).catch(unlessGone);
@@ -265,7 +270,7 @@ export class FileTokenStore implements TokenStore {
     });
   }
 
-  /** Returns the name of secrets in the keyring, which several PML homes may use. */
+  /** Returns the name of the secrets in the keyring, which several PML homes may share. */
   #nameOf(key: string): string {
     privateFolder(this.#folder);
     return `sign-in-${sha256(`${Deno.realPathSync(this.#folder)} ${key}`).slice(0, 32)}`;
