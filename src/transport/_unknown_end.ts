@@ -1,5 +1,5 @@
 /**
- * The answer to a request of which nobody will know how it ended.
+ * Answers for requests whose outcome cannot be known.
  *
  * @module
  */
@@ -10,25 +10,25 @@ import { parsedJson } from "../core/json_bounds.ts";
 import { unknownEnd } from "../protocol/failures.ts";
 import { endsOf } from "../io/lines.ts";
 
-/** Of longer answers only the ends are read. */
+/** Of a longer answer, only the beginning and the end are read. */
 const MOST_READ = 1 << 16;
 const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)\}$/s;
 
-/** Returns the answers to all requests in a body. */
+/** Returns an answer with an unknown outcome for each request in a body. */
 export function unknownEnds(body: unknown): readonly object[] {
   return [body].flat().map(objectOf)
     .filter((one) => "id" in one && "method" in one)
     .map(unknownEnd);
 }
 
-/** Returns a message. Of a long answer, as PML and the SDK write most, it returns only the id. */
+/** Returns a message. For most long answers of PML and the SDK, the result contains only the id. */
 export function briefly(json: Uint8Array): JsonObject {
   const ends = json.length > MOST_READ ? new TextDecoder().decode(endsOf(json)) : "";
   const [, id] = ANSWER.exec(ends) ?? [];
   return id === undefined ? objectOf(parsedJson(json, parseExact)) : { id: parseExact(id) };
 }
 
-/** Removes the requests from a list that are answered in whole events, or in a JSON text. */
+/** Removes requests from a list that a text answers. The text contains whole events or JSON. */
 export function removeAnswered(requests: unknown[], text: string): void {
   if (requests.length === 0) return;
   for (const line of text.split("\n")) {

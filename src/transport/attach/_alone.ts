@@ -1,6 +1,6 @@
 /**
- * Goes on alone where a running `pml serve` has ended: what the client set is set again, what can be
- * asked again is asked again, and calls that may have run are answered.
+ * Continues without a running `pml serve` that has ended: restores the state of the connection,
+ * repeats the requests that are safe to repeat, and answers calls that may have run.
  *
  * @module
  */
@@ -14,14 +14,15 @@ import type { Pipes } from "../stdio/_pipes.ts";
 import { unknownEnd } from "../../protocol/failures.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
 
-/** How the ids begin of requests that the client did not make. */
+/** Prefix of the ids of requests that the client did not send. */
 const REPEATED = "pml-window-";
 const LONGEST = 1 << 30;
 
-/** Returns the pipes of the client for a PML of this process. */
+/** Returns pipes that connect the client to PML in this process. */
 export function alone(left: Left): Pipes {
   const { client, input, redirect } = left;
-  // What the other PML asked is answered no more. Ids of this one must differ from its ids.
+  // Requests of the other PML are no longer answered. The ids of this PML's requests must differ
+  // from them.
   const asked = new Map<string, unknown>();
   const lines = new LineReader(LONGEST);
   return {
@@ -50,7 +51,9 @@ export function alone(left: Left): Pipes {
   };
 }
 
-/** Returns what is said again, in order. Calls that may have run are answered to the client. */
+/**
+ * Returns the repeated messages, in order. Sends the client an answer for calls that may have run.
+ */
 function* repeated({ state, waiting, notBegun, client }: Left): Generator<JsonObject> {
   let count = 0;
   yield* state.restoring(waiting, () => `${REPEATED}${count++}`);
@@ -64,7 +67,7 @@ function answerIn(read: ReadLine): JsonObject | undefined {
   return read.kind === "response" ? read.message : undefined;
 }
 
-/** Returns the line that the client gets; undefined for answers to what it did not ask. */
+/** Returns the line for the client; undefined for answers to requests that it did not send. */
 function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
   const message: unknown = parseExact(new TextDecoder().decode(line));
   if (!isObject(message)) return lineOf(message);

@@ -1,6 +1,6 @@
 /**
- * A window: a `pml stdio` that passes everything on to a running `pml serve`. If that ends, it goes
- * on alone.
+ * A window: a `pml stdio` that forwards all messages to a running `pml serve`. If the connection
+ * breaks, this process serves the client.
  *
  * @module
  */
@@ -23,19 +23,19 @@ import {
 import { briefly } from "../_unknown_end.ts";
 import { pipesOf } from "./window_socket.ts";
 
-/** The options of `passOn`. */
+/** Options of `passOn()`. */
 export interface WindowOptions {
   /** The connection to the running PML. */
   readonly socket: Duplex;
-  /** The most bytes of one message of the client. */
+  /** The maximum size of a message of the client, in bytes. */
   readonly inputBytes: number;
   /** Ends the window. */
   readonly signal: AbortSignal;
-  /** Where the client is; standard input and output by default. */
+  /** The pipes of the client; standard input and output by default. */
   readonly pipes?: Pipes | undefined;
 }
 
-/** What a PML must be told that takes over: what the client said before, and waits for. */
+/** The state that a PML needs to take over: the state of the connection and the open requests. */
 export interface Left {
   readonly client: Pipes;
   readonly input: Input;
@@ -43,20 +43,20 @@ export interface Left {
   readonly state: Pick<ConnectionState, "restoring">;
   /** The requests without an answer. */
   readonly waiting: readonly JsonObject[];
-  /** The ids, as JSON, of those that did not run. */
+  /** The ids, as JSON, of the requests that did not run. */
   readonly notBegun: ReadonlySet<string>;
-  /** Has further lines of the client go somewhere else. Those that waited go there first. */
+  /** Redirects further lines of the client, after the lines that are waiting. */
   readonly redirect: (take: (line: Uint8Array, read: ReadLine | undefined) => void) => void;
 }
 
-/** How many bytes may wait for one side before the other one is not read. */
+/** How many bytes may wait for one side before reading from the other side pauses. */
 const MOST_WAITING = 4 << 20;
-/** The longest message of the running PML. */
+/** The maximum size of a message of the running PML, in bytes. */
 const LONGEST = 1 << 30;
 
 /**
- * Passes messages on until the client closes its end or the signal comes. If the connection breaks
- * before, it returns where the client is, for a PML of this process: what waits is asked again.
+ * Forwards messages until the client closes its end or the signal aborts. If the connection breaks
+ * before, it returns the pipes of the client for PML in this process, which repeats open requests.
  */
 export async function passOn(options: WindowOptions): Promise<Pipes | undefined> {
   const left = await new Window(options).passOn();
@@ -69,7 +69,7 @@ class Window {
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
   readonly #state = new ConnectionState();
-  /** The lines that came after the connection broke. */
+  /** The lines that arrived after the connection broke. */
   readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
     void this.#kept.push([line.slice(), read]);
@@ -77,11 +77,11 @@ class Window {
   constructor(options: WindowOptions) {
     this.#options = options;
     this.#client = options.pipes ?? standardPipes();
-    // They are loaded: the connection to the other PML is a socket, too.
+    // The socket module is already loaded, because the connection to the other PML is a socket.
     void this.#client.useSockets?.();
   }
 
-  /** Passes on. Returns what is left to do if the connection broke. */
+  /** Forwards messages. Returns the state to take over if the connection broke. */
   async passOn(): Promise<Left | undefined> {
     const { inputBytes, socket, signal } = this.#options;
     const link = pipesOf(socket);
@@ -127,7 +127,7 @@ class Window {
     };
   }
 
-  /** Takes note of what the client says, and passes it on. */
+  /** Records a message of the client, and forwards it. */
   #said(line: Line): void {
     const read = readMessage(line);
     if (line.kind !== "line") {
@@ -144,12 +144,12 @@ class Window {
     this.#state.note(message);
   }
 
-  /** Takes note of a message of the running PML. */
+  /** Records a message of the running PML. Returns whether it is meant for the client. */
   #isForClient(line: Uint8Array): boolean {
     const { id, method, params } = briefly(line);
     if (method === undefined) this.#waiting.delete(JSON.stringify(id));
     if (method !== NOT_BEGUN) return true;
-    // It is asked again when the connection has ended.
+    // The request is repeated after the connection has ended.
     this.#notBegun.add(JSON.stringify(objectOf(params).requestId));
     return false;
   }
@@ -159,7 +159,7 @@ class Window {
   }
 }
 
-/** Writes lines to one side. The other side is not read while too much of its lines waits. */
+/** Writes lines to one side. Pauses reading from the other side while too many bytes wait. */
 class Flow {
   readonly #to: Output;
   readonly #from: Input;
@@ -170,7 +170,7 @@ class Flow {
     this.#from = from;
   }
 
-  /** How many bytes wait. */
+  /** The number of waiting bytes. */
   get size(): number {
     return this.#size;
   }
@@ -183,17 +183,17 @@ class Flow {
       this.#size -= bytes.length;
       if (this.#size < MOST_WAITING / 2) this.#from.resume();
     };
-    // Who is gone is told by the input of that side.
+    // The input of this side reports a closed connection.
     this.#to.write(bytes).then(done, done);
   }
 }
 
-/** Returns a line with its end. */
+/** Returns a line with its line end. */
 export function withEnd(line: Uint8Array): Uint8Array {
   return joined([line, new Uint8Array([10])]);
 }
 
-/** Returns the line of a message. */
+/** Returns a message as a line. */
 export function lineOf(message: unknown): Uint8Array {
   return new TextEncoder().encode(`${inOneLine(JSON.stringify(message))}\n`);
 }

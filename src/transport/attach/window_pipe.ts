@@ -1,7 +1,7 @@
 /**
- * On Windows, windows attach through a named pipe instead of a socket in the PML home. Other users can
- * see the names of pipes and make pipes with them, so both ends prove first that they can read a file
- * in the PML home. Only Windows loads this file.
+ * On Windows, windows attach through a named pipe instead of a socket in the PML home. Other users
+ * can see the names of pipes and create pipes with the same names. Both ends therefore first prove
+ * that they can read a file in the PML home. Only Windows loads this module.
  *
  * @module
  */
@@ -21,13 +21,17 @@ interface PipeFile {
   readonly key: string;
 }
 
-/** Listens at a new pipe, and writes its name into a file. Undefined if the system has no pipes. */
+/**
+ * Listens at a new pipe, and writes its name to a file. Returns undefined if the system has no
+ * pipes.
+ */
 export async function listenAtPipe(
   path: string,
   take: (socket: Duplex) => void,
   pipe: string = `\\\\.\\pipe\\pml-${crypto.randomUUID()}`,
 ): Promise<Server | undefined> {
-  // A new name and key each time: the pipe of a file that was left behind may be another user's.
+  // The name and the key are new each time. The pipe named in an old file may belong to another
+  // user.
   const file: PipeFile = { pipe, key: randomBytes(32).toString("hex") };
   const server = createServer((raw) => {
     const socket = new PipeEnd(raw).on("error", () => {}); // the end of the pipe reports it
@@ -60,11 +64,11 @@ function readFile(path: string): PipeFile | undefined {
     const { pipe, key } = objectOf(JSON.parse(readPlainText(path) ?? "null"));
     return typeof pipe === "string" && typeof key === "string" ? { pipe, key } : undefined;
   } catch {
-    return undefined; // half a file is none
+    return undefined; // the file is incomplete
   }
 }
 
-/** Returns whether the client knows the key. The server proves first that it knows it, too. */
+/** Returns whether the client knows the key. The server first proves that it knows the key. */
 async function isProven(socket: Duplex, key: string): Promise<boolean> {
   const talk = new Talk(socket);
   const { nonce } = await heard(talk);
@@ -72,13 +76,13 @@ async function isProven(socket: Duplex, key: string): Promise<boolean> {
   talk.say({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: own });
   const { proof } = await heard(talk);
   const isOwn = isEqual(textOf(proof), proofOf(key, `client ${own}`));
-  // The next line is for another listener, so the client waits for this one.
+  // The next line is for another listener. The client therefore waits for this one.
   talk.end();
   if (isOwn) talk.say({ proven: true });
   return isOwn;
 }
 
-/** Proves the key to a server that knows it. Returns whether it does. */
+/** Proves to a server that this process knows the key. Returns whether the server knows it, too. */
 async function proves(socket: Duplex, key: string): Promise<boolean> {
   const talk = new Talk(socket);
   const own = crypto.randomUUID();
@@ -109,12 +113,13 @@ function isEqual(one: string, other: string): boolean {
     timingSafeEqual(bytes, others);
 }
 
-/** No JSON contains this byte. */
+/** This byte never occurs in JSON. */
 const END = 4;
 
 /**
- * One end of a pipe, which ends as a socket does. A named pipe has no end of one direction: `end()`
- * of its socket sends nothing, and closing it ends both. A byte in the pipe takes its place.
+ * One end of a pipe, which ends like a socket. A named pipe cannot end only one direction: `end()`
+ * of its socket sends nothing, and closing it ends both directions. A special byte marks the end
+ * instead.
  */
 class PipeEnd extends Duplex {
   readonly #raw: Socket;

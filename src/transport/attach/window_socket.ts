@@ -16,13 +16,13 @@ import { soon } from "../../io/waiting.ts";
 import { LAST_WRITE_MS, type Pipes } from "../stdio/_pipes.ts";
 import { inputOf, outputOf } from "../stdio/_sockets.ts";
 
-/** Systems allow few more bytes in the path of a socket. */
+/** The maximum length of a socket path. Systems allow only a few bytes more. */
 const LONGEST = 100;
 /** How long a process may take to answer at a socket, in milliseconds. */
 export const ANSWER_MS = 1_000;
-/** The most bytes of a line before MCP begins. */
+/** The maximum size of a line before MCP begins, in bytes. */
 const MOST_SAID = 1 << 20;
-/** Deno has no sockets in folders on Windows. A named pipe takes their place. */
+/** Deno does not support Unix sockets on Windows. A named pipe replaces them. */
 const HAS_SOCKETS = Deno.build.os !== "windows";
 
 /** Returns the folder of the sockets in a PML home. */
@@ -30,14 +30,14 @@ export function socketFolder(home: string): string {
   return join(home, "windows");
 }
 
-/** Returns the socket for a workspace. */
+/** Returns the path of the socket for a workspace. */
 export function socketOf(home: string, workspace: string): string {
   return join(socketFolder(home), sha256(workspace).slice(0, 16));
 }
 
 /**
- * Listens at a socket that only this person can open. Returns undefined if another process listens
- * there, or the system cannot have such a socket.
+ * Listens at a socket that only this user can open. Returns undefined if another process listens
+ * there, or the system does not support such a socket.
  */
 export async function listenAt(
   path: string,
@@ -45,10 +45,10 @@ export async function listenAt(
 ): Promise<Server | undefined> {
   if (HAS_SOCKETS && path.length > LONGEST) return undefined;
   privateFolder(dirname(path));
-  // Another process may begin at the same time.
+  // Another process may start at the same time.
   return await locked(`${path}.lock`, async () => {
     if (await isServed(path)) return undefined;
-    // What a process left that was killed.
+    // A killed process may have left its socket.
     await Deno.remove(path).catch(unlessGone);
     if (HAS_SOCKETS) return await listenAtSocket(path, take);
     return await (await import("./window_pipe.ts")).listenAtPipe(path, take);
@@ -67,7 +67,10 @@ async function listenAtSocket(
   return server;
 }
 
-/** Returns whether somebody answers at a socket. What a killed process started may still hold it. */
+/**
+ * Returns whether a process answers at a socket. A child of a killed process may keep a socket open
+ * without answering.
+ */
 async function isServed(path: string): Promise<boolean> {
   const socket = await connected(path);
   if (socket === undefined) return false;
@@ -78,12 +81,12 @@ async function isServed(path: string): Promise<boolean> {
   return heard !== undefined;
 }
 
-/** Connects to a socket of this person; undefined if nobody listens there. */
+/** Connects to a socket of this user; undefined if no process listens there. */
 export async function connected(path: string): Promise<Duplex | undefined> {
   if (!HAS_SOCKETS) return await (await import("./window_pipe.ts")).connectedToPipe(path);
   // guard: window-socket
   if (!isOwn(path)) return undefined;
-  // Its end is told otherwise.
+  // The end of the socket reports the error.
   const socket = connect(path).on("error", () => {});
   const open = once(socket, "connect").then(() => true, () => false);
   if (await soon(open, ANSWER_MS) && await open) return socket;
@@ -91,18 +94,18 @@ export async function connected(path: string): Promise<Duplex | undefined> {
   return undefined;
 }
 
-/** Returns whether a socket and its folder can be opened by this person alone. */
+/** Returns whether only this user can open a socket and its folder. */
 function isOwn(path: string): boolean {
   try {
     return [path, dirname(path)].map((each) => Deno.lstatSync(each)).every(({ uid, mode }) =>
       uid === Deno.uid() && ((mode ?? 0o777) & 0o077) === 0
     );
   } catch {
-    return false; // there is none
+    return false; // it does not exist
   }
 }
 
-/** What both ends say in lines of JSON before MCP begins. */
+/** Exchanges lines of JSON before MCP begins. */
 export class Talk {
   readonly #socket: Duplex;
   readonly #lines = new LineReader(MOST_SAID);
@@ -115,18 +118,18 @@ export class Talk {
     this.#wake();
   };
 
-  /** Begins to listen. */
+  /** Starts to read lines. */
   constructor(socket: Duplex) {
     this.#socket = socket;
     socket.on("data", this.#take).once("close", () => this.#wake()).resume();
   }
 
-  /** Says a value. */
+  /** Sends a value. */
   say(value: unknown): void {
     this.#socket.write(`${inOneLine(JSON.stringify(value))}\n`);
   }
 
-  /** Returns the next value that the other end says; undefined if it says none in time. */
+  /** Returns the next value from the other end; undefined if none arrives in time. */
   async next(): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
@@ -135,13 +138,13 @@ export class Talk {
     return line === undefined ? undefined : JSON.parse(line);
   }
 
-  /** Stops listening: MCP begins. */
+  /** Stops reading lines, because MCP begins. */
   end(): void {
     this.#socket.off("data", this.#take).pause();
   }
 }
 
-/** Returns the two directions of a connection. */
+/** Returns the input and the output of a connection. */
 export function pipesOf(socket: Duplex): Pipes {
   return {
     open: (take) => {
@@ -154,7 +157,7 @@ export function pipesOf(socket: Duplex): Pipes {
   };
 }
 
-/** Returns a hash of the value of a variable, which tells nothing but whether another is equal. */
+/** Returns a hash of the value of a variable, which can only be compared with another hash. */
 export function hashed(nonce: string, value: string | undefined): string {
   return sha256(`${nonce} ${value ?? ""}`);
 }

@@ -1,15 +1,18 @@
 /**
- * What the clients over HTTP can do together. A server of an older revision is told it once, in its
- * handshake, for all of them.
+ * The combined capabilities of the clients over HTTP. A server of an older revision receives them
+ * only once, in its handshake, for all clients.
  *
  * @module
  */
 
 import { isObject, type Json, type JsonObject, memberOf, sorted } from "../../core/json.ts";
 
-/** How long the capabilities of a client count after its last request that declares them. */
+/** How long the capabilities of a client count after the last request that declares them. */
 const KEPT_MS = 10 * 60_000;
-/** The most different capabilities that count. Those that were declared longest ago go first. */
+/**
+ * The maximum number of different sets of capabilities. The least recently declared ones are
+ * removed.
+ */
 const MOST = 32;
 
 /** Collects the capabilities of clients. */
@@ -18,16 +21,16 @@ export class Able {
   readonly #onChange: (together: JsonObject) => void;
   #told = "";
 
-  /** Calls `onChange` with all capabilities together whenever they change. */
+  /** Calls `onChange` with the combined capabilities whenever they change. */
   constructor(onChange: (together: JsonObject) => void) {
     this.#onChange = onChange;
   }
 
-  /** Takes what a client declares. */
+  /** Adds the capabilities of a client. */
   take(said: JsonObject): void {
     const now = performance.now();
     const key = sorted(said);
-    // Each request declares them.
+    // Every request declares the capabilities, so most calls change nothing.
     if ((this.#all.get(key)?.until ?? 0) > now + KEPT_MS / 2) return;
     this.#all.delete(key);
     this.#all.set(key, { said, until: now + KEPT_MS });
@@ -42,7 +45,7 @@ export class Able {
   }
 }
 
-/** Joins objects key by key. Of two values that are no objects, the first stays. */
+/** Merges objects recursively. If both have a value that is no object, the first one wins. */
 function joined(one: JsonObject, other: JsonObject): JsonObject {
   const all: Record<string, Json> = { ...one };
   for (const [key, value] of Object.entries(other)) {

@@ -10,23 +10,23 @@ import { eachEvent, EVENTS_TYPE, JSON_TYPE, leave, typeOf } from "../../io/event
 import { onAbort } from "../../io/waiting.ts";
 import { frameOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 
-/** Which of the two types of MCP a client accepts. */
+/** Which of the two MCP content types a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";
 
 /** The header of clients that follow MCP. */
 const BOTH = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
-/** How many different headers are remembered. A client sends the same one each time. */
+/** How many different headers are cached. A client sends the same header each time. */
 const REMEMBERED = 100;
-/** A longer header is not read. Browsers send some 150 characters. */
+/** Longer headers are not parsed. Browsers send about 150 characters. */
 const LONGEST = 1_000;
 const UNLIMITED = { lineBytes: Infinity, resultBytes: Infinity };
 
-/** Reads headers `Accept`, and caches the result of each. */
+/** Parses `Accept` headers, and caches the results. */
 export class AcceptHeaders {
   readonly #known = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
 
-  /** Returns what a client accepts. Without the header it accepts everything. */
+  /** Returns the types that a client accepts. Without the header it accepts all types. */
   async accepted(accept: string | undefined): Promise<Accepted> {
     const known = this.#known.get(accept);
     if (known !== undefined) return known;
@@ -70,7 +70,7 @@ async function asEvents(made: Response | TextAnswer): Promise<Response> {
   return new Response(frameOf(await made.text()), { headers });
 }
 
-/** Waits for the answers in a stream. Notifications are dropped: JSON has no place for them. */
+/** Waits for the answers in a stream. Drops notifications, which a JSON answer cannot contain. */
 async function asJson(stream: Response, signal: AbortSignal): Promise<Response> {
   const answers: unknown[] = [];
   using _ = onAbort(signal, () => void leave(stream));
@@ -87,7 +87,7 @@ async function asJson(stream: Response, signal: AbortSignal): Promise<Response> 
   const headers = new Headers(stream.headers);
   for (const name of Object.keys(STREAM_HEADERS)) headers.delete(name);
   headers.set("content-type", JSON_TYPE);
-  // The text is passed on as it came, because reading it again would change large integers.
+  // The text is forwarded unchanged, because parsing it would change large integers.
   const body = answers.length > 1 ? `[${answers.join(",")}]` : answers[0];
   if (body === undefined) return new Response(null, { status: 202 });
   return new Response(body as string, { headers });

@@ -1,5 +1,5 @@
 /**
- * Sends the answers of the door over HTTP.
+ * Sends answers over HTTP.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { refusalMessage } from "../../protocol/message.ts";
 export interface AnswerLimits {
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** How many bytes of one answer may wait for its client. */
+  /** The maximum number of bytes of an answer that may wait for its client. */
   readonly queuedBytes: number;
 }
 
@@ -28,7 +28,10 @@ export interface Rejection {
   readonly code?: number | undefined;
 }
 
-/** Returns the answer for a refused request. Its status text, which is not sent, says why. */
+/**
+ * Returns the answer for a refused request. Its status text, which is not sent, contains the
+ * reason.
+ */
 export function rejection(
   status: number,
   { why, headers = {}, code = HTTP_ERROR.refused }: Rejection,
@@ -42,7 +45,7 @@ export function rejection(
   });
 }
 
-/** Returns a signal that aborts when a client goes before its whole answer was sent. */
+/** Returns a signal that aborts when the client disconnects before its whole answer is sent. */
 export function leaving(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   // guard: http-gone
@@ -50,7 +53,7 @@ export function leaving(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** The statuses of answers that are errors in the newest revision, by their codes. */
+/** The HTTP statuses of errors in the newest revision, by their JSON-RPC codes. */
 const STATUSES: Readonly<Record<number, number>> = {
   [ERROR.methodNotFound]: 404,
   [ERROR.missingClientCapability]: 400,
@@ -66,7 +69,7 @@ const UTF_8 = new TextEncoder();
 
 /** An answer that is one JSON text. */
 export class TextAnswer {
-  /** Takes the status and the text. */
+  /** Creates an answer with a status and a text. */
   constructor(readonly status: number, readonly text: string) {}
 }
 
@@ -77,48 +80,50 @@ export function asResponse(answer: Response | TextAnswer): Response {
   return new Response(text, { status, headers: { "content-type": JSON_TYPE } });
 }
 
-/** Returns the status of an answer of the newest revision with this error; 200 for all others. */
+/**
+ * Returns the HTTP status of an answer of the newest revision with this error; 200 for most errors.
+ */
 export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;
 }
 
-/** Returns the event of a stream that carries a message, which is JSON. */
+/** Returns a message as an event of a stream. The message is JSON. */
 export function frameOf(message: string, id?: string): Uint8Array<ArrayBuffer> {
   const named = id === undefined ? "" : `id: ${id}\n`;
   return UTF_8.encode(`event: message\n${named}data: ${inOneLine(message)}\n\n`);
 }
 
-/** What is called when answers were sent. */
+/** The callbacks for sent answers. */
 const followed = new WeakMap<object, () => void>();
 
-/** Has `done` called when an answer was sent, or its client has gone. */
+/** Registers `done`, which is called after an answer was sent or its client disconnected. */
 export function followedBy(answer: Response, done: () => void): void {
   followed.set(answer, done);
 }
 
-/** Tells that an answer was sent, or is sent no more. */
+/** Reports that an answer was sent, or will not be sent. */
 export function wasSent(answer: Response): void {
   followed.get(answer)?.();
 }
 
-/** How many of the largest answers may wait for all clients together. */
+/** How many answers of the maximum size may wait for all clients together. */
 const MOST_ANSWERS = 4;
 
-/** Sends answers, and knows how much of them waits for clients. */
+/** Sends answers, and counts the bytes that wait for clients. */
 export class Answers {
   readonly #limits: AnswerLimits;
   readonly #waiting = new Map<ServerResponse, number>();
   #size = 0;
 
-  /** Takes the limits. */
+  /** Creates a sender with limits. */
   constructor(limits: AnswerLimits) {
     this.#limits = limits;
   }
 
   /**
-   * Sends an answer. What makes it is never held up: what the client has not read waits here. A
-   * client loses its connection if it reads nothing for too long, or if too much waits. `sent` is
-   * called with each part of it.
+   * Sends an answer. Its source never waits for the client: unread parts are buffered here. A
+   * client is disconnected if it reads nothing for too long, or if too many bytes wait. `sent` is
+   * called with each part.
    */
   async send(
     to: ServerResponse,
@@ -130,7 +135,7 @@ export class Answers {
     const reader = body?.getReader();
     const { queuedBytes } = this.#limits;
     const holdUp = this.#watched(to);
-    // What is made for a client that is gone ends.
+    // Cancels the source of an answer whose client is gone.
     const over = () => {
       void reader?.cancel().catch(() => {});
       wasSent(answer);
@@ -138,22 +143,22 @@ export class Answers {
     to.once("close", over);
     try {
       to.writeHead(status, Object.fromEntries(headers));
-      // Other answers go out in one piece with their headers.
+      // The headers of other answers are sent together with the body.
       if (typeOf(answer) === EVENTS_TYPE) together(to, () => to.flushHeaders());
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;
         sent?.(value);
         if (to.destroyed || to.writableEnded || together(to, () => to.write(value))) continue;
-        // One answer may be larger than what may wait.
+        // A single answer may exceed the limit of waiting bytes.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
         holdUp();
       }
     } catch {
       to.destroy();
     }
-    // The client may have gone before its answer was begun. What is broken off and ended would
-    // seem to be finished.
+    // The client may have disconnected before the answer started. Ending a broken answer would make
+    // it look complete.
     if (to.destroyed) over();
     else to.end();
   }
@@ -162,12 +167,13 @@ export class Answers {
     to.statusCode = status;
     to.setHeader("content-type", JSON_TYPE);
     const isLarge = text.length > to.writableHighWaterMark;
-    // In one piece with its headers, of which one is its length. Deno counts only bytes that wait.
+    // Sent together with the headers, which include the length. Deno reports only waiting bytes of
+    // large texts.
     to.end(isLarge ? UTF_8.encode(text) : text);
     if (isLarge) this.#watched(to)();
   }
 
-  /** Returns a function that watches a client which does not read as fast as it is sent to. */
+  /** Returns a function that watches a client that reads more slowly than PML sends. */
   #watched(to: ServerResponse): () => void {
     let unread: ReturnType<typeof setInterval> | undefined;
     const rest = () => {
@@ -190,13 +196,13 @@ export class Answers {
     else this.#waiting.set(to, size);
     this.#size += size - before;
     if (this.#size <= MOST_ANSWERS * this.#limits.queuedBytes) return;
-    // The servers are not held up, because other clients use them, too.
+    // The source is not paused, because other clients use the same servers.
     const [slowest] = [...this.#waiting].toSorted(([, one], [, other]) => other - one);
     slowest?.[0].destroy();
   }
 }
 
-/** Writes, and sends it with all else of this turn of the event loop. */
+/** Writes, and sends the data together with all other writes of this turn of the event loop. */
 function together<T>(to: ServerResponse, write: () => T): T {
   if (to.writableCorked === 0) {
     to.cork();
@@ -205,7 +211,7 @@ function together<T>(to: ServerResponse, write: () => T): T {
   return write();
 }
 
-/** Closes a connection on which nothing was read for some time. */
+/** Closes a connection if its client reads nothing for some time. */
 function unreadSince(to: ServerResponse, ms: number): ReturnType<typeof setInterval> {
   const read = () => (to.socket?.bytesWritten ?? 0) - to.writableLength;
   let before = read();

@@ -11,7 +11,7 @@ import { turn } from "../../io/waiting.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import { readText } from "../../protocol/message.ts";
 
-/** A body that was read, or the status and the reason with which its request is refused. */
+/** The parsed body, or the status and the reason of the refusal. */
 export interface Body {
   readonly json?: unknown;
   readonly refused?: Refused;
@@ -19,24 +19,27 @@ export interface Body {
 
 type Refused = readonly [status: number, why: string, more: { readonly code?: number | undefined }];
 
-/** What has come of the bodies of one party that are not whole. */
+/** The incomplete bodies of one endpoint. */
 export interface Coming {
   bodies: number;
   bytes: number;
 }
 
-/** The limits of a body, and of all bodies that come from its party at once. */
+/** The limits of a body, and of all incomplete bodies of its endpoint. */
 export interface BodyLimits {
   readonly inputBytes: number;
   readonly connections?: number;
   readonly coming?: Coming;
 }
 
-/** Of the connections a party may send bodies on one of so many, and so many of the largest. */
+/**
+ * Incomplete bodies of an endpoint may use one in `SHARE` connections, and as many bytes as
+ * `LARGEST` bodies of the maximum size.
+ */
 const [SHARE, LARGEST] = [4, 16];
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
-/** Reads the body of a request. It never throws. */
+/** Reads the body of a request. Never throws. */
 export async function readBody(
   request: IncomingMessage,
   { inputBytes, connections = Infinity, coming = { bodies: 0, bytes: 0 } }: BodyLimits,
@@ -51,7 +54,7 @@ export async function readBody(
   if (Number(length) > inputBytes) return tooLarge;
   const tooMany = refused(503, "too many others with its token are not whole");
   const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
-  // What came with its head is whole in the next turn.
+  // A body that arrived together with the headers is complete in the next turn.
   if (isFull()) await turn();
   // guard: http-bodies
   if (isFull()) return tooMany;

@@ -1,6 +1,5 @@
 /**
- * Lets web pages of the origins that the user named read answers (CORS protocol of the Fetch
- * standard).
+ * Allows web pages of configured origins to read answers (CORS protocol of the Fetch standard).
  *
  * @module
  */
@@ -13,7 +12,7 @@ const REQUEST_HEADERS = [
   ...["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"],
 ];
 const PARAMETER = /^mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
-/** How many marked arguments one preflight may list. */
+/** The maximum number of marked arguments in a preflight. */
 const PARAMETERS_MAX = 64;
 const EXPOSED = "mcp-protocol-version, mcp-session-id, www-authenticate";
 /** How long a browser may reuse a preflight, in seconds. */
@@ -21,13 +20,13 @@ const MAX_AGE_S = 600;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the headers that an answer to a request needs; none if the user named no origins. */
+/** Returns the CORS headers of an answer; none if no origins are configured. */
 export function corsHeaders(
   { headers: { origin } }: Pick<IncomingMessage, "headers">,
   origins: ReadonlySet<string> = new Set(),
 ): Headers {
   if (origins.size === 0) return {};
-  // A cache must not give the answer for one origin to another one.
+  // A cache must not send the answer for one origin to another one.
   if (origin === undefined || !origins.has(origin)) return { vary: "Origin" };
   return {
     vary: "Origin",
@@ -36,7 +35,7 @@ export function corsHeaders(
   };
 }
 
-/** Returns the answer to a preflight of a named origin; undefined for any other request. */
+/** Returns the answer to a preflight of a configured origin; undefined for any other request. */
 export function preflight(
   { method, headers }: Pick<IncomingMessage, "method" | "headers">,
   { origins, methods }: {

@@ -23,46 +23,46 @@ import { frameOf, STREAM_HEADERS } from "./_answer.ts";
 /** Sends a notification. */
 export type Tell = (method: string, params: JsonObject) => void;
 
-/** What one stream listens for. */
+/** The subscriptions of one stream. */
 export interface Listener extends Disposable {
-  /** Sets everything that it listens for. */
+  /** Replaces the subscriptions. */
   set(listened: Listened): void;
 }
 
-/** The PML on which streams listen. */
+/** The PML process that streams listen to. */
 export interface ListenHost {
   /** Opens the listener of a stream. */
   listen(tell: Tell): Listener;
-  /** Returns whether there is a task with this id. */
+  /** Returns whether a task with this id exists. */
   isTask(id: string): boolean;
 }
 
 /** The limits of streams. */
 export interface StreamLimits {
-  /** How many streams may be open. */
+  /** The maximum number of open streams. */
   readonly connections: number;
   /** How many bytes may wait for a client before its stream is closed. */
   readonly queuedBytes: number;
 }
 
-/** How often a stream shows that it is open, in milliseconds, and the comment that does so. */
+/** How often a stream sends a keep-alive comment, in milliseconds, and the comment. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 
-/** Keeps the streams of one party. */
+/** The streams of one endpoint. */
 export class ListenStreams implements Disposable {
   readonly #host: ListenHost;
   readonly #limits: StreamLimits;
   readonly #texts: ResultTexts;
   readonly #open = new Set<ListenStream>();
 
-  /** Has no streams yet. */
+  /** Creates an empty set of streams. */
   constructor(host: ListenHost, limits: StreamLimits, texts: ResultTexts) {
     this.#host = host;
     this.#limits = limits;
     this.#texts = texts;
   }
 
-  /** Opens a stream. `id` is JSON. Returns an error instead if the request cannot be served. */
+  /** Opens a stream. `id` is JSON. Returns an error if the request cannot be served. */
   open(
     id: string,
     { params, signal }: { readonly params: JsonObject; readonly signal: AbortSignal },
@@ -80,7 +80,7 @@ export class ListenStreams implements Disposable {
     return stream.response;
   }
 
-  /** How many bytes may wait for a client. */
+  /** The maximum number of bytes that may wait for a client. */
   get queuedBytes(): number {
     return this.#limits.queuedBytes;
   }
@@ -90,12 +90,12 @@ export class ListenStreams implements Disposable {
     return this.#host.listen(tell);
   }
 
-  /** Returns the members of the answer to a request that ended because PML ends. */
+  /** Returns the members of the answer to a request that ends because PML ends. */
   answer(result: JsonObject): string {
     return this.#texts.said(result, { method: LISTEN, era: "modern" });
   }
 
-  /** Forgets a stream that has ended. */
+  /** Removes a stream that has ended. */
   ended(stream: ListenStream): void {
     this.#open.delete(stream);
   }
@@ -136,7 +136,7 @@ class ListenStream {
     this.#listener = streams.listen((method, params) => this.notify({ method, params }));
   }
 
-  /** Acknowledges the request. One that listens for nothing ends at once. */
+  /** Acknowledges the request. A stream without subscriptions ends at once. */
   begin(): void {
     const subscriptions = this.#subscriptions;
     this.#send(subscriptions.acknowledgement(this.#id));

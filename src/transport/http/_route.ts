@@ -1,6 +1,6 @@
 /**
- * Decides who serves a request over HTTP: a session of an older revision, or the newest revision,
- * whose headers repeat parts of the body.
+ * Selects the part of PML that serves a request over HTTP: a session of an older revision, or the
+ * newest revision, whose headers repeat parts of the body.
  *
  * @module
  */
@@ -30,17 +30,17 @@ export type Route =
     readonly members: JsonObject | undefined;
   }
   | { readonly kind: "request"; readonly request: PostedRequest }
-  /** It is refused. `id` is JSON. */
+  /** A refused request. `id` is JSON. */
   | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
 
 /** A request over HTTP. */
 export interface HttpRequest {
   readonly method: string;
-  /** The headers, by their names in lower case. The token is not among them. */
+  /** The headers, by lower-case name, without the token. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The parsed body; undefined for any other method than POST. */
+  /** The parsed body; undefined for all methods except POST. */
   readonly body: unknown;
-  /** Aborts when the client has gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -49,7 +49,7 @@ type Headers = HttpRequest["headers"];
 const SESSION: Route = { kind: "session" };
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
-/** Returns who serves a request. */
+/** Returns the part of PML that serves a request. */
 export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">): Route {
   if (body === undefined) return SESSION;
   if (Array.isArray(body)) return routeOfBatch(body);
@@ -65,7 +65,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   const members = messageMembers(message);
   if (read.kind !== "request") {
     if (!hasEnvelope(params) && !isNewest(headers)) return SESSION;
-    // A part between client and PML may decide by the headers what passes.
+    // A proxy between client and PML may filter by headers, so they must match the body.
     const error = isDefined(method) || !hasEnvelope(params)
       ? undefined
       : errorOf(method, { params, headers });
@@ -93,7 +93,7 @@ const NO_HANDSHAKE: ErrorObject = {
   message: "The header MCP-Protocol-Version names a revision that has no initialize",
 };
 
-/** Only sessions take several messages at once. */
+/** Only sessions accept batches of messages. */
 function routeOfBatch(all: readonly unknown[]): Route {
   const isTaken = all.length > 0 && all.every((one) => {
     const read = classify(one);
@@ -141,7 +141,7 @@ function errorOf(
     : mismatch("Mcp-Name", name, parameter);
 }
 
-/** Returns the text of a header; undefined for one that is not encoded as it says. */
+/** Returns the decoded text of a header; undefined if its encoding is invalid. */
 function decoded(value: string): string | undefined {
   if (!value.startsWith("=?base64?") || !value.endsWith("?=")) return value;
   const [, encoded] = BASE64.exec(value) ?? [];

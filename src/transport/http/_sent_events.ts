@@ -1,13 +1,12 @@
 /**
- * Keeps the events that were sent in a session, so that a client whose stream broke can ask for the
- * rest.
+ * Stores the sent events of a session, so that a client whose stream broke can resume it.
  *
  * @module
  */
 
 interface Sent {
   readonly stream: string;
-  /** The text of the message; empty for an event that only has an id. */
+  /** The text of the message; empty for an event that has only an id. */
   readonly text: string;
   readonly at: number;
 }
@@ -18,7 +17,7 @@ export interface SentBytes {
   readonly most: number;
 }
 
-/** How many messages one session keeps, and for how many milliseconds. */
+/** The maximum number of stored messages of a session, and their lifetime in milliseconds. */
 const [MOST_EVENTS, KEPT_MS] = [1_000, 300_000];
 
 /** The latest events of one session, in the order in which they were sent. */
@@ -27,12 +26,12 @@ export class SentEvents implements Disposable {
   readonly #shared: SentBytes;
   #last = 0;
 
-  /** Keeps nothing yet. Forgets its oldest events if all sessions keep too much together. */
+  /** Creates an empty store. Removes its oldest events if all sessions together store too much. */
   constructor(shared: SentBytes) {
     this.#shared = shared;
   }
 
-  /** Keeps an event. Returns its id. */
+  /** Stores an event. Returns its id. */
   add(stream: string, text: string): string {
     const id = `${++this.#last}`;
     const at = performance.now();
@@ -46,12 +45,12 @@ export class SentEvents implements Disposable {
     return id;
   }
 
-  /** Returns the stream of an event; undefined if the event is not kept. */
+  /** Returns the stream of an event; undefined if the event is not stored. */
   streamOf(id: string): string | undefined {
     return this.#all.get(id)?.stream;
   }
 
-  /** Returns the messages that came after an event on its stream, with their ids. */
+  /** Returns the messages that follow an event on its stream, with their ids. */
   after(id: string): readonly (readonly [id: string, text: string])[] {
     const stream = this.streamOf(id);
     const all = [...this.#all];
@@ -60,7 +59,7 @@ export class SentEvents implements Disposable {
       .map(([each, { text }]) => [each, text]);
   }
 
-  /** Forgets all events. */
+  /** Removes all events. */
   [Symbol.dispose](): void {
     for (const [id, kept] of this.#all) this.#forget(id, kept);
   }

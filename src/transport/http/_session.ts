@@ -1,6 +1,6 @@
 /**
- * One session over HTTP of a client of an older revision: a connection whose messages come in POST
- * requests, and leave in their answers and on streams of events.
+ * One session over HTTP of a client of an older revision: a connection that receives messages in
+ * POST requests, and sends messages in their answers and on event streams.
  *
  * @module
  */
@@ -13,12 +13,12 @@ import type { Connection, Face, Hello, Peer } from "../../protocol/connection.ts
 import { frameOf, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import type { SentEvents } from "./_sent_events.ts";
 
-/** The header with the id of a session. */
+/** The header that contains the session id. */
 export const SESSION_HEADER = "mcp-session-id";
 
-/** The PML that answers the messages of a session. */
+/** The PML process that answers the messages of a session. */
 export interface SessionHost {
-  /** Returns PML's own description of itself. */
+  /** Returns the description of PML for the handshake. */
   hello(isModern: boolean): Hello;
   /** Opens a connection. */
   connect(peer: Peer, isModern: boolean, party?: object): Connection;
@@ -27,7 +27,7 @@ export interface SessionHost {
 /** The messages of one POST request. */
 type Messages = readonly Message[];
 
-/** A POST request with requests of the client that are not answered. */
+/** A POST request that contains unanswered requests. */
 interface Post {
   /** The name of its stream. */
   readonly stream: string;
@@ -35,7 +35,7 @@ interface Post {
   readonly waiting: Set<string>;
   /** Answers the POST request. */
   readonly answer: (answer: Response | TextAnswer) => void;
-  /** Opens the stream after a moment. */
+  /** Opens the stream after `MOMENT_MS`. */
   readonly moment: Disposable;
   readonly revision: string;
   isStream: boolean;
@@ -47,15 +47,15 @@ interface Reader {
   readonly alive: ReturnType<typeof setInterval>;
 }
 
-/** How long an answer may take that has no stream, in milliseconds. */
+/** How long a POST request waits for its answer before it becomes a stream, in milliseconds. */
 const MOMENT_MS = 50;
-/** How long a client waits before it asks for the rest of a stream that broke. */
+/** How long a client waits before it resumes a broken stream, in milliseconds. */
 const RETRY_MS = 1_000;
-/** How often a stream shows that it is open, in milliseconds, and the comment that does so. */
+/** How often a stream sends a keep-alive comment, in milliseconds, and the comment. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-/** The stream for messages that belong to no request. */
+/** The name of the stream for messages that do not relate to a request. */
 const STANDALONE = "standalone";
-/** The first revision whose clients take an event without a message. */
+/** The first revision whose clients accept an event without a message. */
 const TAKES_EMPTY = "2025-11-25";
 
 /** Serves one session. */
@@ -66,7 +66,7 @@ export class HttpSession implements Ends, AsyncDisposable {
   readonly #posts = new Map<string, Post>();
   readonly #readers = new Map<string, Reader>();
 
-  /** Begins a session. */
+  /** Starts a session. */
   constructor(id: string, sent: SentEvents, host: SessionHost) {
     this.id = id;
     this.#sent = sent;
@@ -86,8 +86,8 @@ export class HttpSession implements Ends, AsyncDisposable {
   }
 
   /**
-   * Serves the messages of a POST request. An answer that comes at once is one JSON text, if there
-   * is one request. `revision` is the one that the client speaks.
+   * Serves the messages of a POST request. If it contains one request that is answered at once, the
+   * answer is JSON; otherwise it is a stream. `revision` is the revision of the client.
    */
   async post(
     messages: Messages,
@@ -113,7 +113,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     return await promise;
   }
 
-  /** Opens the stream for messages that belong to no request, or the rest of one that broke. */
+  /** Opens the stream for messages that do not relate to a request, or resumes a broken stream. */
   get(lastEvent: string | undefined): Response {
     const name = lastEvent === undefined ? STANDALONE : this.#sent.streamOf(lastEvent);
     if (name === undefined) return rejection(400, { why: "its event is not kept" });
@@ -130,7 +130,7 @@ export class HttpSession implements Ends, AsyncDisposable {
   send(message: JsonObject, related?: string): Promise<void> {
     const post = related === undefined ? undefined : this.#posts.get(related);
     if (post !== undefined && !post.isStream) this.#stream(post);
-    // A request that is over has no stream.
+    // An answered or cancelled request no longer has a stream.
     if (related === undefined || post !== undefined) {
       this.#write(post?.stream ?? STANDALONE, JSON.stringify(message));
     }
@@ -151,7 +151,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     if (post.waiting.size === 0) this.#close(post.stream);
   }
 
-  /** Closes the stream for messages that belong to no request. */
+  /** Closes the stream for messages that do not relate to a request. */
   hush(): void {
     this.#close(STANDALONE);
   }
@@ -167,7 +167,8 @@ export class HttpSession implements Ends, AsyncDisposable {
   #take(messages: Messages): void {
     for (const message of messages) {
       this.#server.take(message);
-      // It gets no answer. Its stream stays open until the client leaves it or the session ends.
+      // A cancelled request gets no answer. Its stream stays open until the client closes it or the
+      // session ends.
       if (message.kind === "cancel") this.#posts.delete(message.request);
     }
   }
@@ -178,7 +179,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     post.isStream = true;
     post.answer(this.#read(post.stream));
     if (post.revision < TAKES_EMPTY) return;
-    // A client that lost the stream before its first message can ask for the rest, too.
+    // With this event id, a client can resume a stream that broke before its first message.
     const first = `id: ${this.#sent.add(post.stream, "")}\nretry: ${RETRY_MS}\ndata: \n\n`;
     this.#enqueue(post.stream, new TextEncoder().encode(first));
   }

@@ -1,6 +1,6 @@
 /**
- * The sessions of clients of the older revisions. A session begins with `initialize`, and ends with
- * `DELETE`, or when nobody has used it for some time.
+ * The sessions of clients of older revisions. A session starts with `initialize`, and ends with
+ * `DELETE` or after some time without use.
  *
  * @module
  */
@@ -17,29 +17,31 @@ import { type SentBytes, SentEvents } from "./_sent_events.ts";
 
 /** The limits of sessions. */
 export interface SessionLimits {
-  /** The most sessions at once. The one that was unused for the longest time ends for a new one. */
+  /** The maximum number of sessions. A new session replaces the one that was unused for longest. */
   readonly connections: number;
-  /** How much that was sent is kept, in all sessions together. */
+  /** The maximum size of all stored events, in bytes. */
   readonly queuedBytes: number;
 }
 
 interface Session {
   readonly serving: HttpSession;
   readonly sent: SentEvents;
-  /** The ids of the requests that are open, as JSON, and other bodies and streams that are. */
+  /**
+   * The ids of the open requests as JSON, and a unique value for each other open body or stream.
+   */
   readonly open: Set<unknown>;
   usedAt: number;
 }
 
-/** How many messages one request may have. */
+/** The maximum number of messages in a request. */
 const MOST_MESSAGES = 100;
-/** The revision of a client that does not name one. */
+/** The revision of a client that does not send one. */
 const UNNAMED = "2025-03-26";
-/** How long a session lives without a request or a stream. */
+/** How long a session lives without open requests or streams. */
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 60_000;
 
-/** Keeps the sessions. */
+/** The sessions of one endpoint. */
 export class Sessions implements AsyncDisposable {
   readonly #host: SessionHost;
   readonly #most: number;
@@ -51,7 +53,7 @@ export class Sessions implements AsyncDisposable {
   }, CHECK_MS);
   #isHushed = false;
 
-  /** Keeps none yet. Their ids begin with `prefix`. */
+  /** Creates an empty set. The ids of its sessions begin with `prefix`. */
   constructor(host: SessionHost, { connections, queuedBytes }: SessionLimits, prefix: string) {
     this.#host = host;
     this.#most = connections;
@@ -68,7 +70,7 @@ export class Sessions implements AsyncDisposable {
     if (id === undefined && isFirst) return await this.#begin(request);
     if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
     const session = this.#all.get(id);
-    // The client begins another session then.
+    // The client then starts another session.
     if (session === undefined) {
       return rejection(404, { why: "there is no such session", code: HTTP_ERROR.noSession });
     }
@@ -80,7 +82,7 @@ export class Sessions implements AsyncDisposable {
     return await this.#during(session, body, async () => await this.#through(session, request));
   }
 
-  /** Ends the streams on which nothing is answered. */
+  /** Closes the streams that carry no answers. */
   hush(): void {
     this.#isHushed = true;
     for (const { serving } of this.#all.values()) serving.hush();
@@ -134,7 +136,9 @@ export class Sessions implements AsyncDisposable {
     return await serving.post(messages, { revision, isBatch: Array.isArray(body) });
   }
 
-  /** Counts a request as open until its answer was sent. No other may have its id meanwhile. */
+  /**
+   * Counts a request as open until its answer is sent. No other request may use its id until then.
+   */
   #during(
     session: Session,
     body: unknown,
@@ -158,7 +162,7 @@ export class Sessions implements AsyncDisposable {
     return coming;
   }
 
-  /** Returns the sessions that nobody uses, the one that was used first before the others. */
+  /** Returns the unused sessions, the least recently used one first. */
   #idle(before = Infinity): readonly Session[] {
     return [...this.#all.values()].filter(({ open, usedAt }) => open.size === 0 && usedAt < before)
       .sort((one, other) => one.usedAt - other.usedAt);
@@ -171,7 +175,7 @@ export class Sessions implements AsyncDisposable {
   }
 }
 
-/** Returns the messages of a body, or the refusal of one that has others. */
+/** Returns the messages of a body, or the refusal if it contains an invalid one. */
 function readAll(body: unknown): readonly Message[] | Response {
   const all = [body].flat().map(classify);
   if (all.length > MOST_MESSAGES) {
@@ -187,7 +191,7 @@ function readAll(body: unknown): readonly Message[] | Response {
   return all as readonly Message[];
 }
 
-/** Returns the ids of the requests in a body, as JSON, or something of its own. */
+/** Returns the ids of the requests in a body as JSON, or a unique value if there are none. */
 function idsIn(body: unknown): readonly unknown[] {
   const all = [body].flat().map(objectOf).filter((one) => "id" in one && "method" in one);
   return all.length === 0 ? [{}] : all.map(({ id }) => JSON.stringify(id));

@@ -1,5 +1,5 @@
 /**
- * Answers requests of the newest revision over HTTP. Each is served for itself.
+ * Answers requests of the newest revision over HTTP. Each request is independent of others.
  *
  * @module
  */
@@ -20,15 +20,20 @@ import { ResultTexts } from "../../protocol/result_texts.ts";
 import { OpenRequest, type PostedRequest } from "../../protocol/open_request.ts";
 import { served } from "../../protocol/rpc_peer.ts";
 
-/** The parts of a request that its route does not have. */
+/** The parts of a request that its route does not contain. */
 export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
 
-/** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
+/**
+ * How often a stream without events sends a keep-alive comment, in milliseconds, and the comment.
+ */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-/** The status of an answer that nobody waits for. */
+/** The status of an answer to a client that has disconnected. */
 const GONE = 499;
 
-/** The client of one request, which says everything itself. Its streams get the notifications. */
+/**
+ * The client of one request, which declares everything in the request. Notifications are sent to
+ * its listening streams.
+ */
 const PEER: Peer = {
   notification: () => Promise.resolve(),
   getClientCapabilities: () => ({}),
@@ -38,15 +43,15 @@ const PEER: Peer = {
   isBrief: true,
 };
 
-/** Answers the requests of one party. */
+/** Answers the requests of one endpoint. */
 export class HttpStateless implements Disposable {
   readonly #host: SessionHost;
   readonly #texts: ResultTexts;
   readonly #streams: ListenStreams;
-  /** What cancels each request. */
+  /** The functions that cancel the open requests. */
   readonly #open = new Set<() => void>();
 
-  /** Takes what serves requests. */
+  /** Creates an endpoint for a host. */
   constructor(host: SessionHost & ListenHost, limits: StreamLimits) {
     this.#host = host;
     this.#texts = new ResultTexts((isModern) => host.hello(isModern));
@@ -144,10 +149,10 @@ function refused(
   return new TextAnswer(status, answerText(id, errorText(error)));
 }
 
-/** An answer: a JSON text, or a stream of events if something is told before. */
+/** An answer: JSON, or an event stream if a notification precedes it. */
 class Answer {
   readonly #made = Promise.withResolvers<Response | TextAnswer>();
-  /** Resolves when the answer is over, or when it becomes a stream. */
+  /** Resolves when the answer is complete, or when it becomes a stream. */
   readonly response = this.#made.promise;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
   #alive: ReturnType<typeof setInterval> | undefined;
@@ -158,7 +163,7 @@ class Answer {
     if (!this.#isOver) this.#opened().enqueue(frameOf(JSON.stringify(message)));
   }
 
-  /** Ends it with a message, as JSON, or without one. */
+  /** Ends the answer, with a message as JSON or without one. */
   end(said?: string): void {
     if (this.#isOver) return;
     this.#over();
@@ -176,7 +181,7 @@ class Answer {
     if (this.#stream !== undefined) return this.#stream;
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => void (this.#stream = stream),
-      // Nothing can be written to it then, not even its end.
+      // After a cancellation, the stream accepts no data and cannot be closed.
       cancel: () => this.#over(),
     });
     this.#made.resolve(new Response(body, { headers: STREAM_HEADERS }));

@@ -1,5 +1,5 @@
 /**
- * The MCP messages of one party over HTTP, in every revision.
+ * The MCP endpoint of one identity over HTTP, for all revisions.
  *
  * @module
  */
@@ -18,21 +18,21 @@ import { Sessions } from "./_sessions.ts";
 
 export type { Tell };
 
-/** The PML that answers the messages of one party. */
+/** The PML process that answers the messages of an endpoint. */
 export interface FaceHost extends ListenHost, SessionHost {
-  /** Takes the capabilities of all clients together, when these change. */
+  /** Receives the combined capabilities of all clients when they change. */
   declared(capabilities: JsonObject): void;
 }
 
-/** The party whose messages are answered. */
+/** The owner of an endpoint. */
 export interface FaceParty {
-  /** The hash of the token of an identity; null for the person. */
+  /** The hash of an identity's token; null for the user. */
   readonly identity: string | null;
-  /** How the ids of sessions begin. */
+  /** The prefix of session ids. */
   readonly prefix: string;
 }
 
-/** The limits of a face. */
+/** The limits of an endpoint. */
 export interface FaceLimits {
   readonly connections: number;
   readonly inputBytes: number;
@@ -41,19 +41,19 @@ export interface FaceLimits {
 
 /** Answers messages. */
 export class HttpFace implements AsyncDisposable {
-  /** Whom it answers: the hash of the token of an identity; null for the person. */
+  /** The hash of the identity's token; null for the user. */
   readonly identity: string | null;
-  /** What has come of its requests that are not whole. */
+  /** The incomplete bodies of its requests. */
   readonly coming: Coming = { bodies: 0, bytes: 0 };
-  /** How many of its requests have no whole answer, and so keep their connections. */
+  /** The number of its requests whose answers are incomplete, which occupy connections. */
   open = 0;
-  /** Aborts when it ends, and answers nothing more. */
+  /** Aborts when the endpoint ends. */
   readonly ending = new AbortController();
   readonly #sessions: Sessions;
   readonly #stateless: HttpStateless;
   readonly #together: Able;
 
-  /** Takes what answers, and the limits. */
+  /** Creates an endpoint. */
   constructor(host: FaceHost, limits: FaceLimits, { identity, prefix }: FaceParty) {
     this.identity = identity;
     this.#sessions = new Sessions(host, limits, prefix);
@@ -66,7 +66,7 @@ export class HttpFace implements AsyncDisposable {
     this.#stateless.notify(notification);
   }
 
-  /** Takes what a client declares that is served otherwise. */
+  /** Adds the capabilities of a client that is served elsewhere. */
   declares(able: JsonObject): void {
     this.#together.take(able);
   }
@@ -81,7 +81,7 @@ export class HttpFace implements AsyncDisposable {
       : this.#stateless.answer(request, route);
   }
 
-  /** Ends the streams on which nothing is answered. */
+  /** Closes the streams that carry no answers. */
   hush(): void {
     this.#sessions.hush();
   }

@@ -1,7 +1,7 @@
 /**
  * MCP over Streamable HTTP, for clients of every revision: `/mcp`, `/health` and `/ready`.
  *
- * The SDK's handlers answer the messages. Everything before that is decided here: who may send a
+ * The endpoint of an identity answers the messages. This module decides before that who may send a
  * request, how large it may be, and how long it may take.
  *
  * @module
@@ -31,34 +31,34 @@ export type { HttpRequest };
 
 /** Answers requests over HTTP. */
 export interface HttpHost {
-  /** Why nothing can be called now; undefined if everything is ready. */
+  /** Why PML cannot serve calls now; undefined if it is ready. */
   readonly problem: string | undefined;
-  /** Returns the endpoint for this header `Authorization`; undefined refuses the request. */
+  /** Returns the endpoint for an `Authorization` header; undefined refuses the request. */
   faceFor(authorization: string): Promise<HttpFace | undefined>;
   /** Answers a request, in this process or in another one. */
   answer(
     face: HttpFace,
     request: HttpRequest,
   ): Promise<Response | TextAnswer> | Response | TextAnswer;
-  /** Takes note of a refused request: its status and why. */
+  /** Reports a refused request with its status and the reason. */
   refused(status: number, why: string): void;
-  /** Takes note of an error that belongs to no request. */
+  /** Reports an error that belongs to no request. */
   failed(error: Error): void;
 }
 
 /** The options of `serveHttp`. */
 export interface HttpOptions extends FaceLimits {
   readonly host: string;
-  /** The port; 0 takes a free one. */
+  /** The port; 0 selects a free one. */
   readonly port: number;
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** What requests may name as their host and origin, beside names of this machine. */
+  /** The host names and origins that requests may use, in addition to names of this machine. */
   readonly names: Names;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
 }
 
-/** The door for clients over HTTP. Disposing it breaks all connections. */
+/** The HTTP listener for clients. Disposing it closes all connections. */
 export interface HttpDoor extends Listener {
   /** The URL that clients configure. */
   readonly url: string;
@@ -66,8 +66,8 @@ export interface HttpDoor extends Listener {
 
 const PATH = "/mcp";
 /**
- * The part of the connections that one token may keep with requests and streams, of those that other
- * tokens leave free: however many fill the door, another one comes in.
+ * The share of the connections that one token may occupy, of those that other tokens leave free. A
+ * new token therefore always gets a connection.
  */
 const SHARE = 3 / 4;
 /** How long clients have to read the last answers, in milliseconds. */
@@ -93,23 +93,22 @@ export async function serveHttp(host: HttpHost, options: HttpOptions): Promise<H
   };
 }
 
-/** Decides which requests reach the handlers, and carries their answers. */
+/** Decides which requests reach an endpoint, and sends the answers. */
 class Door {
   readonly #host: HttpHost;
   readonly #options: HttpOptions;
   readonly #answers: Answers;
   readonly #accept = new AcceptHeaders();
   /**
-   * The requests without a whole answer: who answers them, their bodies, and the messages in these
-   * that have no answer yet.
+   * The open requests: the endpoint, the body, and the messages of the body that are not answered.
    */
   readonly #open = new Map<
     ServerResponse,
     { readonly face: HttpFace; readonly body: unknown; readonly left: unknown[] }
   >();
-  /** How many requests of all have no whole answer. */
+  /** The number of all requests whose answers are incomplete. */
   #kept = 0;
-  /** The faces whose end is followed. */
+  /** The endpoints whose end is observed. */
   readonly #faces = new WeakSet<HttpFace>();
 
   constructor(host: HttpHost, options: HttpOptions) {
@@ -119,7 +118,7 @@ class Door {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Requests of a client that went before its answer are cancelled.
+    // Requests are cancelled if the client disconnects before the answer.
     const signal = leaving(response);
     const cors = corsHeaders(request, this.#options.names.origins);
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
@@ -138,12 +137,12 @@ class Door {
     );
   }
 
-  /** Answers what has no answer: the process ends. */
+  /** Answers all open requests, because the process ends. */
   end(): void {
     for (const response of this.#open.keys()) this.#end(response);
   }
 
-  /** When a face ends, answers its requests that have no answer. */
+  /** Answers the open requests of an endpoint when it ends. */
   #follow(face: HttpFace): void {
     if (this.#faces.has(face)) return;
     this.#faces.add(face);
@@ -166,7 +165,7 @@ class Door {
     response.end();
   }
 
-  /** Returns the refusal of a request whose body is not read. */
+  /** Returns the refusal of a request before its body is read. */
   #refused(request: IncomingMessage): Response | undefined {
     const { method = "" } = request;
     const path = pathOf(request);
@@ -174,15 +173,15 @@ class Door {
     if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
     if (path === "/health" || path === "/ready") {
       const isReady = path === "/health" || this.#host.problem === undefined;
-      // Whoever has no token is told nothing of the configuration.
+      // Clients without a token must not learn about the configuration.
       const status = isReady ? "ok" : "not ready";
       return Response.json({ status }, { status: isReady ? 200 : 503 });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
-    // Only the older revisions have sessions, with streams and an end.
+    // Only older revisions have sessions, with GET for streams and DELETE to end them.
     const isModern = STATELESS_REVISIONS.includes(`${request.headers["mcp-protocol-version"]}`);
     const allow = isModern ? "POST" : "GET, POST, DELETE";
-    // A browser asks before it sends a token, and for the headers of both revisions at once.
+    // A browser sends a preflight without a token, and for the headers of both revisions at once.
     const { origins } = this.#options.names;
     const asked = preflight(request, { origins, methods: "GET, POST, DELETE" });
     if (asked !== undefined) return asked;
@@ -211,7 +210,7 @@ class Door {
     if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
       return this.#refuse(503, "too many others with its token are open");
     }
-    // Whoever went while the identity was opened would be counted for ever.
+    // A client that disconnected before the endpoint was open would be counted forever.
     // guard: token-left
     if (signal.aborted) return new Response();
     face.open++;
@@ -224,7 +223,7 @@ class Door {
       ? await readBody(request, { ...this.#options, coming: face.coming })
       : {};
     if (read.refused !== undefined) return this.#refuse(...read.refused);
-    // It may have come slowly.
+    // The endpoint may have ended while the body was read.
     const { signal: over } = face.ending;
     if (over.aborted) return this.#refuse(401, "its token counts no more");
     this.#follow(face);
@@ -233,11 +232,11 @@ class Door {
       body: read.json,
       left: [read.json ?? []].flat(),
     });
-    // The face has no need of the token.
+    // The endpoint does not need the token.
     const { authorization: _, ...headers } = request.headers as Record<string, string>;
     const one = { method, headers, body: read.json, signal };
     const made = await inAccepted(await this.#host.answer(face, one), accepted, signal);
-    // What was given up was not refused.
+    // Aborted requests do not count as rejected.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
       this.#host.refused(made.status, why || "it breaks the rules of MCP");

@@ -1,5 +1,5 @@
 /**
- * The token that every request over HTTP carries.
+ * The token that authenticates requests over HTTP.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { locked, readPlainText, writeWhole } from "../../io/private_files.ts";
 const BYTES = 32;
 const UTF_8 = new TextEncoder();
 
-/** Reads the token in a file of the PML home. Makes one if there is none. */
+/** Reads the token from a file of the PML home. Creates it if there is none. */
 export async function keptToken(path: string): Promise<string> {
   return await locked(`${path}.lock`, async () => {
     const kept = readPlainText(path)?.trim() ?? "";
@@ -22,7 +22,7 @@ export async function keptToken(path: string): Promise<string> {
   });
 }
 
-/** Returns the token in a header `Authorization`; empty if there is none. */
+/** Returns the token of an `Authorization` header; empty if there is none. */
 export function tokenIn(authorization: string): string {
   return /^bearer (\S+)$/i.exec(authorization)?.[1] ?? "";
 }
@@ -37,7 +37,7 @@ export function newToken(): string {
   return randomBytes(BYTES).toString("base64url");
 }
 
-/** Compares the hashes of two tokens, in a time that does not depend on how much is equal. */
+/** Compares the hashes of two tokens in constant time. */
 export function sameHash(one: string, other: string): boolean {
   return timingSafeEqual(UTF_8.encode(one), UTF_8.encode(other));
 }

@@ -1,6 +1,6 @@
 /**
- * Sends requests to another process of this PML. Everything between the two is sealed: who lacks
- * the key can neither send, nor answer, nor read.
+ * Sends requests to another process of this PML. All messages between the two are sealed: without
+ * the key, it is impossible to send, answer or read them.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import { wasSent } from "../http/_answer.ts";
 import { LineReader } from "../../io/lines.ts";
 import type { Sealer } from "./_sealer.ts";
 
-/** What stands in front of a request, and shows that it comes from another process. */
+/** The header of a request, which proves that another process sent it. */
 export interface Pass {
-  /** The name of the request. A process answers it once. */
+  /** The unique name of the request. A process answers it only once. */
   readonly nonce: string;
   /** When it was sent, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** A request of a client that another process answers. */
+/** A client request that another process answers. */
 export interface Forwarded {
-  /** The hash of the token of the identity that sent it; null for the person. */
+  /** The hash of the token of the identity that sent it; null for the user. */
   readonly identity: string | null;
   readonly method: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -41,14 +41,17 @@ export class OtherProcess {
   readonly #address: string;
   readonly #sealer: Sealer;
 
-  /** Takes its name, and where it listens. */
+  /** Creates a connection to a process with this name and address. */
   constructor(name: string, address: string, sealer: Sealer) {
     this.#name = name;
     this.#address = address;
     this.#sealer = sealer;
   }
 
-  /** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
+  /**
+   * Sends a request. Yields the head of the answer, then its parts. Throws if the answer is
+   * incomplete.
+   */
   async *send(request: Forwarded, signal: AbortSignal): AsyncGenerator<unknown> {
     const sealer = this.#sealer;
     const nonce = crypto.randomUUID();
@@ -78,7 +81,7 @@ export class OtherProcess {
   }
 }
 
-/** Returns the lines that carry an answer. */
+/** Returns an answer as sealed lines. */
 export async function* linesOf(
   answer: Response,
   { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },

@@ -1,5 +1,5 @@
 /**
- * Seals values with a key that several processes of one PML have in common.
+ * Seals values with a key that several processes of one PML share.
  *
  * @module
  */
@@ -12,11 +12,11 @@ const AES = "AES-GCM";
 const IV_BYTES = 12;
 const URL_SAFE = { alphabet: "base64url" } as const;
 
-/** Seals values, and opens what was sealed with the same secret for the same purpose. */
+/** Seals values, and opens values that were sealed with the same secret for the same purpose. */
 export class Sealer {
   readonly #key: Promise<CryptoKey>;
 
-  /** Derives the key of a purpose from a secret. */
+  /** Derives the key for a purpose from a secret. */
   constructor(secret: Uint8Array<ArrayBuffer>, purpose: string) {
     const { subtle } = crypto;
     const about = { hash: "SHA-256", salt: new Uint8Array(), info: UTF_8.encode(purpose) };
@@ -27,7 +27,7 @@ export class Sealer {
     );
   }
 
-  /** Seals a value. It can be opened only by who names the same things that it is bound to. */
+  /** Seals a value. Opening it requires the same `bound` values. */
   async seal(value: unknown, bound: readonly unknown[]): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
     const bytes = UTF_8.encode(JSON.stringify(value));
@@ -35,7 +35,7 @@ export class Sealer {
     return joined([iv, new Uint8Array(sealed)]).toBase64({ ...URL_SAFE, omitPadding: true });
   }
 
-  /** Opens what was sealed; undefined if it was not sealed so. */
+  /** Opens a sealed value; undefined if it is invalid or bound to other values. */
   async open(sealed: string, bound: readonly unknown[]): Promise<unknown> {
     try {
       const bytes = Uint8Array.fromBase64(sealed, URL_SAFE);
@@ -44,7 +44,7 @@ export class Sealer {
       const opened = await crypto.subtle.decrypt(options, await this.#key, rest);
       return parseExact(new TextDecoder().decode(opened));
     } catch {
-      // It was changed, or is bound to other things.
+      // The value was changed, or is bound to other values.
       return undefined;
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The answers that were used: a file for each in the PML home, which only one process can create.
+ * Records used answers: one file for each in the PML home, which only one process can create.
  *
  * @module
  */
@@ -9,40 +9,40 @@ import { PmlError } from "../../core/errors.ts";
 import { NOT_TWICE } from "../../protocol/failures.ts";
 import { privateFolder, readPlainText, unlessGone, writeWhole } from "../../io/private_files.ts";
 
-/** A question with its answer, which counts once. */
+/** An approval request whose answer counts once. */
 export interface Once {
-  /** The name that no other question has. */
+  /** The unique name of the approval request. */
   readonly nonce: string;
-  /** When it can be answered no more, in milliseconds since 1970. */
+  /** When the answer expires, in milliseconds since 1970. */
   readonly expires: number;
 }
 
-/** How many files there may be. */
+/** The maximum number of files. */
 const MOST = 10_000;
 const USED = "Cannot go on: this answer was used already";
 const SWEEP_MS = 10_000;
-/** How much the clocks of two machines may differ. */
+/** The maximum difference between the clocks of two machines, in milliseconds. */
 export const SKEW_MS = 60_000;
 
-/** Lets each answer be used once. */
+/** Ensures that each answer is used once. */
 export class UsedAnswers {
   readonly #folder: string;
   readonly #by: string;
   #count = 0;
   #sweepAt = 0;
   /**
-   * The names of the files that it has seen. Where a clock jumps, a file is removed whose answer
-   * could be used again.
+   * The names of all files seen. After a clock jump, a file may be removed while its answer is
+   * still valid.
    */
   readonly #seen = new Set<string>();
 
-  /** Takes the PML home, and the name of this process. */
+  /** Uses the PML home. `by` is the name of this process. */
   constructor(home: string, by: string) {
     this.#folder = join(home, "answered");
     this.#by = by;
   }
 
-  /** Uses up an answer. Throws if any process did so before. */
+  /** Uses an answer. Throws if any process has used it. */
   async use({ nonce, expires }: Once): Promise<void> {
     await this.#sweep();
     if (this.#count++ >= MOST) throw new PmlError("OVERLOADED", "Cannot go on: too many answers");
@@ -58,12 +58,12 @@ export class UsedAnswers {
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
       const isHere = readPlainText(path) === this.#by;
-      // The process that used it may have ended since.
+      // The process that used it may have ended in the meantime.
       throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, NOT_TWICE);
     }
   }
 
-  /** Removes the files of answers that are too old to be used. */
+  /** Removes the files of expired answers. */
   async #sweep(): Promise<void> {
     if (performance.now() < this.#sweepAt) return;
     this.#sweepAt = performance.now() + SWEEP_MS;

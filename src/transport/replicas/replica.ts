@@ -1,7 +1,7 @@
 /**
- * One of several processes that serve one PML together. A question of PML travels sealed with its
- * client, so that any of them can take the answer. What one of them has begun stays with it: the
- * others pass on what comes for it.
+ * One of several processes that serve one PML together. The client keeps a sealed copy of an
+ * approval request, so that any process can accept the answer. Started work stays in its process:
+ * the others forward requests to it.
  *
  * @module
  */
@@ -38,49 +38,51 @@ import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "../http/endpoint.ts";
 import type { HttpHost } from "../http/http.ts";
 
-/** A question as its client keeps it. */
+/** An approval request in the form that the client keeps. */
 export interface SentQuestion {
   readonly digest: string;
   readonly always: boolean;
   readonly at: number;
 }
 
-/** What knows the open questions of an identity. */
+/** The open approval requests of an identity. */
 export interface Questions {
-  /** Takes a question out of memory; undefined if there is none. */
+  /** Removes an approval request from memory, for sealing; undefined if there is none. */
   send(handle: string): SentQuestion | undefined;
-  /** Takes a question back, and returns its handle. `claim` throws if it was answered before. */
+  /**
+   * Restores an approval request, and returns its handle. `claim` throws if it was answered before.
+   */
   takeBack(question: SentQuestion, claim: () => Promise<void>): string;
 }
 
-/** The options of `Replica`. */
+/** Options of `Replica`. */
 export interface ReplicaOptions {
-  /** The PML home, which all have in common. */
+  /** The PML home, which all processes share. */
   readonly home: string;
-  /** The key, which all have in common. */
+  /** The key, which all processes share. */
   readonly secret: Uint8Array<ArrayBuffer>;
-  /** Where the others reach this one; the port 0 takes a free one. */
+  /** The address for the other processes; port 0 selects a free one. */
   readonly host: string;
   readonly port: number;
-  /** How long a question can be answered, in milliseconds. */
+  /** How long an approval request can be answered, in milliseconds. */
   readonly ttl: number;
 }
 
-/** Answers requests that other processes pass on. */
+/** Answers requests that other processes forward. */
 export interface ReplicaHost extends Pick<HttpHost, "refused" | "failed"> {
-  /** Returns what answers the identity whose token has this hash, or the person for null. */
+  /** Returns the endpoint of the identity whose token has this hash; null means the user. */
   faceOf(identity: string | null): Promise<HttpFace | undefined>;
 }
 
 const BEAT_MS = 5_000;
-/** A process that was not heard of for so long is gone. */
+/** A process without a heartbeat for this time is considered gone. */
 const GONE_MS = 30_000;
-/** What stands for something in another process: work that waits, a session, or a task. */
+/** The ids of objects in another process: waiting work, a session, or a task. */
 const ELSEWHERE = /^(?:run-)?([0-9a-f]{32})\./;
 
-/** A process among several. */
+/** One process of several. */
 export class Replica {
-  /** The name of this process, as the names of what it has begun start. */
+  /** The name of this process, which is the prefix of the ids that it creates. */
   readonly prefix: string;
   readonly #id = crypto.randomUUID().replaceAll("-", "");
   readonly #options: ReplicaOptions;
@@ -89,10 +91,10 @@ export class Replica {
   readonly #link: Sealer;
   readonly #used: UsedAnswers;
   readonly #looks = new Set<() => void>();
-  /** The requests of others that were answered lately. */
+  /** The forwarded requests that were answered recently. */
   readonly #seen = new Map<string, number>();
 
-  /** Takes what all have in common. */
+  /** Creates a process from the shared options. */
   constructor(options: ReplicaOptions, log: WarningLog) {
     this.#options = options;
     this.#log = log;
@@ -103,8 +105,8 @@ export class Replica {
   }
 
   /**
-   * Returns what seals the questions to an identity, or to the person. `look` is called every five
-   * seconds, for what no system tells.
+   * Returns functions that seal and open the approval requests of an identity or the user. `look`
+   * is called every five seconds, for changes that the system does not report.
    */
   for(
     identity: string | null,
@@ -128,7 +130,7 @@ export class Replica {
         if (!isObject(opened)) throw otherRequest();
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
         const left = question.expires - Date.now();
-        // Nobody knows this handle, so the person is asked again. A clock may have gone back.
+        // This handle is unknown, so PML asks the user again. A clock may have been set back.
         // guard: sealed-late
         if (left <= 0 || left > this.#options.ttl + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
@@ -136,7 +138,7 @@ export class Replica {
     };
   }
 
-  /** Answers a request, or has the process answer it that has begun what it is about. */
+  /** Answers a request, or forwards it to the process that owns its session, task or work. */
   async answer(face: HttpFace, request: HttpRequest): Promise<Response | TextAnswer> {
     const here = async () => await face.answer(request);
     const { method, headers, body, signal } = request;
@@ -156,12 +158,12 @@ export class Replica {
       if (signal.aborted) throw error;
       const why = String(Object(error).cause ?? error);
       this.#log.warn(`Cannot reach the process at ${address}: ${why}`);
-      // What it had begun is unknown here, and the client is told so.
+      // The outcome in the other process is unknown, which the answer reports to the client.
       return await (why.includes("(Connect)") ? here() : lost(here, body));
     }
   }
 
-  /** Begins to answer what other processes pass on. */
+  /** Starts to answer requests that other processes forward. */
   async listen(here: ReplicaHost, limits: FaceLimits & AnswerLimits): Promise<Listener> {
     const answers = new Answers(limits);
     const failed = (error: Error) => here.failed(error);
@@ -207,9 +209,9 @@ export class Replica {
     },
   ): Promise<Response> {
     const pass = await this.#link.open(`${request.headers.authorization}`, [this.#id]);
-    // What another process sealed has the form that this one gives it.
+    // Sealed values come from another process of the same type, so their shape is known.
     const { nonce, at } = objectOf(pass) as unknown as Pass;
-    // Whoever has no key can have nothing kept here.
+    // Without the key, a sender must not be able to fill the memory of this process.
     const { json } = this.#isNew(nonce, at)
       ? await readBody(request, { inputBytes: 2 * inputBytes })
       : {};
@@ -223,7 +225,8 @@ export class Replica {
     const face = await here.faceOf(identity);
     const made = await face?.answer({ method, headers, body, signal: leaving(response) }) ??
       rejection(401, { why: "its identity is gone" });
-    // A connection that is kept could not be told from one that broke in the middle of a request.
+    // On a reused connection, a failure before the request was sent would look like one in the
+    // middle.
     return new Response(
       ReadableStream.from(linesOf(asResponse(made), { sealer: this.#link, nonce })),
       {
@@ -238,14 +241,14 @@ export class Replica {
       if (until > now) break;
       this.#seen.delete(other);
     }
-    // Without a time it is none.
+    // Rejects a missing time, too.
     // guard: passed-on-once
     if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#seen.has(nonce)) return false;
     this.#seen.set(nonce, now + 2 * SKEW_MS);
     return true;
   }
 
-  /** Returns the address of a process that lives, as it wrote it into the PML home. */
+  /** Returns the address of a live process, as recorded in the PML home. */
   #addressOf(id: string): string | undefined {
     const path = this.#path(id);
     if (!isLive(path)) return undefined;
@@ -265,13 +268,13 @@ export class Replica {
   }
 }
 
-/** Returns the process that has begun what a request is about; nothing if it is about none. */
+/** Returns the process that owns the object of a request; empty if there is none. */
 function ownerOf({ headers, body }: HttpRequest): string {
   const { requestState, taskId } = objectOf(objectOf(body).params);
   return ELSEWHERE.exec(textOf(headers["mcp-session-id"] ?? requestState ?? taskId))?.[1] ?? "";
 }
 
-/** Returns the answer to what was passed on to a process that has ended since. */
+/** Returns the answer to a request that was forwarded to a process that has ended since. */
 async function lost(
   here: () => Promise<Response | TextAnswer>,
   body: unknown,
@@ -281,8 +284,8 @@ async function lost(
 }
 
 /**
- * Passes whole events on. If they break off, the last ones say so of each request that has no
- * answer.
+ * Forwards whole events. If the stream breaks, the last events report an unknown outcome for each
+ * unanswered request.
  */
 async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
@@ -304,7 +307,7 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
   }
 }
 
-/** Returns whether the file is that of a process which lives, and only this person can write it. */
+/** Returns whether a file belongs to a live process, and only this user can write it. */
 function isLive(path: string): boolean {
   try {
     const info = Deno.lstatSync(path);

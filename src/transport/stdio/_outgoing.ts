@@ -9,11 +9,11 @@ import { inOneLine } from "../../core/json_text.ts";
 import { Gathered } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
-/** The connection that messages leave on. */
+/** The connection that sends the messages. */
 export interface OutgoingOwner {
-  /** Is called with the number of waiting bytes when it changes. */
+  /** Called with the number of waiting bytes when it changes. */
   waits(size: number): void;
-  /** Is called when the client closed its end or reads nothing. */
+  /** Called when the client closed its end or reads nothing. */
   giveUp(why: unknown): void;
 }
 
@@ -25,8 +25,7 @@ interface WaitingMessage {
 }
 
 /**
- * How many bytes are written at once. A slow client gets smaller pieces, so that it can read one in
- * time.
+ * The sizes of pieces in bytes. A slow client gets smaller pieces, so that it can read one in time.
  */
 const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
 const SLOW_MS = 1_000;
@@ -38,20 +37,20 @@ export class Outgoing {
   readonly #owner: OutgoingOwner;
   readonly #gone = (why: unknown): void => this.#owner.giveUp(why);
   readonly #queue: WaitingMessage[] = [];
-  /** The bytes of what waits, as far as they fit. */
+  /** The waiting bytes in contiguous memory, as far as they fit. */
   readonly #texts = new Gathered();
-  /** The number of messages in the piece that is being written. */
+  /** The number of messages in the current piece. */
   #going = 0;
-  /** How many bytes of the first message are written. */
+  /** The number of written bytes of the first message. */
   #at = 0;
   #size = 0;
   #most = PIECE;
   #writing: Promise<void> | undefined;
-  /** When the write that goes on lasts too long. */
+  /** The time at which the current write takes too long. */
   #due = Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Writes nothing yet. The client may read nothing for `unreadMs` milliseconds. */
+  /** Creates an empty queue. The client may read nothing for at most `unreadMs` milliseconds. */
   constructor(output: Output, unreadMs: number, owner: OutgoingOwner) {
     this.#output = output;
     this.#unreadMs = unreadMs;
@@ -68,7 +67,7 @@ export class Outgoing {
     return this.#queue.flatMap(({ answers = [] }) => answers);
   }
 
-  /** Writes a JSON text as one line after those before it. Resolves when no message waits. */
+  /** Writes a JSON text as one line, after all earlier ones. Resolves when no message waits. */
   write(json: string, answers?: string): Promise<void> {
     const bytes = this.#texts.addText(`${inOneLine(json)}\n`);
     this.#queue.push({ bytes, answers });
@@ -76,7 +75,7 @@ export class Outgoing {
     return this.#writing ??= this.#flush();
   }
 
-  /** Removes an answer that nobody needs any more. If writing it has begun, it is finished. */
+  /** Removes an answer that is no longer needed, unless writing it has started. */
   drop(request: string): void {
     const at = this.#queue.findIndex(({ answers }) => answers === request);
     if (at < this.#going) return;
@@ -89,7 +88,7 @@ export class Outgoing {
     this.#owner.waits(this.#size);
   }
 
-  /** Writes everything that waits, also what is added during a write. */
+  /** Writes all waiting messages, including those that are added during a write. */
   async #flush(): Promise<void> {
     await this.#output.turn?.();
     while (this.#queue.length > 0) {
@@ -106,7 +105,7 @@ export class Outgoing {
     this.#texts.clear();
   }
 
-  /** Gives the client up if a write goes on at a time. One timer looks at all writes. */
+  /** Disconnects the client if a write is still active at this time. One timer checks all writes. */
   #watch(due: number): void {
     this.#due = due;
     this.#timer ??= setTimeout(() => {
@@ -118,7 +117,7 @@ export class Outgoing {
     Deno.unrefTimer(this.#timer);
   }
 
-  /** Returns the next piece: what stands in memory one after the other, as far as it fits. */
+  /** Returns the next piece: the messages that are adjacent in memory, as far as they fit. */
   #next(): Uint8Array {
     const { buffer, byteOffset = 0 } = this.#queue[0]?.bytes ?? {};
     const from = byteOffset + this.#at;

@@ -1,7 +1,7 @@
 /**
- * The client's two pipes. `Deno.stdin` and `Deno.stdout` wait in a thread for each piece, which takes
- * three times as long as a socket. Sockets are loaded after the first lists: `node:net` takes as long
- * to load as Deno to start.
+ * The client's two pipes. `Deno.stdin` and `Deno.stdout` block a thread for each piece, which takes
+ * three times as long as a socket. Sockets are loaded after the first lists, because loading
+ * `node:net` takes as long as the start of Deno.
  *
  * @module
  */
@@ -12,26 +12,26 @@ export interface Input {
   readonly over: Promise<void>;
   /** Stops reading until `resume`. */
   pause(): void;
-  /** Reads again. */
+  /** Continues reading. */
   resume(): void;
-  /** Closes the input. Otherwise a pending read would keep the process alive. */
+  /** Closes the input. An open read would keep the process alive. */
   close(): Promise<void>;
 }
 
 /** The destination of messages. */
 export interface Output {
-  /** Writes bytes. Resolves when the kernel has all of them. */
+  /** Writes bytes. Resolves when the kernel has accepted all of them. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Resolves when everything was done that this turn began, to write its messages at once. */
+  /** Resolves after all work of the current turn, so that its messages are written at once. */
   turn?(): Promise<void>;
 }
 
-/** Where messages come from and go to. */
+/** The input and the output of a client. */
 export interface Pipes {
-  /** Opens the source. `take` gets each piece; the next piece may reuse its memory. */
+  /** Opens the input. `take` receives each piece; the next piece may reuse its memory. */
   readonly open: (take: (piece: Uint8Array) => void) => Input;
   readonly output: Output;
-  /** Gives up what cannot be written after the end. */
+  /** Discards unwritten data after the end. */
   readonly giveUp: () => void;
   /** Loads sockets, and uses them from the next piece on. */
   readonly useSockets?: () => Promise<void>;
@@ -47,7 +47,7 @@ export function standardPipes(): Pipes {
   // A write to a full pipe cannot be cancelled and would keep the process alive forever.
   const end = () => Deno.kill(Deno.pid, "SIGTERM");
   return {
-    // The socket makes the pipe one that does not wait, and a thread that writes to it has to wait.
+    // The socket makes the pipe non-blocking, and a thread that writes to it needs a blocking one.
     open: (take) =>
       openStream(Deno.stdin.readable, take, () => {
         if (output.isWaiting) return undefined;
@@ -64,11 +64,11 @@ export function standardPipes(): Pipes {
   };
 }
 
-/** Writes to standard output: in a thread, or with a socket when that is there. */
+/** Writes to standard output, in a thread until a socket is available. */
 class StandardOutput implements Output {
   #socket: Output | undefined;
   turn: Output["turn"];
-  /** Whether a thread waits until the client reads. */
+  /** Whether a thread waits for the client to read. */
   isWaiting = false;
 
   /** Writes with a socket from the next piece on, if standard output is a pipe. */
@@ -92,8 +92,8 @@ class StandardOutput implements Output {
 }
 
 /**
- * Returns the input that a stream is: a file, a terminal, on Windows a pipe. After each piece, `next`
- * may return an input that is read in place of the stream from then on.
+ * Returns the input of a stream: a file, a terminal, or a pipe on Windows. After each piece, `next`
+ * may return another input, which replaces the stream from then on.
  */
 export function openStream(
   stream: ReadableStream<Uint8Array>,

@@ -12,14 +12,13 @@ import type { Input, Output } from "./_pipes.ts";
 const PIECE = 1 << 16;
 
 /**
- * Opens standard input; undefined if it is no pipe. `take` gets each piece; the next piece reuses its
- * memory.
+ * Opens standard input; undefined if it is no pipe. `take` receives each piece; the next piece
+ * reuses its memory.
  */
 export function openInput(take: (piece: Uint8Array) => void): Input | undefined {
   const { promise: over, resolve, reject } = Promise.withResolvers<void>();
   const onread = {
-    // One buffer for all pieces, because new ones would be allocated faster than they are
-    // collected.
+    // One buffer serves all pieces: new buffers would be allocated faster than they are collected.
     buffer: new Uint8Array(PIECE),
     callback: (size: number, memory: Uint8Array) => {
       try {
@@ -36,7 +35,7 @@ export function openInput(take: (piece: Uint8Array) => void): Input | undefined 
   return inputOf(socket, { over, close: () => void socket.destroy() });
 }
 
-/** Returns the input that a socket is. */
+/** Returns the input of a socket. */
 export function inputOf(
   socket: Duplex,
   { over, close }: { readonly over: Promise<void>; readonly close: () => void },
@@ -55,7 +54,7 @@ export function openOutput(): Output | undefined {
   return socket && outputOf(socket.on("error", () => {}));
 }
 
-/** Returns what writes to a socket. Each write reports its own failure. */
+/** Returns the output of a socket. Each write reports its own failure. */
 export function outputOf(socket: Duplex): Output {
   return {
     turn,
@@ -69,7 +68,7 @@ export function outputOf(socket: Duplex): Output {
   };
 }
 
-/** Resolves when everything was done that this turn began. */
+/** Resolves after all work of the current turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => nextTick(resolve));
 }
@@ -81,7 +80,7 @@ export function openErrors(): Socket | undefined {
 }
 
 function socketOf(options: SocketConstructorOpts): Socket | undefined {
-  // There a socket delivers the first piece of a pipe, and neither the others nor the end.
+  // On Windows, the socket of a pipe delivers only the first piece, and no end.
   if (Deno.build.os === "windows") return undefined;
   try {
     return new Socket(options);

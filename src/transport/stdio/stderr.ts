@@ -1,20 +1,22 @@
 /**
- * Writes the log to stderr while a client is served. If nobody reads stderr, nothing may wait for
- * it.
+ * Writes the log to stderr while a client is served. If no process reads stderr, PML must not wait
+ * for it.
  *
  * @module
  */
 
 import { soon } from "../../io/waiting.ts";
 
-/** How many bytes may wait to be read. Later lines are dropped and counted. */
+/** How many bytes may wait. Further lines are dropped and counted. */
 const WAITING_MAX = 1_000_000;
-/** How long the last lines may take at the end, in milliseconds. */
+/** How long writing the last lines may take at the end, in milliseconds. */
 const LAST_MS = 500;
-/** How long the first lines wait, in milliseconds, so that the first lists do not wait for sockets. */
+/**
+ * How long the first lines wait, in milliseconds, so that the first lists do not wait for sockets.
+ */
 const FIRST_MS = 250;
 
-/** Where lines are written. */
+/** The destination of lines. */
 export interface Sink {
   /** How many bytes wait to be read. */
   readonly writableLength: number;
@@ -22,8 +24,8 @@ export interface Sink {
 }
 
 /**
- * Opens stderr; undefined for a terminal, which needs no such care, and on Windows, which has no
- * sockets for pipes.
+ * Opens stderr. Returns undefined for a terminal, where no buffering is needed, and on Windows,
+ * where pipes have no sockets.
  */
 export function openStderr(): Stderr | undefined {
   if (Deno.build.os === "windows" || Deno.stderr.isTerminal()) return undefined;
@@ -31,7 +33,7 @@ export function openStderr(): Stderr | undefined {
   return new Stderr(new LateSink(open, FIRST_MS));
 }
 
-/** Stderr that is a file. */
+/** Stderr if it is a file. */
 const FILE: Sink = {
   writableLength: 0,
   write: (text, done) => {
@@ -40,7 +42,7 @@ const FILE: Sink = {
   },
 };
 
-/** Collects text until another sink is there, which the first text has opened after some time. */
+/** Collects text until another sink is open. The first text opens it after some time. */
 export class LateSink implements Sink {
   readonly #open: () => Promise<Sink>;
   readonly #afterMs: number;
@@ -49,7 +51,7 @@ export class LateSink implements Sink {
   #sink: Sink | undefined;
   #opening: Promise<Sink> | undefined;
 
-  /** Takes the function that opens the sink; opens nothing yet. */
+  /** Creates a sink without opening it. */
   constructor(open: () => Promise<Sink>, afterMs: number) {
     this.#open = open;
     this.#afterMs = afterMs;
@@ -83,14 +85,14 @@ export class Stderr implements AsyncDisposable {
   readonly #sink: Sink;
   #dropped = 0;
 
-  /** Takes the pipe, which must not keep the process alive. */
+  /** Creates a log on a pipe, which must not keep the process alive. */
   constructor(sink: Sink) {
     this.#sink = sink;
   }
 
-  /** Writes a line, or drops it if too much waits. Never waits itself. */
+  /** Writes a line, or drops it if too many bytes wait. Never waits. */
   readonly write = (line: string): void => {
-    // After a drop, writing resumes later, because each gap is reported in a line of its own.
+    // After a drop, writing resumes at half the limit, because each gap adds one more line.
     const max = this.#dropped > 0 ? WAITING_MAX / 2 : WAITING_MAX;
     if (this.#sink.writableLength > max) this.#dropped++;
     else this.#sink.write(`${this.#gap()}${line}\n`);

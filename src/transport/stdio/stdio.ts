@@ -1,8 +1,9 @@
 /**
- * MCP over this process's stdin and stdout, or over the socket of a window: one JSON-RPC message on
- * each line, and nothing else.
+ * MCP over standard input and output of this process, or over the socket of a window: one JSON-RPC
+ * message per line, and nothing else.
  *
- * Each byte is read once. A line that is too long or invalid is answered, and the next one is read.
+ * Each byte is read once. After a line that is too long or invalid is answered, the next one is
+ * read.
  *
  * @module
  */
@@ -28,51 +29,51 @@ import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
 /** How many bytes may wait for a client before notifications are dropped. */
 const NOTES_BYTES = 8_000_000;
 
-/** How long PML waits for a first request before it loads what serves it, in milliseconds. */
+/** How long PML waits for a first request before it loads the server, in milliseconds. */
 const FIRST_REQUEST_MS = 50;
 
-/** Takes note of events on the connection of a client. */
+/** Receives the events of a client connection. */
 export interface StdioHost {
-  /** Whether lists can be made ready before the client is greeted. */
+  /** Whether lists can be prepared before the `initialize` answer. */
   readonly mayPrepare: boolean;
-  /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
+  /** Prepares lists. A client that needs them at once gets the `initialize` answer after that. */
   prepare(): Promise<unknown>;
-  /** Resolves when the first lists are answered: sockets are loaded after that. */
+  /** Resolves when the first lists are answered, after which sockets are loaded. */
   listsAnswered(): Promise<void>;
-  /** Takes the number of bytes that wait for the client. */
+  /** Reports the number of bytes that wait for the client. */
   waiting(size: number): void;
-  /** Takes the ids, as JSON, of the requests whose answers the client no longer reads. */
+  /** Reports the ids, as JSON, of the requests whose answers the client no longer reads. */
   lost(requests: readonly string[]): void;
-  /** Takes the client's capabilities whenever it declares them. */
+  /** Reports the client's capabilities whenever it declares them. */
   declared(capabilities: JsonObject): void;
-  /** Takes an error that belongs to no request. */
+  /** Reports an error that belongs to no request. */
   failed(error: Error): void;
 }
 
 /** The options of `serveStdio`. */
 export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
-  /** Where the client is; standard input and output unless told. */
+  /** The pipes of the client; standard input and output by default. */
   readonly pipes?: Pipes | undefined;
-  /** The most bytes of one request. */
+  /** The maximum size of a request, in bytes. */
   readonly inputBytes: number;
-  /** How many bytes may wait for the client. Beyond that, its requests wait, too. */
+  /** How many bytes may wait for the client. Beyond that, reading its requests pauses. */
   readonly queuedBytes: number;
   /** How long the client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
-  /** Closes the connection when it aborts. */
+  /** Aborting it closes the connection. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Serves one client over stdin and stdout. Calls `load` at the first request, for what serves it.
- * Resolves when the client disconnects or `signal` aborts.
+ * Serves one client over standard input and output. Calls `load` at the first request to load the
+ * server. Resolves when the client disconnects or `signal` aborts.
  */
 export async function serveStdio(
   load: () => Promise<Face>,
   host: StdioHost,
   options: StdioOptions,
 ): Promise<void> {
-  // A signal may come while the app is still being opened.
+  // The signal may abort while the app is being opened.
   if (options.signal.aborted) return;
   const connection = new StdioConnection(host, options);
   if (!await connection.listen()) return;
@@ -80,7 +81,7 @@ export async function serveStdio(
   const { promise: face, resolve } = Promise.withResolvers<Face>();
   await using server = new ProtocolServer(face, { ...options, ends: connection });
   connection.serve(server);
-  // The first answer of the newest revision needs nothing of it.
+  // The first answer of the newest revision does not need the server.
   resolve(load());
   await face;
   void connection.useSockets();
@@ -88,7 +89,7 @@ export async function serveStdio(
   await connection.closed;
 }
 
-/** Reads lines, answers invalid ones itself, and writes each message as one line. */
+/** Reads lines, answers invalid ones, and writes each message as one line. */
 class StdioConnection implements Ends, OutgoingOwner {
   readonly #host: StdioHost;
   readonly #options: StdioOptions;
@@ -100,12 +101,12 @@ class StdioConnection implements Ends, OutgoingOwner {
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
   readonly #asked = Promise.withResolvers<true>();
-  /** Greets the client, if that waits for lists. */
+  /** Sends the `initialize` answer, if it waits for lists. */
   #greetLate: (() => void) | undefined;
   #server: ProtocolServer | undefined;
-  /** The messages that came before there was what serves them. */
+  /** The messages that arrived before the server was loaded. */
   readonly #waiting: Message[] = [];
-  /** The first request, if it was answered here. */
+  /** The first request, if the connection answered it. */
   #greeted: Greeted | undefined;
   #isDropping = false;
   #isPaused = false;
@@ -120,8 +121,8 @@ class StdioConnection implements Ends, OutgoingOwner {
   }
 
   /**
-   * Begins to read. Resolves to true with the first request, or after a short time without one; to
-   * false when the connection is closed.
+   * Starts to read. Resolves to true with the first request, or after a short time without one, and
+   * to false when the connection is closed.
    */
   async listen(): Promise<boolean> {
     void this.#read();
@@ -133,7 +134,7 @@ class StdioConnection implements Ends, OutgoingOwner {
     }
   }
 
-  /** Passes all messages to the server, those that came before it was loaded, too. */
+  /** Passes all messages to the server, including those that arrived before it was loaded. */
   serve(server: ProtocolServer): void {
     this.#server = server;
     if (this.#greeted !== undefined) server.greeted(this.#greeted);
@@ -147,10 +148,12 @@ class StdioConnection implements Ends, OutgoingOwner {
     await this.#pipes.useSockets?.().catch((error) => this.#host.failed(asError(error)));
   }
 
-  /** Greets a client that needs its lists at once, as soon as they can be answered. */
+  /**
+   * Sends the `initialize` answer to a client that needs its lists at once, when they are ready.
+   */
   async greetLate(): Promise<void> {
     if (this.#greetLate === undefined) return;
-    // The first request that needs it reports an error.
+    // The first request that needs the lists reports the error.
     await Promise.race([this.#host.prepare().catch(() => {}), this.closed]);
     this.#greetLate();
   }
@@ -169,7 +172,7 @@ class StdioConnection implements Ends, OutgoingOwner {
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    // A pending read would keep the process alive.
+    // An open read would keep the process alive.
     await this.#input?.close().catch((error) => this.#host.failed(asError(error)));
     this.#closed.resolve(false);
     if (this.#output.size > 0) this.#pipes.giveUp();
@@ -197,7 +200,7 @@ class StdioConnection implements Ends, OutgoingOwner {
     }
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
-        // The client could take an answer with this id for the answer to the first request.
+        // The client could confuse an answer with this id with the answer to the first request.
         return this.#refuse({
           kind: "refusal",
           code: ERROR.invalidRequest,
@@ -228,7 +231,7 @@ class StdioConnection implements Ends, OutgoingOwner {
     this.#isDropping = true;
   }
 
-  /** Answers the first request at once if it is `initialize`. */
+  /** Answers the first request immediately if it is `initialize`. */
   #greets({ message, id }: RequestMessage): boolean {
     this.#asked.resolve(true);
     if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
@@ -244,7 +247,7 @@ class StdioConnection implements Ends, OutgoingOwner {
   }
 
   #refuse({ id, ...refusal }: Refusal): void {
-    // The client could take an answer with this id for the answer to the other request.
+    // The client could confuse an answer with this id with the answer to the other request.
     const isInUse = this.#inFlight.has(JSON.stringify(id));
     void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));
   }
@@ -253,12 +256,14 @@ class StdioConnection implements Ends, OutgoingOwner {
     return this.#output.write(JSON.stringify(message), answers);
   }
 
-  /** Pauses reading from a client that does not read its answers, so that they do not pile up. */
+  /**
+   * Pauses reading from a client that does not read its answers, which limits the waiting bytes.
+   */
   waits(size: number): void {
     const { queuedBytes } = this.#options;
     this.#host.waiting(size);
     if (size === 0) this.#isDropping = false;
-    // Not paused at once, because a cancellation among its requests would free memory.
+    // Reading does not pause at once, because a cancellation among the requests would free memory.
     const isPaused = size > (this.#isPaused ? 1 : 2) * queuedBytes;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;

@@ -1,5 +1,5 @@
 /**
- * Keeps connections to servers open.
+ * Pools connections to servers.
  *
  * @module
  */
@@ -8,38 +8,35 @@ import type { Agent } from "node:http";
 import type { Certificates } from "../../../core/fetch.ts";
 import { connector, type Proxy } from "./proxy.ts";
 
-/** What decides which connection a request may use. */
+/** The properties that decide which connection a request may use. */
 export interface Connecting {
   readonly url: URL;
-  /** Whether the person named the host. */
+  /** Whether the user configured the host. */
   readonly isNamed: boolean;
   readonly isSecure: boolean;
-  /** The proxy that it goes through. */
+  /** The proxy for the request. */
   readonly proxy?: Proxy | undefined;
 }
 
-/**
- * The number of idle connections that are kept for each host. With fewer, a burst of calls would
- * open new ones.
- */
+/** The number of idle connections per host. With fewer, a burst of calls would open new ones. */
 const IDLE_CONNECTIONS = 64;
 const IDLE_MS = 60_000;
-/** Enough for the calls that can run at the same time, and for streams. */
+/** Enough for the maximum number of parallel calls, and for streams. */
 const CONNECTIONS = 512;
 
-/** The connections, by what decides which request may use them. */
+/** The pools, by the properties that decide which request may use them. */
 export class Agents implements Disposable {
   readonly #agents = new Map<string, Agent>();
   readonly #ca: string | undefined;
 
-  /** Takes a certificate that is trusted instead of the usual ones, if there is one. */
+  /** Creates the pools. A certificate replaces the default ones if there is one. */
   constructor(ca: string | undefined) {
     this.#ca = ca;
   }
 
   /**
-   * Returns what connects for a request. A connection to an address that the person named must not
-   * be used by a request that may not go there, and one with a certificate by no other server's.
+   * Returns the agent for a request. A connection to a configured address must not serve a request
+   * that may not go there, and a connection with a client certificate serves only its own origin.
    */
   async of(way: Connecting, certificates: Certificates | undefined): Promise<Agent> {
     const { url, isNamed, isSecure, proxy } = way;
@@ -56,7 +53,7 @@ export class Agents implements Disposable {
       maxSockets: CONNECTIONS,
       maxFreeSockets: IDLE_CONNECTIONS,
       timeout: IDLE_MS,
-      // No environment variable changes these, because a proxy would resolve names again.
+      // These override environment variables: a proxy would resolve names again.
       rejectUnauthorized: true,
       proxyEnv: {},
       ...this.#ca !== undefined && { ca: this.#ca },
@@ -68,7 +65,7 @@ export class Agents implements Disposable {
     return agent;
   }
 
-  /** Closes all of them. */
+  /** Closes all connections. */
   [Symbol.dispose](): void {
     for (const agent of this.#agents.values()) agent.destroy();
     this.#agents.clear();

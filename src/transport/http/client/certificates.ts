@@ -1,5 +1,5 @@
 /**
- * Reads the certificates that a person configured for one server.
+ * Reads the certificates that the user configured for one server.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Certificates } from "../../../core/fetch.ts";
 import { stampOf, targetAt } from "../../../io/place.ts";
 import { readRegularText, refused, whyUnread } from "../../../io/regular_file.ts";
 
-/** What a connection uses of the files. */
+/** The contents of the files for a connection. */
 export interface CertificateFiles {
   readonly ca?: string[];
   readonly cert?: string;
@@ -27,7 +27,7 @@ export function stampOfFiles({ ca, cert, key }: Certificates): string {
   return [ca, cert, key].map((path) => path && `${path} ${stamp(path)}`).join("\n");
 }
 
-/** Reads the files. Throws an error that names a file that cannot be used, and nothing of it. */
+/** Reads the files. Throws an error that names an unusable file without any of its content. */
 export function readCertificates({ ca, cert, key }: Certificates): CertificateFiles {
   const own = cert && certificatesIn(cert).join("\n");
   return {

@@ -1,9 +1,9 @@
 /**
- * Sends requests to the network: over TLS, to public addresses and to hosts that the person named,
- * and only to the address that was checked.
+ * Sends requests to the network: over TLS, to public addresses and to hosts that the user
+ * configured, and only to the address that was checked.
  *
- * The platform's `fetch` is not used, because it resolves a name again by itself. A name that led
- * to a public address when it was checked can lead to this machine when the connection is made.
+ * The platform's `fetch` is not used, because it resolves a name again. A name that resolved to a
+ * public address during the check can resolve to this machine when the connection is made.
  *
  * @module
  */
@@ -19,27 +19,27 @@ import { after, onAbort } from "../../../io/waiting.ts";
 import { Agents, type Connecting } from "./_agents.ts";
 import { isDirect, type Proxy } from "./proxy.ts";
 
-/** The options of `GuardedFetch`; tests use them. */
+/** Options of `GuardedFetch`, for tests. */
 export interface GuardedFetchOptions {
-  /** Finds the addresses of a name; by default the system does. */
+  /** Resolves a name; uses the system by default. */
   readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
-  /** How long a connection may take. */
+  /** Connection timeout in milliseconds. */
   readonly connectMs?: number;
-  /** A certificate that is trusted instead of the usual ones. */
+  /** A certificate that replaces the default ones. */
   readonly ca?: string;
 }
 
 /** How and where the user may reach the network. */
 export interface NetworkPolicy {
-  /** Returns the proxy of the person, if there is one now. */
+  /** Returns the user's current proxy, if there is one. */
   proxy(): Proxy | undefined;
-  /** Returns why a URL may not be reached; undefined if it may. */
+  /** Returns why a URL is forbidden; undefined if it is allowed. */
   forbidden?(url: string): PmlError | undefined;
 }
 
-/** Where a request goes. What can be checked without the network was checked. */
+/** The target of a request, after all checks that need no network. */
 interface Target extends Connecting {
-  /** The host without the brackets and the dot at the end that a URL may have. */
+  /** The host, without the brackets and the final dot that a URL may contain. */
   readonly host: string;
 }
 
@@ -48,15 +48,15 @@ interface OutgoingRequest extends FetchOptions {
   readonly target: Target;
 }
 
-/** How long a connection may take. */
+/** Connection timeout in milliseconds. */
 const CONNECT_MS = 10_000;
-/** The number of bytes of a body that are read before somebody asks for them. */
+/** The number of bytes of a body that are read before the caller requests them. */
 const AHEAD_BYTES = 65_536;
-/** Headers that PML sets itself, because they decide where a message ends. */
+/** Headers that PML sets itself, because they determine where a message ends. */
 const OURS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
 const BODYLESS = [204, 205, 304];
 
-/** The only way to the network. It keeps connections open until it is closed. */
+/** The only network access of PML. It keeps connections open until it is disposed. */
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
@@ -73,20 +73,20 @@ export class GuardedFetch implements Disposable {
   readonly #agents: Agents;
   #isClosed = false;
 
-  /** Opens nothing yet. */
+  /** Creates a client without open connections. */
   constructor(network?: NetworkPolicy, options: GuardedFetchOptions = {}) {
     this.#network = network;
     this.#options = options;
     this.#agents = new Agents(options.ca);
   }
 
-  /** Closes the connections; nothing is sent any more. */
+  /** Closes all connections. Further requests are refused. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#agents[Symbol.dispose]();
   }
 
-  /** Adds the proxy to a target that is reached through it: never one on this machine. */
+  /** Adds the proxy to a target that requires it. Targets on this machine never use a proxy. */
   async #through(target: Target): Promise<Target> {
     const proxy = target.isSecure ? this.#network?.proxy() : undefined;
     if (proxy === undefined) return target;
@@ -108,7 +108,7 @@ export class GuardedFetch implements Disposable {
       late[Symbol.dispose]();
       aborting[Symbol.dispose]();
       asked.destroy();
-      // Without a connection, nothing else tells that it is over.
+      // Without a connection, no other event ends the tunnel.
       over.abort();
     };
     const late = after(
@@ -161,7 +161,7 @@ export class GuardedFetch implements Disposable {
     };
   }
 
-  /** Returns the addresses to connect to. Nothing is resolved again after this. */
+  /** Returns the addresses to connect to. They are not resolved again. */
   async #look(target: Target): Promise<readonly LookupAddress[]> {
     const { host, isNamed, isSecure } = target;
     const found = await (this.#options.lookup ?? systemLookup)(host);
@@ -196,7 +196,7 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
   return { url, host, isNamed, isSecure };
 }
 
-/** An IP address is not resolved, and a name that goes to a proxy is not, so they are checked here. */
+/** Checks IP addresses, and names that are sent to a proxy: neither is resolved later. */
 async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
   if (isNamed) return;
   // guard: proxy-addresses
@@ -216,7 +216,7 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || OURS.test(name)) {
       throw refused(url.hostname, `the header ${quoted(name)} cannot be sent`);
     }
-    // The value may be a key, so it is in no message.
+    // The value may be a key, so no message contains it.
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw refused(url.hostname, `the value of the header ${quoted(name)} cannot be sent`);
     }
@@ -226,13 +226,15 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
 }
 
 /**
- * Calls `sent` when there is a connection. Before that, no part of a request can have been read.
+ * Calls `sent` when the connection is established. Before that, no part of a request can have been
+ * read.
  */
 function followed(asked: ClientRequest, { isSecure, proxy }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
-    // Through a proxy, TLS is there already.
+    // Through a proxy, TLS is already established.
     const isReady = asked.reusedSocket || proxy;
-    // Deno would send it again where a kept connection breaks, and even where it is given up.
+    // Deno would repeat the request after a reused connection breaks, even if the request was
+    // aborted.
     asked.reusedSocket = false;
     if (isReady) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
@@ -320,10 +322,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it could not be connected to in time",
 };
 
-/** What a server says of TLS that refuses the certificate of PML, or wants one. */
+/** TLS alerts of a server that requires or refuses a client certificate. */
 const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
 
-/** The platform's error is not the cause, because it may repeat what was sent. */
+/** The platform's error is not the cause, because it may repeat the request. */
 function failure(
   error: unknown,
   { target: { host, proxy }, sent: wasSent }: {

@@ -1,5 +1,5 @@
 /**
- * Decides which requests go through the person's proxy, and opens ways through it.
+ * Selects the requests that use the user's proxy, and opens tunnels through it.
  *
  * @module
  */
@@ -12,15 +12,15 @@ import { PmlError } from "../../../core/errors.ts";
 import { quoted } from "../../../core/json.ts";
 import { onAbort } from "../../../io/waiting.ts";
 
-/** A proxy of the person. */
+/** The user's proxy. */
 export interface Proxy {
-  /** Its address, with the user and the password if there are any. */
+  /** Its URL, with user and password if there are any. */
   readonly url: URL;
-  /** The hosts that are reached without it: names, `*.domain`, and ranges of addresses. */
+  /** The hosts that bypass the proxy: names, `*.domain`, and address ranges. */
   readonly except: readonly string[];
 }
 
-/** What connects behind a proxy, and for how long it is wanted. */
+/** The options of a connection through a proxy, and the signal that it is no longer needed. */
 type Opening = ConnectionOptions & { readonly over: AbortSignal };
 
 const HINT = "Check network.proxy in your config.yaml: http://${USER}:${PASSWORD}@HOST:PORT";
@@ -43,7 +43,7 @@ export async function isDirect(
   return false;
 }
 
-/** Returns what connects to hosts through a proxy. TLS begins behind it. */
+/** Returns a function that connects to hosts through a proxy. TLS is end-to-end with the host. */
 export function connector(proxy: Proxy): Agent["createConnection"] {
   const connect = (
     options: Opening,
@@ -51,11 +51,11 @@ export function connector(proxy: Proxy): Agent["createConnection"] {
   ) => {
     tunnel(proxy, options).then((socket) => done(null, socket), done);
   };
-  // Its type knows neither the options of a request nor that nothing is returned.
+  // The declared type lacks the request options and requires a return value.
   return connect as unknown as Agent["createConnection"];
 }
 
-/** Opens a way to a host through a proxy. No byte of a request is sent before this is done. */
+/** Opens a tunnel to a host through a proxy. No part of a request is sent before. */
 async function tunnel({ url }: Proxy, { over, ...options }: Opening): Promise<Socket> {
   const { request } = await import("node:http");
   const { connect } = await import("node:tls");
@@ -73,13 +73,13 @@ async function tunnel({ url }: Proxy, { over, ...options }: Opening): Promise<So
     port: url.port || 80,
     path: to,
     headers: { host: to, ...login !== ":" && { "proxy-authorization": proof } },
-    // It has a connection of its own, whatever the environment says.
+    // A separate connection, which ignores proxies in the environment.
     agent: false,
   });
   let open: { destroy(): unknown } = asked;
   using _ = onAbort(over, () => open.destroy());
   asked.once("connect", ({ statusCode }, socket, head) => {
-    // A server that speaks TLS says nothing before it is spoken to.
+    // A TLS server sends nothing before the client does, so early data is not from the server.
     if (statusCode === 200 && head.length === 0) {
       const secure = open = connect({ ...options, socket }, () => resolve(secure));
       secure.on("error", reject);
