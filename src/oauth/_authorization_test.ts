@@ -11,7 +11,7 @@ const KEPT: Kept = {
   ...{ accessToken: "access-0", refreshToken: "refresh-0" },
 };
 
-/** A sign-in in memory, whose refresh gives tokens with the next number. */
+/** Creates a sign-in in memory. Each refresh returns numbered tokens. */
 function scene(
   first: Partial<Kept> = {},
   waits: () => void = () => {},
@@ -70,7 +70,7 @@ function refusal(sent: string, status = 401) {
   return { response: new Response(null, { status }), sent, isAgain: false, signal: NEVER };
 }
 
-Deno.test("SignedInServer reads its file once, and again when it was changed", async () => {
+Deno.test("SignedInServer reads its file once, and again after a change", async () => {
   const { signedIn, store, seen } = scene();
   for (let call = 0; call < 100; call++) {
     assert.equal(await signedIn.header(NEVER), "Bearer access-0");
@@ -86,7 +86,7 @@ Deno.test("SignedInServer reads its file once, and again when it was changed", a
   assert.equal(await signedIn.header(NEVER), undefined);
 });
 
-Deno.test("SignedInServer registers the tokens that it sends, and forgets those that are over", async () => {
+Deno.test("SignedInServer registers current tokens as secrets, and removes old ones", async () => {
   const { signedIn, seen } = scene();
   for (let turn = 0; turn < 20; turn++) {
     const sent = await signedIn.header(NEVER) ?? "";
@@ -97,7 +97,7 @@ Deno.test("SignedInServer registers the tokens that it sends, and forgets those 
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
 });
 
-Deno.test("SignedInServer refreshes nothing where a refusal is about the token before", async () => {
+Deno.test("SignedInServer does not refresh after the refusal of an earlier token", async () => {
   const { signedIn, store, refreshes } = scene();
   const sent = await signedIn.header(NEVER) ?? "";
   await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
@@ -105,7 +105,7 @@ Deno.test("SignedInServer refreshes nothing where a refusal is about the token b
   assert.equal(refreshes(), 0);
 });
 
-Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a short life", async () => {
+Deno.test("SignedInServer refreshes a minute before expiry, or in the last fifth of a short lifetime", async () => {
   const now = Date.now();
   const lives = [[3_600_000, 61_000, 0], [3_600_000, 59_000, 1], [10_000, 3_000, 0], [
     10_000,
@@ -119,7 +119,7 @@ Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a sh
   }
 });
 
-Deno.test("SignedInServer brings back no sign-in that ended while scopes were asked for", async () => {
+Deno.test("SignedInServer does not restore a sign-in that ended during a request for more scopes", async () => {
   const { signedIn, store } = scene({}, () => void store.remove("k"));
   const sent = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
@@ -128,7 +128,7 @@ Deno.test("SignedInServer brings back no sign-in that ended while scopes were as
   assert.equal(await store.read("k"), undefined);
 });
 
-Deno.test("SignedInServer leaves a 403 that says nothing of scopes to the caller", async () => {
+Deno.test("SignedInServer leaves a 403 without scopes to the caller", async () => {
   const { signedIn, refreshes } = scene();
   const sent = await signedIn.header(NEVER) ?? "";
   assert.equal(await signedIn.refused(refusal(sent, 403)), false);

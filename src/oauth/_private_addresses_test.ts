@@ -10,9 +10,9 @@ import { SignIns } from "./sign_ins.ts";
 type Fields = Record<string, unknown>;
 
 const { signal } = new AbortController();
-/** Names that a server in the network may give, and where they lead. */
+/** Host names that a public server may use, and the addresses that they resolve to. */
 const NAMES: Readonly<Record<string, string>> = {
-  "good.invalid": "127.0.0.1", // stands for a public server: the person named it
+  "good.invalid": "127.0.0.1", // represents a public server, because the user configured it
   "rebound.invalid": "127.0.0.1",
   "cloud.invalid": "169.254.169.254",
   "inside.invalid": "10.0.0.1",
@@ -20,14 +20,14 @@ const NAMES: Readonly<Record<string, string>> = {
 const HOSTS = "rebound.invalid cloud.invalid inside.invalid localhost 127.0.0.1 [::1] 0x7f000001 " +
   "169.254.169.254 10.0.0.1 [64:ff9b::a9fe:a9fe]";
 
-/** A server in the network, by whose words PML goes, and what it received. */
+/** A public server whose metadata PML follows, and the requests that it received. */
 class Public implements AsyncDisposable {
-  /** Changes the metadata of the server, and of its authorization server. */
+  /** Overrides the metadata of the server and of its authorization server. */
   resource: Fields = {};
   metadata: Fields = {};
-  /** The hosts that the user gave to its issuer. */
+  /** The hosts that the user allows for the issuer. */
   hosts: readonly string[] = [];
-  /** Where a path leads away to. */
+  /** The redirect target of each path. */
   readonly away = new Map<string, string>();
   readonly asked: string[] = [];
   readonly #server: Awaited<ReturnType<typeof serving>>;
@@ -81,7 +81,7 @@ class Public implements AsyncDisposable {
     response.end(JSON.stringify(said ?? {}));
   }
 
-  /** Signs in for the first time; the browser comes back at once. */
+  /** Starts a first sign-in; the browser returns immediately. */
   async signIn(): Promise<void> {
     const folder = await Deno.makeTempDir({ prefix: "pml-private-" });
     try {
@@ -95,7 +95,7 @@ class Public implements AsyncDisposable {
     this.asked.length = 0;
     const signIns = new SignIns({
       ...{ folder, fetch: this.#network.fetch },
-      // The hosts are allowed, so that only their addresses are refused.
+      // The hosts are allowed, so that only their addresses cause a refusal.
       issuerHosts: { [this.origin]: this.hosts },
       register: () => {},
       log: { warn: (message) => assert.fail(message) },
@@ -117,7 +117,7 @@ class Public implements AsyncDisposable {
   }
 }
 
-Deno.test("A server in the network leads a sign-in to no private address, by name, number or redirect (NI4)", async () => {
+Deno.test("a public server cannot lead a sign-in to a private address by name, number or redirect (NI4)", async () => {
   await using sink = new TcpSink();
   await using server = await Public.open();
   server.hosts = HOSTS.split(" ").map((host) => new URL(`https://${host}:${sink.port}`).host);
@@ -140,7 +140,7 @@ Deno.test("A server in the network leads a sign-in to no private address, by nam
   await server.signIn();
 });
 
-Deno.test("A server in the network leads no browser to this machine or beside it (NI4)", async () => {
+Deno.test("a public server cannot lead the browser to this machine or a private network (NI4)", async () => {
   await using server = await Public.open();
   for (
     const host of "localhost 127.0.0.1 127.1 [::1] 0x7f000001 10.0.0.1 169.254.169.254".split(" ")
@@ -155,7 +155,7 @@ Deno.test("A server in the network leads no browser to this machine or beside it
   }
 });
 
-/** The ways in which a server leads to a place. */
+/** The ways in which a server can lead PML to a URL. */
 function leading(server: Public, at: string): Readonly<Record<string, () => void>> {
   return {
     "authorization server": () => server.resource = { authorization_servers: [at] },

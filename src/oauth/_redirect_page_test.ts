@@ -4,7 +4,7 @@ import { RedirectPage } from "./_redirect_page.ts";
 
 const STATE = "state-of-this-sign-in";
 
-/** Asks the page, with a header Host of one's own. */
+/** Requests the page with a given `Host` header. */
 async function ask(
   url: string,
   { host, method = "GET" }: { readonly host?: string; readonly method?: string } = {},
@@ -20,9 +20,9 @@ async function ask(
   return await promise;
 }
 
-Deno.test("RedirectPage takes one answer, with its state, path and host", async () => {
+Deno.test("RedirectPage accepts one answer with the right state, path and host", async () => {
   await using page = await RedirectPage.open(STATE, 0);
-  // So that what is taken by mistake is answered, too.
+  // Requests that are accepted by mistake need an answer, too.
   page.tell(true);
   const { origin, host } = new URL(page.url);
   const good = `${page.url}?code=c&state=${STATE}`;
@@ -46,7 +46,7 @@ Deno.test("RedirectPage takes one answer, with its state, path and host", async 
   assert.match(csp, /default-src 'none'/);
 });
 
-Deno.test("RedirectPage says that a sign-in failed, and stops listening when it is disposed", async () => {
+Deno.test("RedirectPage reports a failed sign-in, and stops listening when it is disposed", async () => {
   const page = await RedirectPage.open(STATE, 0);
   const answered = ask(`${page.url}?error=access_denied&state=${STATE}`);
   await page.answer;

@@ -3,7 +3,7 @@ import { PmlError } from "../core/errors.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites, type Endpoints, type IssuerHosts, siteOf } from "./_sites.ts";
 
-/** Checks the endpoints of an issuer for a server; returns the message of the refusal. */
+/** Checks the endpoints of an issuer for a server. Returns the message of the refusal. */
 async function refusal(
   endpoints: Endpoints,
   { url = "https://mcp.example.com/mcp", hosts }: {
@@ -45,7 +45,7 @@ Deno.test("siteOf() returns the registrable domain, else the origin (GX4)", asyn
   }
 });
 
-Deno.test("assertSites() takes endpoints on the site of the issuer, and refuses any other (GX4)", async () => {
+Deno.test("assertSites() allows endpoints on the site of the issuer, and refuses all others (GX4)", async () => {
   const issuer = "https://accounts.good.com/tenant";
   for (const kind of ["authorization", "token", "registration", "revocation"]) {
     const at = (endpoint: unknown) => ({ issuer, [`${kind}_endpoint`]: endpoint }) as Endpoints;
@@ -65,11 +65,11 @@ Deno.test("assertSites() takes endpoints on the site of the issuer, and refuses 
     for (const url of ["https://accounts.good.com@evil.com/", "file:///x", "data:,x", "x"]) {
       assert.notEqual(await refusal(at(url)), undefined, `${kind} ${url}`);
     }
-    // Two customers of a host that lends names below its own.
+    // Two customers of a hosting service that assigns subdomains.
     const tenants = { issuer: "https://good.github.io" };
     const other = { ...tenants, [`${kind}_endpoint`]: "https://evil.github.io/x" };
     assert.match(await refusal(other) ?? "", /"good\.github\.io".*"evil\.github\.io"/);
-    // Without a registrable domain the port counts.
+    // Without a registrable domain, the port is part of the site.
     const here = { issuer: "http://127.0.0.1:1" };
     assert.equal(
       await refusal({ ...here, [`${kind}_endpoint`]: "http://127.0.0.1:1/x" }),
@@ -82,7 +82,7 @@ Deno.test("assertSites() takes endpoints on the site of the issuer, and refuses 
   }
 });
 
-Deno.test("assertSites() takes the page alone on the site of the MCP server (GX4)", async () => {
+Deno.test("assertSites() allows only the authorization page on the site of the MCP server (GX4)", async () => {
   const issuer = "https://accounts.good.com";
   const at = "https://login.example.com/x";
   assert.equal(await refusal({ issuer, authorization_endpoint: at }), undefined);
@@ -94,7 +94,7 @@ Deno.test("assertSites() takes the page alone on the site of the MCP server (GX4
   }
 });
 
-Deno.test("assertSites() takes the shipped hosts of an issuer, for this issuer alone (GX4)", async () => {
+Deno.test("assertSites() allows the shipped hosts of an issuer only for this issuer (GX4)", async () => {
   const google = "https://oauth2.googleapis.com/token";
   const pool = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aB3";
   const domain = (region: string) => `https://my-app.auth.${region}.amazoncognito.com/oauth2/token`;
@@ -129,7 +129,7 @@ Deno.test("assertSites() takes the shipped hosts of an issuer, for this issuer a
   }
 });
 
-Deno.test("assertSites() takes the hosts that the user allows for an issuer (GX4)", async () => {
+Deno.test("assertSites() allows the hosts that the user configured for an issuer (GX4)", async () => {
   const hosts = { "https://id.good.com": ["Tokens.Other.net", "other.org:8443"] };
   const at = (token_endpoint: string, issuer = "https://id.good.com") =>
     refusal({ issuer, token_endpoint }, { hosts });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { keyringOf } from "./keyring.ts";
 
-Deno.test("keyringOf() gives the program of macOS no line that it could take for a command", async () => {
+Deno.test("keyringOf() sends no value to the macOS keyring program that could run as a command", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const [file, got] = [join(folder, "security"), join(folder, "got")];

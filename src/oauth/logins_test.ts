@@ -10,7 +10,7 @@ import { type LoginHost, Logins } from "./logins.ts";
 
 const PAGE = "https://accounts.example/authorize?state=1";
 
-/** Sign-ins that end when a test says so. */
+/** Sign-ins that end when the test ends them. */
 class Stage implements LoginHost, AsyncDisposable {
   readonly begun: PromiseWithResolvers<void>[] = [];
   readonly changed: string[] = [];
@@ -79,14 +79,14 @@ function callWith(onOpen?: Open, cancellation = new Cancellation()): Call {
   return { id, arguments: {}, via: "test", actor: "local", callId: "1", cancellation, client };
 }
 
-/** Work that wants a sign-in the first time. */
+/** Returns work that requires a sign-in the first time. */
 function onceSignedIn(error = wants()) {
   let runs = 0;
   const work = () => runs++ === 0 ? Promise.reject(error) : Promise.resolve("done");
   return { work, runs: () => runs };
 }
 
-Deno.test("A call goes on when the person has signed in at the page that the client opened", async () => {
+Deno.test("a call continues after the user signs in on the page that the client opened", async () => {
   await using at = new Stage();
   const pages: Page[] = [];
   const open: Open = (page) => Promise.resolve(pages.push(page) > 0);
@@ -105,7 +105,7 @@ Deno.test("A call goes on when the person has signed in at the page that the cli
   assert.equal(at.ended.size, 1);
 });
 
-Deno.test("Two calls that need the same sign-in ask once, and both go on", async () => {
+Deno.test("calls that need the same sign-in ask once, and all continue", async () => {
   await using at = new Stage();
   const agreed = Promise.withResolvers<boolean>();
   let asked = 0;
@@ -121,7 +121,7 @@ Deno.test("Two calls that need the same sign-in ask once, and both go on", async
   assert.deepEqual([asked, at.begun.length], [1, 1]);
 });
 
-Deno.test("A call that was refused before another had the person sign in goes on, and asks nobody", async () => {
+Deno.test("a call refused before the sign-in of another call continues without asking", async () => {
   await using at = new Stage();
   const signed = Promise.withResolvers<void>();
   let runs = 0;
@@ -138,7 +138,7 @@ Deno.test("A call that was refused before another had the person sign in goes on
   assert.equal(await late, 2);
 });
 
-Deno.test("A call whose question came of another call asks anew when that call ends", async () => {
+Deno.test("a call asks again when the call that asked first is cancelled", async () => {
   await using at = new Stage();
   const stop = new Cancellation();
   const first = Promise.withResolvers<boolean>();
@@ -164,7 +164,7 @@ Deno.test("A call whose question came of another call asks anew when that call e
   assert.deepEqual([asked, at.begun.length], [[1, 2], 1]);
 });
 
-Deno.test("A sign-in outlives the call that asked for it, until it is done or late", async () => {
+Deno.test("a sign-in continues after the call that asked for it is cancelled", async () => {
   await using at = new Stage();
   const stop = new Cancellation();
   const told = Promise.withResolvers<void>();
@@ -179,7 +179,7 @@ Deno.test("A sign-in outlives the call that asked for it, until it is done or la
   assert.deepEqual(at.changed, ["far"]);
 });
 
-Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, and what to run", async () => {
+Deno.test("a declined, unanswered, refused or late sign-in fails with LOGIN_REQUIRED and a command", async () => {
   await using at = new Stage();
   const failing = async (open: Open, message: RegExp) => {
     const { work, runs } = onceSignedIn();
@@ -193,7 +193,7 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
   await failing(() => Promise.resolve(false), /; the user declined$/);
   assert.equal(at.ended.size, 1);
   await failing(() => Promise.reject(new Error("timed out")), /; there was no answer$/);
-  // The page may still be open: the next call asks about the same one.
+  // The page may still be open, so the next call asks about the same page.
   const begun = at.begun.length;
   at.signInMs = 1;
   await failing(() => {
@@ -205,7 +205,7 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
   assert.deepEqual(at.changed, []);
 });
 
-Deno.test("Nobody is asked where the client opens no pages, or an error wants no sign-in", async () => {
+Deno.test("the user is not asked if the client opens no pages or the error requires no sign-in", async () => {
   await using at = new Stage();
   const error = wants();
   await assert.rejects(at.logins.during(callWith(), onceSignedIn(error).work), error);
@@ -215,7 +215,7 @@ Deno.test("Nobody is asked where the client opens no pages, or an error wants no
   assert.equal(at.begun.length, 0);
 });
 
-Deno.test("A server that refuses what was just given to it is not asked about again, unless for more", async () => {
+Deno.test("the user is asked again soon after a sign-in only if the server requires more scopes", async () => {
   await using at = new Stage();
   const open: Open = () => {
     at.begun.at(-1)?.resolve();
@@ -231,13 +231,13 @@ Deno.test("A server that refuses what was just given to it is not asked about ag
   assert.equal(at.begun.length, 2);
 });
 
-Deno.test("A sign-in of another process is noticed", async () => {
+Deno.test("a sign-in of another process is detected", async () => {
   await using at = new Stage();
   const following = at.open().follow();
   const login = await at.begin();
   at.begun[0]?.resolve();
   await login.done;
-  // Both notice it.
+  // Both processes detect it.
   await until(() => at.changed.length === 2);
   assert.deepEqual(at.changed, ["far", "far"]);
   at.closing.abort();

@@ -9,7 +9,7 @@ import { clientKey, FileTokenStore, type Kept } from "./token_store.ts";
 
 const KEY = "0".repeat(32);
 
-/** An authorization server over TLS, and a sign-in that it gave in a folder of its own. */
+/** Starts an authorization server over TLS, and stores a sign-in of it in a separate folder. */
 async function scene(reply: (form: URLSearchParams) => Response) {
   const folder = await Deno.makeTempDir({ prefix: "pml,oauth-" });
   const forms: URLSearchParams[] = [];
@@ -43,7 +43,7 @@ async function scene(reply: (form: URLSearchParams) => Response) {
   };
 }
 
-Deno.test("refreshBeside() refreshes over TLS, with the authority of the server", async () => {
+Deno.test("refreshBeside() refreshes over TLS with the configured authority of the server", async () => {
   const token = { access_token: "new-token", token_type: "Bearer", refresh_token: "new-refresh" };
   await using s = await scene(() => Response.json({ ...token, expires_in: 60, scope: "read" }));
   await s.refresh();
@@ -57,12 +57,12 @@ Deno.test("refreshBeside() refreshes over TLS, with the authority of the server"
     resource: `${s.origin}/mcp`,
     scope: "read",
   });
-  // Somebody else did it already.
+  // The token has been refreshed already.
   await s.refresh();
   assert.equal(s.forms.length, 1);
 });
 
-Deno.test("refreshBeside() throws what the process says, and keeps the sign-in", async () => {
+Deno.test("refreshBeside() throws the error of the process, and keeps the sign-in", async () => {
   await using s = await scene(() => Response.json({ access_token: "a b", token_type: "Bearer" }));
   const before = await s.store.read(KEY);
   await assert.rejects(s.refresh({ origin: "https://other.invalid", ca: undefined }), (error) => {
@@ -75,7 +75,7 @@ Deno.test("refreshBeside() throws what the process says, and keeps the sign-in",
   assert.deepEqual(await s.store.read(KEY), before);
 });
 
-Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets a lost client", async () => {
+Deno.test("refreshBeside() ends a sign-in that is no longer granted, and removes an unknown client", async () => {
   for (const error of ["invalid_grant", "invalid_client"]) {
     await using s = await scene(() => Response.json({ error }, { status: 400 }));
     const client = { client_id: "c", method: "none" } as const;

@@ -5,7 +5,7 @@ import { ProtectedHttp } from "../../tests/kit/protected_http.ts";
 import { HttpSink } from "../../tests/kit/sinks.ts";
 import { Person, serverOf } from "../../tests/oauth_scene.ts";
 
-/** Runs a test with a PML home of its own. */
+/** Runs a test with a separate PML home. */
 async function atHome(test: (person: Person) => Promise<void>, document?: string): Promise<void> {
   const home = await Deno.makeTempDir({ prefix: "pml-oauth-" });
   try {
@@ -33,7 +33,7 @@ for (const metadata of ["header", "path", "root"] as const) {
 }
 
 for (const metadata of ["oauth", "none"] as const) {
-  Deno.test(`SignIns knows servers of 2025-03-26, with metadata of kind ${metadata}`, async () => {
+  Deno.test(`SignIns supports servers of revision 2025-03-26 with metadata of kind ${metadata}`, async () => {
     await using server = new AuthorizationServer({ metadata });
     const isMounted = true;
     await using mcp = new ProtectedHttp("legacy", { server, metadata: "none", isMounted });
@@ -42,7 +42,7 @@ for (const metadata of ["oauth", "none"] as const) {
   });
 }
 
-Deno.test("SignIns takes a pasted address of this sign-in, and no other", async () => {
+Deno.test("SignIns accepts only the pasted address of the current sign-in", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   await atHome(async (person) => {
@@ -57,7 +57,7 @@ Deno.test("SignIns takes a pasted address of this sign-in, and no other", async 
   server.assertClean();
 });
 
-Deno.test("SignIns registers once, and anew after a sign-in that did not end well", async () => {
+Deno.test("SignIns registers a client once, and again after a failed sign-in", async () => {
   await using server = new AuthorizationServer({ isAnyPort: false });
   await using mcp = new ProtectedHttp("modern", { server });
   const registered = () => server.to("/register").length;
@@ -75,7 +75,7 @@ Deno.test("SignIns registers once, and anew after a sign-in that did not end wel
   server.assertClean();
 });
 
-Deno.test("SignIns registers anew when the secret of a client is over", async () => {
+Deno.test("SignIns registers a client again when its secret has expired", async () => {
   await using server = new AuthorizationServer();
   server.options.after = async ({ path }, answer) =>
     path === "/register"
@@ -91,7 +91,7 @@ Deno.test("SignIns registers anew when the secret of a client is over", async ()
   server.assertClean();
 });
 
-Deno.test("SignIns uses a client id metadata document where the server takes them", async () => {
+Deno.test("SignIns uses a client id metadata document if the server supports it", async () => {
   for (const takesDocuments of [true, false]) {
     await using server = new AuthorizationServer({ takesDocuments });
     await using mcp = new ProtectedHttp("modern", { server });
@@ -111,7 +111,7 @@ Deno.test("SignIns uses a client id metadata document where the server takes the
   }
 });
 
-Deno.test("SignIns says what to configure where no client registers itself", async () => {
+Deno.test("SignIns explains what to configure if the server does not support registration", async () => {
   await using server = new AuthorizationServer({ registers: false });
   await using mcp = new ProtectedHttp("modern", { server });
   await atHome(async (person) => {
@@ -125,7 +125,7 @@ Deno.test("SignIns says what to configure where no client registers itself", asy
   });
 });
 
-Deno.test("SignIns says which port cannot be used", async () => {
+Deno.test("SignIns names the port that cannot be used", async () => {
   await using server = new AuthorizationServer();
   await using mcp = new ProtectedHttp("modern", { server });
   const redirect_port = Number(new URL(server.origin).port);
@@ -135,7 +135,7 @@ Deno.test("SignIns says which port cannot be used", async () => {
   });
 });
 
-Deno.test("SignIns signs nobody in without PKCE, and leads no browser into a private network", async () => {
+Deno.test("SignIns refuses a server without PKCE, and a page in a private network", async () => {
   const wrong = [
     [{ code_challenge_methods_supported: undefined }, /does not support PKCE with S256/],
     [{ authorization_endpoint: "javascript:alert(1)" }, /no page to sign in at/],

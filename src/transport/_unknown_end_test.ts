@@ -4,7 +4,7 @@ import { briefly, removeAnswered } from "./_unknown_end.ts";
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const LONG = "x".repeat(100_000);
 
-Deno.test("briefly() knows what a long message answers, in whatever order its members come", () => {
+Deno.test("briefly() returns the id of a long answer for every order of its members", () => {
   const members = {
     result: { content: [{ type: "text", text: `${LONG},"id":1}` }] },
     jsonrpc: "2.0",
@@ -25,7 +25,7 @@ Deno.test("briefly() knows what a long message answers, in whatever order its me
   assert.deepEqual(briefly(bytesOf(`${LONG}{"id":1}`)), {});
 });
 
-Deno.test("removeAnswered() removes what was answered, and neither what was asked nor what is half", () => {
+Deno.test("removeAnswered() removes answered requests, and ignores requests and incomplete lines", () => {
   const requests: unknown[] = [1, "1", 2, 3].map((id) => ({ id, method: "ping" }));
   removeAnswered(
     requests,

@@ -19,7 +19,7 @@ function pipeIn(scratch: Scratch): string {
   return IS_WINDOWS ? `\\\\.\\pipe\\pml-test-${crypto.randomUUID()}` : join(scratch.root, "pipe");
 }
 
-/** Listens, and connects to it. */
+/** Opens a listener and a connection to it. */
 async function openPair(scratch: Scratch) {
   const file = join(scratch.root, "file");
   const { promise: taken, resolve } = Promise.withResolvers<Duplex>();
@@ -66,7 +66,7 @@ Deno.test("a window pipe with a slow reader stops its writer", async () => {
   const piece = new Uint8Array(1 << 20);
   let count = 0;
   while (client.write(piece) && count < 100) count++;
-  // A writer that ignores that keeps what it writes.
+  // A writer that ignores backpressure buffers all that it writes.
   assert.ok(count < 100);
   let isDone = false;
   client.write(piece, () => isDone = true);
@@ -77,7 +77,7 @@ Deno.test("a window pipe with a slow reader stops its writer", async () => {
   await close();
 });
 
-Deno.test("a window attaches to no pipe of a process that does not know the key", async () => {
+Deno.test("a window does not attach to a process that does not know the key", async () => {
   using scratch = new Scratch();
   const file = join(scratch.root, "file");
   const pipe = pipeIn(scratch);
@@ -95,11 +95,11 @@ Deno.test("a window attaches to no pipe of a process that does not know the key"
   assert.match(heard.join(""), /^\{"nonce":"[\w-]+"\}\n$/);
   squatter.close();
   await once(squatter, "close");
-  // The file of a PML that was killed.
+  // The file was left by a killed PML.
   assert.equal(await connectedToPipe(file), undefined);
 });
 
-Deno.test("a running PML takes no window that does not know the key", async () => {
+Deno.test("a running PML refuses a window that does not know the key", async () => {
   using scratch = new Scratch();
   const [file, pipe] = [join(scratch.root, "file"), pipeIn(scratch)];
   const taken: Duplex[] = [];

@@ -4,7 +4,7 @@ import { readBody } from "./_body.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** A request whose body comes in two parts, the second one later. */
+/** Creates a request whose body arrives in two parts, the second one later. */
 function requestOf(first: string, rest: Promise<string>): IncomingMessage {
   const parts = (async function* () {
     yield new TextEncoder().encode(first);
@@ -16,7 +16,7 @@ function requestOf(first: string, rest: Promise<string>): IncomingMessage {
   }) as unknown as IncomingMessage;
 }
 
-Deno.test("Of the bodies that a party does not end, sixteen of the largest are kept", async () => {
+Deno.test("incomplete bodies of an endpoint use at most the bytes of sixteen largest bodies", async () => {
   const coming = { bodies: 0, bytes: 0 };
   const rest = Promise.withResolvers<string>();
   const half = `"${"x".repeat(899)}`;
@@ -33,14 +33,14 @@ Deno.test("Of the bodies that a party does not end, sixteen of the largest are k
   assert.deepEqual(coming, { bodies: 0, bytes: 0 });
 });
 
-Deno.test("A party keeps a quarter of the connections with half bodies, and whole ones pass", async () => {
+Deno.test("incomplete bodies of an endpoint use a quarter of the connections, and complete ones pass", async () => {
   const coming = { bodies: 0, bytes: 0 };
   const rest = Promise.withResolvers<string>();
   const limits = { inputBytes: 1_000, connections: 10, coming };
   const bodies = Array.from({ length: 4 }, () => readBody(requestOf("{", rest.promise), limits));
   assert.equal((await Promise.race(bodies)).refused?.[0], 503);
   assert.equal(coming.bodies, 3);
-  // What is whole in the next turn is no half body.
+  // A body that is complete in the next turn does not count as incomplete.
   const request = requestOf("{", Promise.resolve("}"));
   const read = readBody(request, limits);
   Object.assign(request, { complete: true });

@@ -25,7 +25,7 @@ function connectionOf(serve: Connection["serve"]): Connection {
   return { isModern: false, serve, note() {}, close() {} };
 }
 
-/** One client of `Sessions`. */
+/** A client of `Sessions`. */
 class Client implements AsyncDisposable {
   readonly sessions: Sessions;
   id = "";
@@ -63,7 +63,7 @@ class Client implements AsyncDisposable {
   }
 }
 
-/** The messages of an answer. */
+/** Returns the messages of an answer. */
 async function messagesOf(answer: Response | TextAnswer): Promise<readonly JsonObject[]> {
   if (answer instanceof TextAnswer) return [JSON.parse(answer.text)];
   assert.equal(answer.status, 200);
@@ -130,7 +130,7 @@ Deno.test("requests in a session are answered as the SDK answers them", async ()
     fc.asyncProperty(request, async (spoken) => {
       const body = { jsonrpc: "2.0", ...spoken };
       const { progressToken = 0 } = (spoken.params._meta ?? {}) as JsonObject;
-      // The SDK never answers a request whose token is none.
+      // The SDK never answers a request with an invalid progress token.
       if (!["number", "string"].includes(typeof progressToken)) return;
       const here = await messagesOf(await own.send("POST", structuredClone(body)));
       assert.deepEqual(here, await bySdk(body));
@@ -141,7 +141,7 @@ Deno.test("requests in a session are answered as the SDK answers them", async ()
   assert.ok(streams > 50, `${streams} streams`);
 });
 
-Deno.test("messages of a request go on its stream until the answer, which ends the stream", async () => {
+Deno.test("messages of a request are sent on its stream until its answer ends the stream", async () => {
   const asked = Promise.withResolvers<JsonObject>();
   await using client = await Client.begun(async (_, context) => {
     await context.notify({ method: "notifications/progress", params: { progress: 1 } });
@@ -163,7 +163,7 @@ Deno.test("messages of a request go on its stream until the answer, which ends t
   assert.deepEqual(end, { result: { content: [] }, jsonrpc: "2.0", id: 1 });
 });
 
-Deno.test("a client whose stream broke gets the rest of it, once", async () => {
+Deno.test("a client whose stream broke receives the rest of it once", async () => {
   const waits = Promise.withResolvers<void>();
   await using client = await Client.begun(async (_, context) => {
     await context.notify({ method: "notifications/progress", params: { progress: 1 } });

@@ -22,7 +22,7 @@ const REST = {
   isTask: () => true,
 };
 
-/** Answers a request; undefined for one that belongs to a session. */
+/** Answers a request; undefined for a request of a session. */
 async function answered(
   stateless: HttpStateless,
   request: { readonly headers: Record<string, string>; readonly signal: AbortSignal },
@@ -36,7 +36,7 @@ function connection(): Connection {
   return { isModern: true, serve: echo, note() {}, close() {} };
 }
 
-/** What came back: the status, the kind, and the messages of the answer. */
+/** Returns the status, the content type and the messages of an answer. */
 async function seen(made: Response | TextAnswer) {
   if (made instanceof TextAnswer) {
     return { status: made.status, type: "application/json", said: [JSON.parse(made.text)] };
@@ -49,7 +49,7 @@ async function seen(made: Response | TextAnswer) {
   return { status: made.status, type, said };
 }
 
-/** What may stand beside the members of a request, which the SDK refuses. */
+/** Additional members of a request, which the SDK refuses. */
 const beside = fc.constantFrom({}, {}, {}, {}, {}, {}, { result: {} }, { extra: 1 });
 const request = fc.record({
   method: methods,
@@ -79,7 +79,7 @@ const request = fc.record({
   }, { requiredKeys: ["mcp-protocol-version", "mcp-method", "mcp-name", "accept"] }),
 });
 
-/** Returns the headers, with those that repeat the body. */
+/** Returns the headers, including those that repeat the body. */
 function headersOf(
   { headers, method, params }: {
     readonly headers: object;
@@ -103,8 +103,8 @@ function headersOf(
 const REFUSED = [-32600, -32602, -32603, -32020, -32022];
 
 /**
- * Returns what both answer: errors of PML and of the SDK have other words, and an error that a tool
- * made has the status that PML gives it.
+ * Returns the comparable part of an answer. PML and the SDK word errors differently, and an error
+ * that a tool returns has the status that PML assigns.
  */
 function comparable({ status, type, said }: Awaited<ReturnType<typeof seen>>) {
   const isOwn = ({ error }: { readonly error?: { code: number; message: string } }) =>
@@ -113,7 +113,7 @@ function comparable({ status, type, said }: Awaited<ReturnType<typeof seen>>) {
   return {
     status: first?.error && !isOwn(first) ? statusOf(first.error) : status,
     type,
-    // An id that is none is not repeated.
+    // An invalid id is not repeated.
     said: said.map((one) =>
       isOwn(one) ? { id: one.id === 1.5 ? null : one.id, code: one.error.code } : one
     ),
@@ -136,9 +136,9 @@ Deno.test("requests over HTTP are answered as the SDK answers them", async () =>
       const body = { jsonrpc: "2.0", ...spoken, ...beside };
       const { signal } = new AbortController();
       const made = await answered(stateless, { headers, signal }, structuredClone(body));
-      // Members that PML does not know pass, and it accepts what the door has accepted.
+      // PML accepts members that it does not define, and requests that it has routed to a session.
       if (made === undefined || Object.keys(beside).length > 0) return;
-      // In the SDK, no method of an extension may end with a question.
+      // In the SDK, an extension method cannot return an input request.
       const { resultType } = objectOf(spoken.params.answer);
       if (resultType === "input_required" && !isDefined(spoken.method)) return;
       headers.accept = "application/json, text/event-stream";
@@ -173,7 +173,7 @@ const CALL = {
   },
 };
 
-Deno.test("A request over HTTP whose client has gone is given up", async () => {
+Deno.test("a request over HTTP is cancelled when its client disconnects", async () => {
   const aborted: unknown[] = [];
   const closed: string[] = [];
   const stateless = new HttpStateless({
@@ -209,7 +209,7 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
   ]);
 });
 
-Deno.test("A request whose events nobody reads any more tells nothing, and ends with its connection", async () => {
+Deno.test("a request with a cancelled event stream sends nothing, and ends with its connection", async () => {
   const ends: string[] = [];
   let tell = () => Promise.resolve();
   const stateless = new HttpStateless({
@@ -240,7 +240,7 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
   assert.deepEqual(ends, ["aborted", "closed"]);
 });
 
-Deno.test("frameOf() makes one event of a text with line ends", () => {
+Deno.test("frameOf() converts a text with line ends to one event", () => {
   const frame = new TextDecoder().decode(frameOf('{"a":\r\n[1,\n\n2]}'));
   assert.equal(frame, 'event: message\ndata: {"a":  [1,  2]}\n\n');
 });

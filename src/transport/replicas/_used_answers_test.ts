@@ -15,7 +15,7 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
 
 const once = () => ({ nonce: crypto.randomUUID(), expires: Date.now() + 60_000 });
 
-Deno.test("An answer is used once, and another process is told that it may have run", async () => {
+Deno.test("an answer is used once, and another process reports that its call may have run", async () => {
   await inHome(async (home) => {
     const [one, two] = [new UsedAnswers(home, "one"), new UsedAnswers(home, "two")];
     const answer = once();
@@ -32,7 +32,7 @@ Deno.test("An answer is used once, and another process is told that it may have 
   });
 });
 
-Deno.test("An answer is used once although a clock that jumped had its file removed", async () => {
+Deno.test("an answer is used once even if a clock jump removes its file", async () => {
   await inHome(async (home) => {
     const [one, two] = [new UsedAnswers(home, "one"), new UsedAnswers(home, "two")];
     const [answer, other] = [once(), once()];
@@ -49,7 +49,7 @@ Deno.test("An answer is used once although a clock that jumped had its file remo
   });
 });
 
-Deno.test("The files of old answers are removed, and there is an end to their number", async () => {
+Deno.test("files of old answers are removed, and their number is limited", async () => {
   await inHome(async (home) => {
     const folder = join(home, "answered");
     await new UsedAnswers(home, "one").use(once());

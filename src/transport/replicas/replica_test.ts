@@ -4,7 +4,9 @@ import { Replica, type SentQuestion } from "./replica.ts";
 const NOBODY = { host: "127.0.0.1", port: 0, home: "/nonexistent" };
 const SECRET = new TextEncoder().encode("0123456789abcdef0123456789abcdef");
 
-/** Seals a question that can be answered for so long. Returns how often it was taken back. */
+/**
+ * Seals an approval request with this lifetime, and opens it. Returns how often it was restored.
+ */
 async function takenBack(ttl: number, request = "call"): Promise<number> {
   let count = 0;
   const questions = {
@@ -24,12 +26,12 @@ async function takenBack(ttl: number, request = "call"): Promise<number> {
   return count;
 }
 
-Deno.test("A sealed question is taken back in its time, whatever time another process gives", async () => {
+Deno.test("a sealed approval request is restored only before it expires", async () => {
   assert.equal(await takenBack(60_000), 1);
-  // Its file may be gone by then, so that nothing else would hold a second use.
+  // Its file may be removed by then, so nothing else would prevent a second use.
   assert.equal(await takenBack(0), 0);
 });
 
-Deno.test("A sealed question of another request is refused", async () => {
+Deno.test("a sealed approval request of another request is refused", async () => {
   await assert.rejects(takenBack(60_000, "other call"), { code: "BAD_REQUEST" });
 });

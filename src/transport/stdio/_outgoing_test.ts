@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { LineReader } from "../../io/lines.ts";
 import { Outgoing } from "./_outgoing.ts";
 
-/** An output that accepts a piece only when the test lets it. */
+/** An output that accepts a piece only when the test allows it. */
 class Pipe {
   readonly pieces: Uint8Array[] = [];
   readonly sizes: number[] = [];
@@ -12,7 +12,7 @@ class Pipe {
   #taken: (() => void) | undefined;
 
   constructor({ opens = false, unreadMs = 60_000 } = {}) {
-    // The kernel copies a piece when the client reads: until then its memory must stay what it is.
+    // The kernel copies a piece when the client reads. Until then its memory must not change.
     const write = async (piece: Uint8Array) => {
       await new Promise<void>((resolve) => opens ? setTimeout(resolve) : this.#taken = resolve);
       this.pieces.push(piece.slice());
@@ -27,7 +27,7 @@ class Pipe {
     return new TextDecoder().decode(Uint8Array.from(this.pieces.flatMap((piece) => [...piece])));
   }
 
-  /** Lets the client read what was written. */
+  /** Reads the written data like a client. */
   async read(): Promise<void> {
     this.#taken?.();
     this.#taken = undefined;
@@ -35,7 +35,7 @@ class Pipe {
   }
 }
 
-Deno.test("Outgoing writes every byte in order, whatever the sizes are", async () => {
+Deno.test("Outgoing writes every byte in order for all message sizes", async () => {
   const sizes = fc.array(fc.oneof(fc.nat(50), fc.nat(600_000)), { minLength: 1, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(sizes, async (lengths) => {
@@ -50,14 +50,14 @@ Deno.test("Outgoing writes every byte in order, whatever the sizes are", async (
   );
 });
 
-Deno.test("Outgoing leaves what a client has not read as it is, whatever comes meanwhile", async () => {
+Deno.test("Outgoing does not change unread bytes when new messages arrive", async () => {
   const [slow, quick] = [new Pipe(), new Pipe({ opens: true })];
   const texts = [90_000, 10, 300_000, 70, 1_200_000, 5, 64_000].map((size, at) =>
     `${at}${"abcdefghij".repeat(size / 10)}`
   );
   const written = texts.map((text) => slow.out.write(text));
   for (let over = false; !over;) {
-    // Another client, and programs that write long lines, use all memory that nobody else does.
+    // Another client, and programs that write long lines, use all unused memory.
     await quick.out.write("#".repeat(200_000));
     for (let program = 0; program < 4; program++) {
       const none = (): never => assert.fail("there is no line");
@@ -85,7 +85,7 @@ Deno.test("Outgoing writes each message as one line (GX2)", async () => {
   assert.equal(pipe.text, '{"a": {"b":1}  }\n"c\\u2028d"\n');
 });
 
-Deno.test("Outgoing drops an answer only before its writing began, and lists those that wait", async () => {
+Deno.test("Outgoing drops an answer only before writing it starts, and lists waiting answers", async () => {
   const pipe = new Pipe();
   void pipe.out.write("x".repeat(300_000), "1");
   await pipe.read();
@@ -101,7 +101,7 @@ Deno.test("Outgoing drops an answer only before its writing began, and lists tho
   assert.deepEqual(pipe.out.answers, []);
 });
 
-Deno.test("Outgoing takes nothing of one memory for what stands at the same place of another", async () => {
+Deno.test("Outgoing does not mix adjacent positions of different buffers", async () => {
   const pipe = new Pipe({ opens: true });
   const texts = ["a".repeat(40_000), "b".repeat(10_000), "c".repeat(50_000), "d".repeat(1_000)];
   const written = texts.map((text, at) => pipe.out.write(text, `${at}`));
@@ -110,7 +110,7 @@ Deno.test("Outgoing takes nothing of one memory for what stands at the same plac
   assert.equal(pipe.text, texts.filter((_, at) => at !== 2).map((text) => `${text}\n`).join(""));
 });
 
-Deno.test("Outgoing reports a client that reads nothing, and not one that reads slowly", async () => {
+Deno.test("Outgoing reports a client that reads nothing, but not a slow one", async () => {
   const slow = new Pipe({ unreadMs: 400 });
   void slow.out.write("x".repeat(1_500_000), "1");
   for (let turn = 0; turn < 8; turn++) {
@@ -127,7 +127,7 @@ Deno.test("Outgoing reports a client that reads nothing, and not one that reads 
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-/** A client that reads late: what is written is taken only when it reads. */
+/** A client that reads late. Written data is consumed only when it reads. */
 class Late {
   readonly out: Outgoing;
   readonly #decoder = new TextDecoder();
@@ -151,7 +151,7 @@ class Late {
     void this.out.write(text, id);
   }
 
-  /** Cancels the request whose answer was written so many answers ago. */
+  /** Cancels the request of an earlier answer. `ago` counts back from the last one. */
   cancel(ago: number): void {
     const id = `${this.#due.size - 1 - ago}`;
     const { size } = this.out;
@@ -175,14 +175,14 @@ class Late {
   }
 }
 
-/** A server that writes in pieces, whose memory is used again at once. */
+/** A server that writes in pieces, and reuses their memory immediately. */
 class Pieces {
   readonly #reader = new LineReader(900_000, 700_000);
   #rest = "";
 
   constructor(readonly own: string) {}
 
-  /** Writes a piece. `meanwhile` is called before a line of it is read. */
+  /** Writes pieces. Calls `meanwhile` before a line is read. */
   write(count: number, meanwhile: () => void): void {
     const text = this.own.repeat(count);
     const isEnd = count % 3 === 0;
@@ -200,7 +200,7 @@ class Pieces {
   }
 }
 
-Deno.test("Clients that read late and servers that write in pieces see no byte of each other", async () => {
+Deno.test("clients that read late and servers that write in pieces never receive foreign bytes", async () => {
   const who = ["a", "é", "中", "😀"];
   const [clients, servers] = [who.map((own) => new Late(own)), who.map((own) => new Pieces(own))];
   const step = fc.tuple(fc.nat(3), fc.nat(3), fc.oneof(fc.nat(500), fc.nat(150_000)));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Input, openStream } from "./_pipes.ts";
 
-Deno.test("openStream() delivers all pieces and the end, and takes none while it is paused", async () => {
+Deno.test("openStream() delivers all pieces and the end, and reads nothing while it is paused", async () => {
   let sent = 0;
   const stream = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -41,7 +41,7 @@ function counted(): { readonly stream: ReadableStream<Uint8Array>; readonly sent
   return { stream, sent: () => sent };
 }
 
-Deno.test("openStream() takes no further piece of the stream once there is another input", async () => {
+Deno.test("openStream() reads no further piece of the stream after another input replaces it", async () => {
   const { stream, sent } = counted();
   const steps: string[] = [];
   const over = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LateSink, Stderr } from "./stderr.ts";
 
-/** A pipe whose other end reads only when the test lets it. */
+/** A pipe whose other end reads only when the test allows it. */
 class Pipe {
   text = "";
   writableLength = 0;
@@ -20,7 +20,7 @@ class Pipe {
   }
 }
 
-Deno.test("Stderr drops lines without room, counts them, and reports each gap once", async () => {
+Deno.test("Stderr drops lines when its buffer is full, counts them, and reports each gap once", async () => {
   const pipe = new Pipe();
   const stderr = new Stderr(pipe as never);
   const line = "x".repeat(99_999);

@@ -3,7 +3,7 @@ import type { Face } from "../../protocol/connection.ts";
 import type { Pipes } from "./_pipes.ts";
 import { serveStdio, type StdioOptions } from "./stdio.ts";
 
-/** Starts to serve a client whose first line is `initialize`. */
+/** Serves a client whose first line is `initialize`. */
 function serve(name: string, prepare: () => Promise<unknown>) {
   const written: string[] = [];
   const over = Promise.withResolvers<void>();
@@ -49,7 +49,7 @@ function serve(name: string, prepare: () => Promise<unknown>) {
   };
 }
 
-Deno.test("serveStdio() greets clients that need lists at once when the lists are ready", async () => {
+Deno.test("serveStdio() answers initialize after preparing lists for clients that need them at once", async () => {
   for (const name of ["gemini-cli-mcp-client", "qwen-cli-mcp-client-pml"]) {
     const asked = Promise.withResolvers<void>();
     const ready = Promise.withResolvers<void>();
@@ -66,7 +66,7 @@ Deno.test("serveStdio() greets clients that need lists at once when the lists ar
   }
 });
 
-Deno.test("serveStdio() greets other clients before it loads anything for lists", async () => {
+Deno.test("serveStdio() answers initialize for other clients before it loads anything for lists", async () => {
   let count = 0;
   const { written, end } = serve("other", () => Promise.resolve(count++));
   while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));

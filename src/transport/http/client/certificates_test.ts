@@ -22,7 +22,7 @@ async function folderWith(files: Readonly<Record<string, string>>): Promise<stri
   return folder;
 }
 
-Deno.test("readCertificates() adds authorities to the usual ones, and takes all of a file", async () => {
+Deno.test("readCertificates() adds all authorities of a file to the default ones", async () => {
   const both = `# ours\n${CERTIFICATE}\n${OTHER_AUTHORITY}`;
   const folder = await folderWith({ "all.pem": `${CLIENT_KEY}${CLIENT_CERTIFICATE}${both}` });
   const path = join(folder, "all.pem");
@@ -43,7 +43,7 @@ Deno.test("readCertificates() adds authorities to the usual ones, and takes all 
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("readCertificates() names the file that cannot be used, and nothing of it", async () => {
+Deno.test("readCertificates() names an unusable file without any of its content", async () => {
   const broken = CERTIFICATE.replace("MIIBczCCARmg", "MIIBCANARYmg");
   const folder = await folderWith({
     "cert.pem": CLIENT_CERTIFICATE,
@@ -86,7 +86,7 @@ Deno.test("readCertificates() names the file that cannot be used, and nothing of
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("stampOfFiles() changes with a file, also behind a link", async () => {
+Deno.test("stampOfFiles() changes with a file, also through a symbolic link", async () => {
   const folder = await folderWith({ "one.pem": CERTIFICATE, "two.pem": OTHER_AUTHORITY });
   const [one, link] = [join(folder, "one.pem"), join(folder, "link.pem")];
   await Deno.symlink(one, link);

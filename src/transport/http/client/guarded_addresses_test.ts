@@ -11,7 +11,7 @@ const { signal } = new AbortController();
 const HERE = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const none: ReadonlySet<string> = new Set();
 
-Deno.test("GuardedFetch refuses whatever is not public, however it is written, and connects to nothing", async () => {
+Deno.test("GuardedFetch refuses private addresses in every notation without connecting", async () => {
   await using sink = new TcpSink();
   using way = new GuardedFetch();
   for (const host of PRIVATE_HOSTS) {
@@ -48,7 +48,7 @@ Deno.test("GuardedFetch refuses whatever is not public, however it is written, a
   sink.assertSilent();
 });
 
-Deno.test("GuardedFetch refuses every name that leads to one address that is not public", async () => {
+Deno.test("GuardedFetch refuses a name if any of its addresses is not public", async () => {
   await using sink = new TcpSink();
   const octet = fc.integer({ min: 0, max: 255 });
   const open = { address: "8.8.8.8", family: 4 };
@@ -76,7 +76,7 @@ Deno.test("GuardedFetch refuses every name that leads to one address that is not
   sink.assertSilent();
 });
 
-Deno.test("GuardedFetch looks a name up once for a connection, and goes to what it found over TLS that names the host", async () => {
+Deno.test("GuardedFetch resolves a name once per connection, and verifies the host with TLS", async () => {
   const looked: string[] = [];
   await using server = await serving((request, response) => response.end(request.headers.host), {
     isSecure: true,
@@ -95,7 +95,7 @@ Deno.test("GuardedFetch looks a name up once for a connection, and goes to what 
     assert.equal(await answer.text(), `good.invalid:${server.port}`);
   }
   assert.deepEqual(looked, ["good.invalid"], "one connection served them all");
-  // The open connection was made for a request that may go to this address.
+  // The open connection belongs to a request that may use this address.
   await assert.rejects(way.fetch(url, { signal, named: none }), { code: "PERMISSION_DENIED" });
   await assert.rejects(way.fetch(`https://bad.invalid:${server.port}/`, { signal, named }), {
     code: "UPSTREAM_DOWN",
@@ -109,7 +109,7 @@ Deno.test("GuardedFetch looks a name up once for a connection, and goes to what 
   );
 });
 
-Deno.test("GuardedFetch speaks plain HTTP to this machine only, where the person named it", async () => {
+Deno.test("GuardedFetch uses plain HTTP only for configured addresses of this machine", async () => {
   await using server = await serving((_, response) => response.end("here"));
   using way = new GuardedFetch();
   for (const named of [HERE, new Set([`127.0.0.1:${server.port}`])]) {
@@ -131,7 +131,7 @@ Deno.test("GuardedFetch speaks plain HTTP to this machine only, where the person
   });
 });
 
-Deno.test("GuardedFetch lets no variable of the environment lead it elsewhere, or take certificates that do not hold", async () => {
+Deno.test("GuardedFetch ignores environment variables for proxies and invalid certificates", async () => {
   await using proxy = new TcpSink();
   await using plain = await serving((_, response) => response.end("direct"));
   await using secure = await serving((_, response) => response.end("unseen"), { isSecure: true });

@@ -7,7 +7,7 @@ import { GuardedFetch } from "./guarded_fetch.ts";
 const { signal } = new AbortController();
 const HERE = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
-Deno.test("GuardedFetch sends what it was given, asks for nothing compressed, and gives a redirect as an answer", async () => {
+Deno.test("GuardedFetch sends a request unchanged without compression, and returns a redirect", async () => {
   const seen: unknown[] = [];
   await using server = await serving(async (request, response) => {
     const body = (await Array.fromAsync(request)).join("");
@@ -27,7 +27,7 @@ Deno.test("GuardedFetch sends what it was given, asks for nothing compressed, an
   assert.deepEqual(seen, [expected]);
 });
 
-Deno.test("GuardedFetch refuses headers that cannot be sent, and repeats no value", async () => {
+Deno.test("GuardedFetch refuses invalid headers without repeating their values", async () => {
   await using sink = new TcpSink();
   using way = new GuardedFetch();
   const bad: readonly Record<string, string>[] = [
@@ -52,7 +52,7 @@ Deno.test("GuardedFetch refuses headers that cannot be sent, and repeats no valu
   sink.assertSilent();
 });
 
-Deno.test("GuardedFetch gives a body as it comes, and waits for whom that is too fast", async () => {
+Deno.test("GuardedFetch streams a body, and applies backpressure for a slow reader", async () => {
   const piece = new Uint8Array(65_536).fill(120);
   let written = 0;
   await using server = await serving((request, response) => {
@@ -75,23 +75,23 @@ Deno.test("GuardedFetch gives a body as it comes, and waits for whom that is too
   const answer = await at("/");
   const reader = answer.body!.getReader();
   let size = (await reader.read()).value!.length;
-  // Other work gets its turns in the meantime. The system's buffers hold a few MB.
+  // Each round yields to other work. The buffers of the system contain a few MB.
   for (let round = 0; round < 50; round++) await (await at("/events")).body!.cancel();
-  assert.ok(written < 300, `${written} of 400 pieces were sent to nobody`);
+  assert.ok(written < 300, `${written} of 400 pieces were sent without a reader`);
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     size += next.value.length;
   }
   assert.equal(size, 400 * piece.length);
 });
 
-Deno.test("GuardedFetch can be aborted while it looks up, connects, waits and reads", async () => {
+Deno.test("GuardedFetch can be aborted while it resolves, connects, waits and reads", async () => {
   await using sink = new TcpSink();
   const reason = new Error("no more");
   const slow = { lookup: () => new Promise<never>(() => {}) };
   const stages: readonly (readonly [string, ConstructorParameters<typeof GuardedFetch>[1]])[] = [
     ["https://slow.invalid/", slow],
     [`http://127.0.0.1:${sink.port}/`, {}],
-    // Nobody speaks TLS there.
+    // The listener does not speak TLS.
     [`https://127.0.0.1:${sink.port}/`, {}],
   ];
   for (const [url, options] of stages) {
@@ -120,7 +120,7 @@ Deno.test("GuardedFetch can be aborted while it looks up, connects, waits and re
   await gone.promise;
 });
 
-Deno.test("GuardedFetch tells what was never sent from what may have been read", async () => {
+Deno.test("GuardedFetch reports whether a failed request may have been received", async () => {
   using way = new GuardedFetch(undefined, {
     lookup: (host) => {
       const error = Object.assign(new Error("CANARY"), { code: "ENOTFOUND" });
@@ -155,7 +155,7 @@ Deno.test("GuardedFetch tells what was never sent from what may have been read",
   }
 });
 
-Deno.test("GuardedFetch waits for a connection for a while only, and for an answer longer", async () => {
+Deno.test("GuardedFetch limits the time of a connection, and waits longer for an answer", async () => {
   await using sink = new TcpSink();
   const connectMs = 40;
   using silent = new GuardedFetch(undefined, { connectMs });
@@ -179,7 +179,7 @@ Deno.test("GuardedFetch waits for a connection for a while only, and for an answ
   assert.equal(await (await silent.fetch(url, { signal, named: HERE })).text(), "late");
 });
 
-Deno.test("GuardedFetch tells an answer that is cut off, compressed, or none at all", async () => {
+Deno.test("GuardedFetch reports a truncated, compressed or invalid answer", async () => {
   using way = new GuardedFetch();
   const read = async (answer: string) => {
     const url = `http://127.0.0.1:${once(answer)}/`;
@@ -203,7 +203,7 @@ Deno.test("GuardedFetch tells an answer that is cut off, compressed, or none at 
   assert.equal(await read("HTTP/1.1 204 None\r\n\r\n"), "");
 });
 
-Deno.test("GuardedFetch keeps connections, and takes none that the server has ended meanwhile", async () => {
+Deno.test("GuardedFetch reuses connections, except those that the server has closed", async () => {
   const ports = new Set<number | undefined>();
   await using server = await serving((request, response) => {
     ports.add(request.socket.remotePort);
@@ -226,12 +226,14 @@ Deno.test("GuardedFetch keeps connections, and takes none that the server has en
   assert.equal(ports.size, many, "as many as are kept are enough");
 });
 
-/** Gives the end of a connection time to come, also on a busy machine. */
+/** Waits until the end of a connection arrives, also on a busy machine. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-/** Answers one connection with these bytes after it received something, and ends it. */
+/**
+ * Listens for one connection. Sends these bytes after it received data, and ends the connection.
+ */
 function once(answer: string): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.accept().then(async (connection) => {

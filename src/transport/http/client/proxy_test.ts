@@ -57,7 +57,7 @@ Deno.test("GuardedFetch sends requests through a proxy, with its own TLS to the 
   for (const head of proxy.heads) assert.match(head, /^Host: good\.invalid:\d+\r$/im);
 });
 
-Deno.test("GuardedFetch asks no proxy for this machine, nor for what is excepted", async () => {
+Deno.test("GuardedFetch uses no proxy for this machine or for excepted hosts", async () => {
   await using proxy = await ConnectProxy.listen();
   await using server = await serving((_, response) => response.end("here"));
   const except = ["skip.invalid", "*.corp", ".Lan.Example", "port.invalid:8443", "10.0.0.0/8"];
@@ -67,7 +67,7 @@ Deno.test("GuardedFetch asks no proxy for this machine, nor for what is excepted
   assert.equal(await here.text(), "here");
   const to = async (host: string) => {
     const before = proxy.asked.length;
-    // Some of these would take long to connect to.
+    // Connecting to some of these would take long.
     const late = AbortSignal.timeout(200);
     await way.fetch(`https://${host}/`, { signal: late, named }).then(() => {}, () => {});
     return proxy.asked.length > before;
@@ -87,7 +87,7 @@ Deno.test("GuardedFetch asks no proxy for this machine, nor for what is excepted
   }
 });
 
-Deno.test("GuardedFetch checks before the proxy what it can: addresses, TLS, and local names", async () => {
+Deno.test("GuardedFetch checks addresses, TLS and local names before it connects to the proxy", async () => {
   await using proxy = await ConnectProxy.listen();
   using way = fetching(() => through(proxy));
   const hosts = ["10.0.0.1", "[::ffff:10.0.0.1]", "169.254.169.254", "0x0a000001", "printer"];
@@ -102,12 +102,12 @@ Deno.test("GuardedFetch checks before the proxy what it can: addresses, TLS, and
   const plain = await errorOf(way.fetch("http://good.invalid/", { signal, named }));
   assert.equal(plain.code, "PERMISSION_DENIED");
   assert.deepEqual(proxy.asked, []);
-  // The person named it, so the proxy may know it.
+  // The user configured the name, so the proxy may receive it.
   await errorOf(way.fetch("https://printer/", { signal, named: new Set(["printer"]) }));
   assert.deepEqual(proxy.asked, ["printer:443"]);
 });
 
-Deno.test("GuardedFetch takes no other certificate from behind a proxy, and sends nothing to it", async () => {
+Deno.test("GuardedFetch refuses the certificate of another host through a proxy, and sends nothing", async () => {
   await using server = await serving((_, response) => response.end("there"));
   await using front = await TlsFront.before(server.port, {
     cert: OTHER_CERTIFICATE,
@@ -174,7 +174,7 @@ function endless(socket: Socket): void {
 
 for (const [what, answer, why] of ANSWERS) {
   const options: ConnectProxyOptions = { answer };
-  Deno.test(`GuardedFetch says what is so where a proxy answers ${what}, and leaves nothing open`, async () => {
+  Deno.test(`GuardedFetch explains the failure if a proxy answers ${what}, and closes the connection`, async () => {
     await using proxy = await ConnectProxy.listen(options);
     using way = fetching(() => through(proxy));
     const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
@@ -185,7 +185,7 @@ for (const [what, answer, why] of ANSWERS) {
   });
 }
 
-Deno.test("GuardedFetch says what a proxy wants that refuses a sign-in, or is not there", async () => {
+Deno.test("GuardedFetch reports a proxy that requires a password or is unreachable", async () => {
   let port = 0;
   {
     await using proxy = await ConnectProxy.listen({ login: "me:right-password" });
@@ -211,7 +211,7 @@ Deno.test("GuardedFetch says what a proxy wants that refuses a sign-in, or is no
   assert.deepEqual(error.detail, { may_have_run: false });
 });
 
-Deno.test("GuardedFetch gives up a proxy that is silent, in time or when it is aborted", async () => {
+Deno.test("GuardedFetch disconnects from a silent proxy after a timeout or an abort", async () => {
   await using proxy = await ConnectProxy.listen({ answer: () => {} });
   using way = new GuardedFetch({ proxy: () => through(proxy) }, { connectMs: 300 });
   const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
@@ -228,7 +228,7 @@ Deno.test("GuardedFetch gives up a proxy that is silent, in time or when it is a
   await until(() => proxy.open === 0);
 });
 
-Deno.test("GuardedFetch says that a request may have run where the proxy breaks after it, and connects anew", async () => {
+Deno.test("GuardedFetch reports that a request may have run if the proxy breaks later, and reconnects", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   let hangs = true;
   await using server = await serving((_, response) => {
@@ -245,7 +245,7 @@ Deno.test("GuardedFetch says that a request may have run where the proxy breaks 
   const error = await answer;
   assert.match(error.message, /the connection broke/);
   assert.deepEqual(error.detail, { may_have_run: true });
-  // The configuration names another one now.
+  // The configuration now contains another proxy.
   proxy = undefined;
   hangs = false;
   const again = await way.fetch(URL_THERE, { signal, named: NOBODY });
@@ -253,7 +253,7 @@ Deno.test("GuardedFetch says that a request may have run where the proxy breaks 
   assert.deepEqual(second.asked, ["good.invalid:443"]);
 });
 
-Deno.test("GuardedFetch shows a certificate through a proxy, and says so where one is wanted", async () => {
+Deno.test("GuardedFetch sends a client certificate through a proxy, and reports if one is required", async () => {
   await using server = await serving((_, response) => response.end("there"));
   await using front = await TlsFront.before(server.port, {
     ...{ ca: OTHER_AUTHORITY, requestCert: true, rejectUnauthorized: true },
@@ -273,7 +273,7 @@ Deno.test("GuardedFetch shows a certificate through a proxy, and says so where o
     assert.match(error.message, /it requires a client certificate that it trusts/);
     assert.deepEqual(error.detail, { may_have_run: false });
   };
-  // Neither a kept connection nor the files serve other requests, or another origin.
+  // Neither a reused connection nor the files serve other requests or another origin.
   for (let round = 0; round < 5; round++) await wants(URL_THERE);
   await wants("https://good.invalid:8443/", { certificates });
   assert.deepEqual(front.clients, ["pml client"]);
