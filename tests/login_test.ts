@@ -46,7 +46,7 @@ Deno.test("pml login signs in, calls work, pml doctor shows the sign-in, and pml
   await using ws = await workspaceOf(mcp.url);
   const before = await runPml(ws, ["call", "far:meta"]);
   assert.equal(before.code, 1);
-  assert.match(before.stderr, /LOGIN_REQUIRED: .*"far".*wants you to sign in.*\n.*pml login far/);
+  assert.match(before.stderr, /LOGIN_REQUIRED: .*"far".*requires a sign-in.*\n.*pml login far/);
   const ran = await signIn(ws, "far");
   assert.equal(ran.code, 0, ran.stderr);
   assert.equal(ran.browsed.status, 200);

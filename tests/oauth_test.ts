@@ -216,7 +216,7 @@ Deno.test("a server without OAuth that requires a key is reported with a hint ab
   const ran = await runPml(ws, CALL);
   assert.match(ran.stderr, /it answered with the status 401\n {2}Give it a key/);
   const login = await runPml(ws, ["login", "--no-browser", "notes"]);
-  assert.match(login.stderr, /"http:.*" lets no client register itself/);
+  assert.match(login.stderr, /"http:.*" does not support client registration/);
 });
 
 Deno.test("a refusal of the signed-in account suggests another sign-in, and not a key", async () => {
@@ -245,10 +245,10 @@ Deno.test("a call that needs more scopes fails with a hint, and the next sign-in
   assert.equal(server.to("/authorize").at(-1)?.query.get("scope"), "read write");
   assert.doesNotMatch(await called(pml), /LOGIN_REQUIRED/);
   toolScopes.link = "write admin";
-  assert.match(await called(pml), /LOGIN_REQUIRED.*allow more/s);
+  assert.match(await called(pml), /LOGIN_REQUIRED.*requires more permissions/s);
   await person.signIn(serverOf("notes", mcp.url));
   toolScopes.link = "write admin root";
-  assert.match(await called(pml), /PERMISSION_DENIED.*it asks for ever more scopes/s);
+  assert.match(await called(pml), /PERMISSION_DENIED.*it asks for more scopes each time/s);
   server.assertClean();
 });
 

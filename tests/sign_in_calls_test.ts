@@ -81,8 +81,8 @@ for (const { door, era, on } of EACH_WAY) {
     const { code, hint } = errorOf(await pml.callTool("far__meta"));
     assert.deepEqual([code, hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
     const search = textOf(await pml.callTool("search", { query: "meta" }));
-    assert.match(search, /far failed: .*wants you to sign in/);
-    assert.match((await stateOf(pml)).why, /wants you to sign in.*pml login far/);
+    assert.match(search, /far failed: .*requires a sign-in/);
+    assert.match((await stateOf(pml)).why, /requires a sign-in.*pml login far/);
     const changed = () => told(pml, "notifications/tools/list_changed");
     if (era === "2026-07-28") {
       const notifications = { toolsListChanged: true };

@@ -191,7 +191,7 @@ export class SignedInServer implements Authorization {
     const isGranted = asked.length > 0 && missing.length === 0;
     // guard: sign-in-steps
     if (isGranted || !isKnown && recent.length >= STEPS) {
-      const why = isGranted ? "scopes that it was given" : "ever more scopes";
+      const why = isGranted ? "scopes that were granted already" : "more scopes each time";
       const name = quoted(this.server.name);
       return new PmlError("PERMISSION_DENIED", `Cannot use ${name}: it asks for ${why}`, {
         hint: "Tell the operator of the server; a new sign-in does not help",

@@ -124,7 +124,10 @@ Deno.test("SignedInServer does not restore a sign-in that ended during a request
   const sent = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
   const response = new Response(null, { status: 403, headers });
-  await assert.rejects(signedIn.refused({ ...refusal(sent), response }), /allow more/);
+  await assert.rejects(
+    signedIn.refused({ ...refusal(sent), response }),
+    /requires more permissions/,
+  );
   assert.equal(await store.read("k"), undefined);
 });
 

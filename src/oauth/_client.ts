@@ -92,7 +92,7 @@ async function register(
   const { library } = protocol;
   const none = protocol.error(
     "CONFIG_INVALID",
-    `${quoted(as.issuer)} lets no client register itself`,
+    `${quoted(as.issuer)} does not support client registration`,
     `Register a client there, and add "oauth": {"client_id": "…"} next to the url of ${name}`,
   );
   if (as.registration_endpoint === undefined) throw none;

@@ -48,7 +48,7 @@ export async function discover(
   const as = await authorizationServer(protocol, issuer, looking.signal);
   if (as === undefined) {
     if (found?.issuer === undefined) return undefined;
-    throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no metadata of OAuth`);
+    throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no OAuth metadata`);
   }
   // guard: sign-in-pkce
   if (!as.code_challenge_methods_supported?.includes("S256")) {

@@ -105,7 +105,7 @@ export class Protocol {
       url?.protocol === "http:" && this.#isHere && isLoopback(url.hostname);
     // guard: login-page
     if (url === null || !isOpen || url.username + url.password !== "") {
-      throw this.error("UPSTREAM_PROTOCOL", "it names no page to sign in at that uses https");
+      throw this.error("UPSTREAM_PROTOCOL", "it has no sign-in page that uses https");
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const isNamed = this.#namedFor(url.href).has(url.host) || this.server.named.has(url.hostname);

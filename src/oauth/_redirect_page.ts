@@ -12,7 +12,7 @@ import { after } from "../io/waiting.ts";
 const HOST = "127.0.0.1";
 const CLOSE_MS = 500;
 const DONE = "You are signed in. You can close this window.";
-const FAILED = "The sign-in failed: PML says why.";
+const FAILED = "The sign-in failed. PML shows the reason.";
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

@@ -140,7 +140,7 @@ function pageOf(
 ): string {
   for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
   if (address.href.length <= LONGEST_PAGE) return address.href;
-  throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
+  throw protocol.error("UPSTREAM_PROTOCOL", "the URL of its page is too long");
 }
 
 /** Waits for the browser, and exchanges the returned code for tokens. */
@@ -231,7 +231,7 @@ async function listening(
     throw protocol.error(
       "CONFIG_INVALID",
       `port ${own} of this machine cannot be used: ${why}`,
-      "Close what uses it, or change oauth.redirect_port",
+      "Close the program that uses it, or change oauth.redirect_port",
     );
   }
 }

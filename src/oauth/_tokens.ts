@@ -25,7 +25,7 @@ export function tokensOf(
   const { access_token, refresh_token, scope, expires_in, token_type } = answer;
   // guard: sign-in-token
   if (token_type !== "bearer" || !SENDABLE.test(access_token)) {
-    throw protocol.error("UPSTREAM_PROTOCOL", "it gave a token that is no bearer token");
+    throw protocol.error("UPSTREAM_PROTOCOL", "its token is no bearer token");
   }
   const since = Date.now();
   // guard: sign-in-life

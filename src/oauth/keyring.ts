@@ -86,7 +86,7 @@ export function keyringOf(
   const get = async (name: string) => {
     const { code, stdout, stderr } = await run(commands.get(name));
     if (code === 0 && stdout !== "") return stdout.replace(/\r?\n$/, "");
-    throw new Error(stderr || "it does not have it");
+    throw new Error(stderr || "the keyring does not contain it");
   };
   return {
     get,

@@ -57,7 +57,7 @@ export async function keyFrom(app: KeyContext, name: string, source: KeySource):
     const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
     const value = stdout.replace(/\r?\n$/, "");
     if (code === 0 && value !== "") return value;
-    why = stderr.trim() || (code === 0 ? "it prints nothing" : `it ends with ${code}`);
+    why = stderr.trim() || (code === 0 ? "it printed nothing" : `it ended with code ${code}`);
   }
   throw unfound(name, quoted(said, 200), why);
 }
@@ -102,5 +102,5 @@ function parsed(json: unknown): KeySources {
     isObject(source) && (source.keyring === true ||
       Array.isArray(source.command) && source.command.every((word) => typeof word === "string"));
   if (isObject(json) && Object.values(json).every(isSource)) return json as KeySources; // checked
-  throw new TypeError("it does not say where keys are");
+  throw new TypeError("it does not list the sources of keys");
 }

@@ -118,7 +118,7 @@ Deno.test("SignIns explains what to configure if the server does not support reg
     await assert.rejects(person.begin(serverOf("notes", mcp.url)), (error) => {
       const { code, message, hint } = Object(error);
       assert.equal(code, "CONFIG_INVALID");
-      assert.match(message, /lets no client register itself/);
+      assert.match(message, /does not support client registration/);
       assert.match(hint, /"oauth": \{"client_id": "…"\}/);
       return true;
     });
@@ -138,9 +138,9 @@ Deno.test("SignIns names the port that cannot be used", async () => {
 Deno.test("SignIns refuses a server without PKCE, and a page in a private network", async () => {
   const wrong = [
     [{ code_challenge_methods_supported: undefined }, /does not support PKCE with S256/],
-    [{ authorization_endpoint: "javascript:alert(1)" }, /no page to sign in at/],
-    [{ authorization_endpoint: "https://me:secret@example.com/" }, /no page to sign in at/],
-    [{ authorization_endpoint: "http://10.0.0.1/authorize" }, /no page to sign in at/],
+    [{ authorization_endpoint: "javascript:alert(1)" }, /no sign-in page/],
+    [{ authorization_endpoint: "https://me:secret@example.com/" }, /no sign-in page/],
+    [{ authorization_endpoint: "http://10.0.0.1/authorize" }, /no sign-in page/],
     [{ authorization_endpoint: "https://10.0.0.1/authorize" }, /leads the browser to "10.0.0.1"/],
     [{ token_endpoint: "https://10.0.0.1/token" }, /token endpoint on another site, "10.0.0.1"/],
   ] as const;

@@ -203,7 +203,7 @@ export class FileTokenStore implements TokenStore {
     const filed = this.look<T>(key);
     if (filed?.isRenewed === undefined) return filed;
     try {
-      if (this.#keyring === undefined) throw new Error("there is none here");
+      if (this.#keyring === undefined) throw new Error("this system has no keyring");
       return parsed<T>(JSON.parse(await this.#keyring.get(this.#nameOf(key))));
     } catch (error) {
       const why = visible(`${Object(error).message}`.trim(), 300);

@@ -109,7 +109,7 @@ Deno.test("HT11: connections that send nothing, half a header or half a body are
   for (const { closed } of slow) closed.then(() => left--);
   await until(() => left === 0, 60_000);
   const statuses = (await Promise.all(bodies.map(({ closed }) => closed))).map((text) =>
-    /^HTTP\/1\.1 (503 [^]*not whole|408 [^]*it took too long)/.exec(text)?.[1]?.slice(0, 3)
+    /^HTTP\/1\.1 (503 [^]*incomplete|408 [^]*it took too long)/.exec(text)?.[1]?.slice(0, 3)
   );
   const late = statuses.filter((status) => status === "408").length;
   assert.deepEqual([late, statuses.filter((status) => status === "503").length], [256, 44]);

@@ -52,7 +52,7 @@ export async function readBody(
   if (encoding !== undefined && encoding !== "identity") return refused(415, "it is compressed");
   const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, ERROR.invalidRequest);
   if (Number(length) > inputBytes) return tooLarge;
-  const tooMany = refused(503, "too many others with its token are not whole");
+  const tooMany = refused(503, "too many other requests with its token are incomplete");
   const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
   // A body that arrived together with the headers is complete in the next turn.
   if (isFull()) await turn();
@@ -72,7 +72,7 @@ export async function readBody(
       parts.push(part);
     }
   } catch (error) {
-    return refused(...whyBroken(Object(error), "it broke off"));
+    return refused(...whyBroken(Object(error), "its body is incomplete"));
   } finally {
     coming.bodies--;
     coming.bytes -= size;

@@ -101,7 +101,7 @@ function routeOfBatch(all: readonly unknown[]): Route {
       !hasEnvelope(objectOf(read.message.params));
   });
   if (isTaken) return SESSION;
-  const why = "a batch must have messages of an older revision, and no others";
+  const why = "a batch may contain only messages of an older revision";
   const error = { code: ERROR.invalidRequest, message: `Invalid request: ${why}` };
   return { kind: "refused", id: "null", error };
 }

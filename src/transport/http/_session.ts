@@ -116,7 +116,7 @@ export class HttpSession implements Ends, AsyncDisposable {
   /** Opens the stream for messages that do not relate to a request, or resumes a broken stream. */
   get(lastEvent: string | undefined): Response {
     const name = lastEvent === undefined ? STANDALONE : this.#sent.streamOf(lastEvent);
-    if (name === undefined) return rejection(400, { why: "its event is not kept" });
+    if (name === undefined) return rejection(400, { why: "its event is no longer stored" });
     if (this.#readers.has(name)) return rejection(409, { why: "its stream is open" });
     const response = this.#read(name);
     if (lastEvent === undefined) return response;

@@ -115,7 +115,7 @@ export class HttpStateless implements Disposable {
         answer.tell(messageOf(one, posted.members !== undefined));
         return Promise.resolve();
       },
-      ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
+      ask: () => Promise.reject(new Error("Requests of the newest revision cannot ask the client")),
       takesMembers: () => posted.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });

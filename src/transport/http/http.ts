@@ -208,7 +208,7 @@ class Door {
     }
     // guard: token-share
     if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
-      return this.#refuse(503, "too many others with its token are open");
+      return this.#refuse(503, "too many other requests with its token are open");
     }
     // A client that disconnected before the endpoint was open would be counted forever.
     // guard: token-left
@@ -225,7 +225,7 @@ class Door {
     if (read.refused !== undefined) return this.#refuse(...read.refused);
     // The endpoint may have ended while the body was read.
     const { signal: over } = face.ending;
-    if (over.aborted) return this.#refuse(401, "its token counts no more");
+    if (over.aborted) return this.#refuse(401, "its token is no longer valid");
     this.#follow(face);
     this.#open.set(response, {
       face,
@@ -239,7 +239,7 @@ class Door {
     // Aborted requests do not count as rejected.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
-      this.#host.refused(made.status, why || "it breaks the rules of MCP");
+      this.#host.refused(made.status, why || "it violates the MCP specification");
     }
     return made;
   }
