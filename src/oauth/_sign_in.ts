@@ -215,7 +215,10 @@ function scopesFor(
   return [...scopes];
 }
 
-/** Listens on the configured port, or else on the port of the registered client if it is free. */
+/**
+ * Listens on the configured port, or else on the port of the registered client. If the latter is in
+ * use, listens on a free port.
+ */
 async function listening(
   protocol: Protocol,
   { server, store }: SigningIn,

@@ -28,7 +28,7 @@ export function briefly(json: Uint8Array): JsonObject {
   return id === undefined ? objectOf(parsedJson(json, parseExact)) : { id: parseExact(id) };
 }
 
-/** Removes requests from a list that a text answers. The text contains whole events or JSON. */
+/** Removes the requests that a text answers from a list. The text contains whole events or JSON. */
 export function removeAnswered(requests: unknown[], text: string): void {
   if (requests.length === 0) return;
   for (const line of text.split("\n")) {

@@ -80,9 +80,7 @@ export function asResponse(answer: Response | TextAnswer): Response {
   return new Response(text, { status, headers: { "content-type": JSON_TYPE } });
 }
 
-/**
- * Returns the HTTP status of an answer of the newest revision with this error; 200 for most errors.
- */
+/** Returns the HTTP status for an error of the newest revision; 200 for success and other errors. */
 export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;
 }
@@ -167,8 +165,8 @@ export class Answers {
     to.statusCode = status;
     to.setHeader("content-type", JSON_TYPE);
     const isLarge = text.length > to.writableHighWaterMark;
-    // Sent together with the headers, which include the length. Deno reports only waiting bytes of
-    // large texts.
+    // The text is sent together with its headers, which include its length. Deno counts only bytes
+    // as waiting, so large texts are encoded.
     to.end(isLarge ? UTF_8.encode(text) : text);
     if (isLarge) this.#watched(to)();
   }
