@@ -24,7 +24,7 @@ export interface ToolDocument {
   readonly lengths: readonly number[];
 }
 
-/** Gives words numbers, and caches the tools that were read. */
+/** Assigns numbers to words, and caches the tools that were read. */
 export class Documents {
   // A few long arrays, because two short arrays for each tool would take most of the reading time.
   #terms = new Uint32Array(1_024);

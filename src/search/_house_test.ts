@@ -1,5 +1,5 @@
 /**
- * A few servers to search in.
+ * Example servers for tests of search.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export const HOUSE: Told = {
   weather: { forecast: "Tell tomorrow's weather of a city" },
 };
 
-/** Makes a catalog of them. */
+/** Returns a catalog of these servers. */
 export function catalogOf(told: Told): Catalog {
   const catalog = new Catalog();
   for (const [name, tools] of Object.entries(told)) {
@@ -34,7 +34,7 @@ export function catalogOf(told: Told): Catalog {
   return catalog;
 }
 
-/** Makes a tool of its name and its description. */
+/** Returns a tool with a name and a description. */
 export function tool([name, description]: readonly [string, string]): ToolDefinition {
   return { name, description, inputSchema: { type: "object" } };
 }

@@ -14,7 +14,7 @@ const NEARLY = 0.6;
 
 /** How many times the wanted number of tools is sorted first, because some may not be allowed. */
 const AHEAD = 4;
-/** How finely scores are told apart for that. */
+/** The number of steps into which scores are divided for that. */
 const STEPS = 256;
 
 /** A tool and its score. */
@@ -51,7 +51,7 @@ export function picked(
     if (entry === undefined) continue;
     const { name } = entry.server;
     const count = counts.get(name) ?? 0;
-    // The rules are asked last, because they take longest.
+    // The rules are checked last, because they take longest.
     if (count >= mostOfServer || !allowed(entry)) continue;
     counts.set(name, count + 1);
     taken.push({ entry, slot, score: scores[slot] ?? 0 });

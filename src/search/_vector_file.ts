@@ -39,8 +39,8 @@ export function storedVector(vector: Float32Array): StoredVector {
 }
 
 /**
- * Writes vectors to a file for this person alone, either all of them or nothing. Unknown vectors
- * are left out.
+ * Writes vectors to a file that only this user can read, either all of them or nothing. Unknown
+ * vectors are left out.
  */
 export function writeVectors(path: string, model: string, all: StoredVectors): void {
   const vectors = new Map([...all].filter(([, { scale }]) => scale > 0));

@@ -21,7 +21,7 @@ const MOST_TOOLS = 50_000;
 /** Definitions that are nested deeper could not be written to a client either. */
 const DEEPEST = 200;
 
-/** A server in the catalog. */
+/** A server in the catalog, as search results show it. */
 export interface CatalogServer {
   /** The name. */
   readonly name: string;
@@ -56,7 +56,7 @@ export interface KnownTool extends CatalogEntry {
   readonly own: ToolDefinition;
 }
 
-/** The tools that clients see otherwise than their server defines them. */
+/** The tools that clients see differently from their server's definitions. */
 export interface CatalogChanges {
   readonly changes?: ReadonlyMap<ToolDefinition, ToolDefinition | string>;
   readonly unapproved?: Pick<ReadonlyMap<ToolDefinition, unknown>, "has">;

@@ -20,7 +20,7 @@ function catalog(): Catalog {
   return all;
 }
 
-/** Returns how near each tool is, by its name. */
+/** Returns search sources with a fixed cosine for each tool name. */
 function near(cosines: Readonly<Record<string, number>> | undefined, seen: CatalogEntry[][] = []) {
   const semantics: Semantics = {
     similarities: (queries, entries) => {

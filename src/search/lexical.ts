@@ -65,7 +65,7 @@ export class LexicalIndex {
   #weights = new Float32Array();
   /** The number of each tool's server. */
   #servers = new Uint32Array();
-  /** The best scores of each server, while a query is ranked; 0 else. */
+  /** The best scores of each server while a query is ranked; otherwise 0. */
   #best = new Float64Array();
 
   /** Replaces the tools. Only new ones are read. */

@@ -1,6 +1,7 @@
 /**
- * What search understands meanings with: the model that the person named, the library that runs it,
- * and the vectors of tools. Loaded where `search.model` names a model, and never at a start.
+ * Compares tools and queries by meaning: with the model that the user configured, the library that
+ * runs it, and the vectors of tools. Used only if `search.model` names a model, and loaded when it
+ * is first needed, not at the start.
  *
  * @module
  */
@@ -41,27 +42,27 @@ export interface MeaningOwner extends GroupsOpener {
   allIndexed(): void;
 }
 
-/** What is open of a model that was looked at. */
+/** The embedder and the vectors of an open model. */
 interface Opened {
   readonly embedder: Embedder;
   readonly vectors: Vectors;
 }
 
-/** How a model was tried. */
+/** The result of trying a model. */
 export interface Tried {
   readonly dimensions: number;
   readonly ms: number;
 }
 
-/** After what went wrong, how long search stays lexical before it is tried again; twice as long each time. */
+/** The pause after a failure, during which search stays lexical. It doubles with each failure. */
 const RETRY_MS = 5_000;
 const RETRY_MAX_MS = 300_000;
 const SENTENCE = "Read the text of a file";
 
-/** The meanings of tools, by one model. */
+/** Compares tools and queries by meaning, with one model. */
 export class Meaning
   implements Semantics, EmbedderOwner, PackageOwner, VectorsOwner, AsyncDisposable {
-  /** The folder of the model, as it was given. */
+  /** The folder of the model, as it is configured. */
   readonly folder: string;
   /** The PML home. */
   readonly home: string;
@@ -77,7 +78,7 @@ export class Meaning
   #retryAt = 0;
   #why: PmlError | undefined;
 
-  /** Looks at nothing before it is asked. */
+  /** Takes the folder of the model. Reads no files yet. */
   constructor(folder: string, owner: MeaningOwner) {
     this.#owner = owner;
     this.folder = folder;
@@ -131,8 +132,8 @@ export class Meaning
   }
 
   /**
-   * Gives the cosine of each entry for each query; nothing while search has to stay lexical. Only a
-   * process that stays installs the library for it: another would end before it is done.
+   * Returns the cosine of each entry for each query; undefined while search has to stay lexical. Only
+   * a process that stays installs the library: another would end before the installation is done.
    */
   async similarities(
     queries: readonly string[],
@@ -149,7 +150,7 @@ export class Meaning
     }
   }
 
-  /** Tells how it stands, and tries the model where its library is installed. */
+  /** Returns the check for `pml doctor`. Tries the model if its library is installed. */
   async check(entries: readonly CatalogEntry[]): Promise<Check> {
     const { folder } = this;
     try {
@@ -170,18 +171,18 @@ export class Meaning
     }
   }
 
-  /** Looks at the folder of the model; throws what is wrong with it. */
+  /** Reads the folder of the model. Throws if it is not valid. */
   look(): EmbeddingModel {
     return readModel(this.folder);
   }
 
-  /** Tells what the library is, what it costs, and whether it is installed. */
+  /** Returns the library's name and sizes, and whether it is installed. */
   library(): typeof EMBEDDER & { readonly isThere: boolean } {
     const { name, downloadBytes, bytes } = EMBEDDER;
     return { name, downloadBytes, bytes, isThere: this.#package.isThere() };
   }
 
-  /** Says what search lacks, and how it is got, where the library is not installed. */
+  /** Returns how to install the library; undefined if it is installed. */
   lacking(): string | undefined {
     const { name, downloadBytes, isThere } = this.library();
     if (isThere) return undefined;
@@ -195,14 +196,14 @@ export class Meaning
     return EMBEDDER.name;
   }
 
-  /** Looks at the model as it is now, and whether it is the one that was first used. */
+  /** Returns the model as it is now, and whether it differs from its pin. */
   async see(): Promise<SeenModel> {
     return await this.#pins.look(this.look());
   }
 
   /**
-   * Installs the library where it is not there, tries the model, and pins it only when it works.
-   * One that is another than the pinned one throws unless it is the one that the person agreed to.
+   * Installs the library if it is missing, tries the model, and pins it only if it works. Throws if
+   * the model differs from its pin, unless it is `agreed`, which the user accepted.
    */
   async install(tell: (message: string) => void, agreed?: SeenModel): Promise<Tried> {
     const model = this.look();
@@ -210,17 +211,17 @@ export class Meaning
     if (agreed === undefined) this.#pins.mustBeKnown(seen);
     await this.#package.ready(tell).catch(async (error) => {
       if (!(error instanceof PmlError) || error.code !== "INTEGRITY_MISMATCH") throw error;
-      // The person asked for it: what is not what it was is fetched anew.
+      // The user asked for an installation, so changed files are replaced.
       await this.#package.remove();
       await this.#package.ready(tell);
     });
-    // What was opened before may be of another content.
+    // The model that is open may have had other content.
     this.#opening = undefined;
     await this.#embedder?.[Symbol.asyncDispose]();
     const opened = this.#open({ model, hash: seen.hash });
     try {
       await this.#tried(opened.embedder);
-      // The first time is that of the start.
+      // The first embedding also waits for the start.
       const since = performance.now();
       const dimensions = await this.#tried(opened.embedder);
       const ms = Math.round(performance.now() - since);
@@ -233,7 +234,7 @@ export class Meaning
     }
   }
 
-  /** Makes the vectors of tools, and tells how many of how many there are. */
+  /** Computes the vectors of tools, and reports how many of them are done. */
   async index(
     entries: readonly CatalogEntry[],
     { tell, signal }: {
@@ -247,7 +248,7 @@ export class Meaning
     await vectors.make(entries, tell);
   }
 
-  /** Ends the process of the model; what was made by then is kept. */
+  /** Ends the process of the model. Keeps the vectors that are computed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(ending("embed"));
     await this.#embedder?.[Symbol.asyncDispose]();
@@ -280,7 +281,7 @@ export class Meaning
   async #unchanged({ model, hash }: HashedModel): Promise<void> {
     const now = await this.see();
     if (now.hash === hash && now.folder === model.folder) return;
-    // If the person accepts it, or did, the next search opens it anew.
+    // The next search opens the model again, which fails until the user accepts it.
     this.#opening = undefined;
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: it is another one now`;
     throw new PmlError("INTEGRITY_MISMATCH", message, {
@@ -289,7 +290,7 @@ export class Meaning
     });
   }
 
-  /** Has a sentence embedded, and tells how many numbers came of it. */
+  /** Embeds a sentence, and returns the number of dimensions. */
   async #tried(embedder: Embedder): Promise<number> {
     const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
     if (vector !== undefined) return vector.length;

@@ -15,7 +15,7 @@ import { Meaning, type MeaningOwner } from "./meaning.ts";
 const here = await meaningsHere();
 const OFFLINE = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
 
-/** A PML home with a meaning in it, and what was logged. */
+/** A PML home with a `Meaning`, and its log. */
 class Scene implements MeaningOwner, AsyncDisposable {
   readonly home = Deno.realPathSync(Deno.makeTempDirSync());
   readonly environment = environmentOf({ PML_HOME: this.home, HOME: this.home, ...OFFLINE });
@@ -74,7 +74,7 @@ Deno.test("Meaning leaves search lexical where its model cannot be used, says wh
     scene.warnings()[0] ?? "",
     /Search stays lexical for the next 5 s: Cannot use the model in ".*nowhere": there is no such/,
   );
-  // Later it is tried again, and waited for longer each time.
+  // The model is tried again later, after a longer pause each time.
   const now = performance.now.bind(performance);
   try {
     performance.now = () => now() + 6_000;
@@ -124,7 +124,7 @@ Deno.test({
       assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "it was kept");
       assert.ok(!scene.logged.slice(-1)[0]?.includes("Indexed"));
       assert.deepEqual(scene.warnings(), []);
-      // A child that starts again looks again at what it loads.
+      // Each start of a child checks the files again.
       const file = join(folder, "config.json");
       await Deno.chmod(file, 0o600);
       await Deno.writeTextFile(file, `${await Deno.readTextFile(file)} `);
@@ -139,13 +139,13 @@ Deno.test({
     assert.equal((await changed.check(ENTRIES)).ok, false);
     const unasked = changed.install(() => {});
     await assert.rejects(unasked, { code: "INTEGRITY_MISMATCH" });
-    // The person's word takes it as it is now.
+    // The user accepts the changed model.
     const seen = await changed.see();
     assert.equal(seen.isOther, true);
     const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
     assert.match((await changed.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
-    // One that does not work takes the place of none.
+    // A model that does not work does not replace the pinned one.
     const numbers = join(folder, "onnx", "model_quantized.onnx");
     const whole = await Deno.readFile(numbers);
     await Deno.chmod(numbers, 0o600);

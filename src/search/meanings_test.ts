@@ -11,7 +11,7 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   const semantics: Semantics = {
     similarities: (queries, entries) => {
       asked.push([...queries]);
-      // Whatever is asked, the forecast is meant.
+      // The forecast is nearest to every query.
       const near = entries.map(({ id }) => id === "weather:forecast" ? 0.4 : -0.1);
       return Promise.resolve(known ? queries.map(() => Float32Array.from(near)) : undefined);
     },
@@ -27,10 +27,10 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   assert.equal(after.mode, "hybrid");
   const scores = Object.fromEntries(after.hits.map(({ id, score }) => [id, score]));
   assert.equal(scores["weather:forecast"], scores["filesystem:write_file"]);
-  // What is near to nothing is asked once for these tools.
+  // The unrelated sentences are compared once for these tools.
   await search.search(query);
   assert.deepEqual(asked.map(([first]) => first === query), [true, true, false, true]);
-  // What may not be seen does not stretch the scale either.
+  // A tool that is not allowed does not change the scale, either.
   const allowed = (id: string) => id !== "weather:forecast";
   const { hits } = await search.search(query, { allowed });
   assert.deepEqual(hits[0]?.id, "filesystem:write_file");

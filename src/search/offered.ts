@@ -1,5 +1,5 @@
 /**
- * The tools of servers that registries offer and nobody has approved yet.
+ * The tools of servers that registries offer and the user has not approved yet.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { Catalog, WHOLE_SERVER } from "./catalog.ts";
 /** A server that a registry offers, or a capability of a namespace. */
 export interface OfferedServer {
   readonly name: string;
-  /** The whole name: `namespace:action` of a capability, else the name. */
+  /** The full name: `namespace:action` for a capability, otherwise the name. */
   readonly fqdn?: string;
   readonly description: string | undefined;
   /** The tools that the registry lists, some by their names alone. */

@@ -20,7 +20,7 @@ const USUAL_LIMIT = 10;
 const MOST_HITS = 10_000;
 /** The least number of tools that are ranked; half of them may come from one server. */
 const LEAST_RANKED = 200;
-/** The factor for the scores of tools that nobody has approved yet. */
+/** The factor for the scores of tools that the user has not approved yet. */
 const OFFER_WORTH = 0.9;
 /** How much the use of a tool may add to its score; the best score of words is 1. */
 const USE_GAIN = 0.5;
@@ -48,7 +48,7 @@ export interface SearchOptions {
   readonly threshold?: number;
   /** Whether offers of registries are found, too; by default true. */
   readonly offers?: boolean;
-  /** The client that searches. What it used before may change the order of its hits. */
+  /** The client that searches. Its earlier uses may change the order of its hits. */
   readonly actor?: string;
   /** The memory of how tools were used for queries. */
   readonly memory?: QueryMemory | undefined;
@@ -196,8 +196,8 @@ export class Search {
   }
 
   /**
-   * Returns the nearness in meaning of the tools to the queries; undefined if the model cannot tell
-   * yet.
+   * Returns how near the tools are to the queries by meaning; undefined while the model has no
+   * vectors for them.
    */
   async #meant(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
     const [entries, own] = [this.#entries, this.#own];
@@ -257,7 +257,7 @@ export class Search {
     const wire = name.replace(/^mcp__.+?__/, "");
     const exact = this.#catalogs().flatMap((catalog) => {
       const id = catalog.byWireName(name) ?? catalog.byWireName(wire);
-      // A text that is no id finds nothing.
+      // A text that is not an id finds nothing.
       return catalog.get(id ?? (name as ToolId)) ?? [];
     });
     if (exact.length > 0) return exact;
@@ -288,7 +288,7 @@ function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   return ranked.map((one) => ({ ...one, score: one.score / best }));
 }
 
-/** Raises the tools that were used for such a query. What the query does not find stays away. */
+/** Raises the tools that were used for similar queries. Adds no tool that the query does not find. */
 function preferred(
   ranked: readonly RankedTool[],
   fit: ReadonlyMap<ToolId, number> = new Map(),

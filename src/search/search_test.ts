@@ -268,7 +268,7 @@ Deno.test("search() raises what was used for like queries, within bounds", async
   assert.ok(best && low && low.score < 0.5, JSON.stringify(hits));
   const fit = () => new Map([[low.id, 1], ["weather:forecast" as typeof low.id, 1]]);
   const raised = await found(query, { memory: { fit } });
-  // It comes before its like, not before what fits much better, and brings nothing that does not fit.
+  // It ranks above similar tools, not above much better ones, and adds no tool that does not match.
   assert.equal(raised[0], best.id);
   assert.ok(raised.indexOf(low.id) <= hits.indexOf(low));
   assert.deepEqual(raised.toSorted(), hits.map(({ id }) => id).toSorted());

@@ -107,7 +107,7 @@ Deno.test("signatureOf() is short and quick for whatever schema", () => {
 
 Deno.test("signatureOf() is one bounded line of visible characters for any JSON", () => {
   fc.assert(fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
-    // Any JSON may stand in the place of a schema.
+    // A server may send any JSON as a schema.
     const text = of({ properties: value } as JsonObject, value as JsonObject);
     assert.ok(text.length <= 300);
     assert.doesNotMatch(text, /[\p{Cc}\p{Cf}]/u);

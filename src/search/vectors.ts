@@ -88,7 +88,7 @@ export class Vectors implements Semantics {
   #work: Promise<void> | undefined;
   #late: Promise<void> | undefined;
 
-  /** Takes the file; reads nothing before the first search. */
+  /** Takes the file. Reads nothing before the first search. */
   constructor(file: VectorFile, embedder: TextEmbedder, owner: VectorsOwner) {
     this.#file = file;
     this.#embedder = embedder;
@@ -155,7 +155,7 @@ export class Vectors implements Semantics {
     let [made, unsaved] = [0, 0];
     let queue: TextToEmbed[] = [];
     const next = () => {
-      // Entries that come meanwhile are added when all earlier ones are done.
+      // Entries that are added meanwhile follow when all earlier ones are done.
       if (queue.length === 0) queue = this.#missing();
       return queue.splice(0, BATCH);
     };
@@ -237,7 +237,7 @@ export class Vectors implements Semantics {
     const known = this.#load();
     // Another PML process may have stored others meanwhile.
     for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
-    // The vectors unused for the longest time stand first, and are removed first.
+    // The vectors that were not used for the longest time come first, and are removed first.
     for (const key of this.#entries.map(this.#keyOf)) moveLast(known, key);
     const used = new Set(this.#entries.map(this.#keyOf)).size;
     trim(known, MOST_OTHERS + used);

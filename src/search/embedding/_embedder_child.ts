@@ -31,13 +31,13 @@ export interface EmbedderChildOptions {
   readonly startMs: number;
   /** How long an answer may take; 60,000 by default. */
   readonly answerMs?: number;
-  /** The memory that it may use in addition to the model, which it holds several times. */
+  /** The memory, in bytes, that it may use in addition to several times the model's size. */
   readonly spareBytes?: number;
   /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
 }
 
-/** A vector for each text; undefined for a text that the model gives no vector for. */
+/** A vector for each text; undefined for a text for which the model returns no vector. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
 const HEAP_MB = 1_024;
@@ -64,7 +64,7 @@ export class EmbedderChild implements AsyncDisposable {
     this.#options = options;
     this.#process = new AnsweringProcess(programOf(options), {
       groups,
-      read: (stdout) => this.#read(stdout).catch(() => {}), // its end says why
+      read: (stdout) => this.#read(stdout).catch(() => {}), // the end of the process reports why
       hear: (stderr) => this.#hear(stderr).catch(() => {}),
       ended: (how) => down(`its process ended with ${how}`, { said: this.#stderr }),
     });
@@ -163,7 +163,7 @@ export class EmbedderChild implements AsyncDisposable {
 }
 
 function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
-  // A path with a comma cannot stand in Deno's list of permissions.
+  // Deno's list of permissions cannot contain a path with a comma.
   if (library.includes(",")) throw down("the path of the PML home has a comma in it");
   const runtime = addressOf(library, RUNTIME);
   // The library imports packages by name. They are not installed; these files replace them.
@@ -199,7 +199,7 @@ function vectorsOf(said: unknown, count: number): TextVectors | undefined {
   if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
   return vectors.map((vector) => {
     const norm = Math.hypot(...vector ?? []);
-    // The model gives no vector for this text, but may give one for the next.
+    // The model returned no vector for this text, but may return one for the next.
     return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
   });
 }

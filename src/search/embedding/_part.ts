@@ -57,7 +57,7 @@ export class PartialFile {
     if (!goesOn) this.remove();
     if (!goesOn && status !== 200) return false;
     const etag = headers.get("etag") ?? "";
-    // A weak one says of two contents that they are alike, not that they are the same.
+    // A weak ETag marks two contents as equivalent, not as identical.
     if (/^"[\x21\x23-\x7e]{1,200}"$/.test(etag)) keepFile(this.#name, etag);
     this.#open = openRegular(this.#part, { append: true, create: true, mode: 0o600 });
     return true;

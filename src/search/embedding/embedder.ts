@@ -1,5 +1,5 @@
 /**
- * Turns texts into vectors with a model. The model runs in a process of its own, which is started
+ * Turns texts into vectors with a model. The model runs in a separate process, which is started
  * when it is needed and ended when it is idle.
  *
  * @module
@@ -44,7 +44,7 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the model; looks at nothing yet. */
+  /** Takes the model. Reads no files yet. */
   constructor(model: HashedModel, owner: EmbedderOwner, bounds: EmbedderBounds = {}) {
     this.#model = model;
     this.#owner = owner;
@@ -52,8 +52,8 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   }
 
   /**
-   * Returns a vector of length one for each text, or undefined if the model gives none. If `signal`
-   * aborts, the work goes on without the caller.
+   * Returns a vector of length one for each text; undefined for a text without a vector. If `signal`
+   * aborts, the call rejects and the work continues.
    */
   async embed(texts: readonly string[], signal: AbortSignal): Promise<TextVectors> {
     signal.throwIfAborted();

@@ -1,6 +1,6 @@
 /**
- * Installs the library that runs the model: once, if the person agrees, from tarballs whose hashes
- * PML ships. Only the files that are used are kept. No script of it runs.
+ * Installs the library that runs the model: once, if the user agrees, from tarballs whose hashes
+ * PML ships. Only the files that are used are kept. Its install scripts do not run.
  *
  * @module
  */
@@ -43,7 +43,7 @@ export const EMBEDDER:
 
 const INSTALL_MS = 600_000;
 const NAMES = Object.values(lock.packages).flatMap(({ files }) => files);
-/** The variable that names the person's npm settings if they are not at the default path. */
+/** The variable that names the user's npm settings if they are not at the default path. */
 const USER_SETTINGS = "NPM_CONFIG_USERCONFIG";
 
 /** The package in the PML home. */
@@ -90,7 +90,7 @@ export class EmbedderPackage {
     const { folder } = this;
     if (!this.isThere()) await this.#install();
     const stamp = await treeStamp(folder);
-    // The stamp shows quickly that no file has changed. It lies in the PML home, so PML wrote it.
+    // The stamp shows quickly that no file has changed. Only PML writes to the PML home.
     if (stamp === textIfAny(join(folder, RECORD))) return folder;
     if (await treeHash(folder) !== lock.tree) {
       const message = `Cannot load ${lock.name}: its files are not those that PML knows`;
@@ -124,7 +124,7 @@ export class EmbedderPackage {
       if (!this.isThere()) await this.remove();
       await repeated(() => Deno.rename(fresh, this.folder));
     } catch (error) {
-      await Deno.remove(fresh, { recursive: true }).catch(() => {}); // it was never made
+      await Deno.remove(fresh, { recursive: true }).catch(() => {}); // it was never created
       // Another PML was faster. Its files are checked like these.
       if (this.isThere()) return;
       throw error instanceof PmlError ? error : failed(asPmlError(error).message, { cause: error });
@@ -187,9 +187,9 @@ function filesFor(environment: Readonly<Record<string, string>>): Readonly<Recor
       ),
       workspace: { packageJson: { dependencies: specifiers } },
     }),
-    // An own file, so that none of a folder above is used.
+    // Without this file, Deno would use one of a parent folder.
     "deno.json": "{}",
-    // Deno reads npm settings only beside the package and in the home folder.
+    // Deno reads npm settings only next to the package and in the home folder.
     ...settings !== undefined && { ".npmrc": readRegularText(settings, { links: true }) },
   };
 }

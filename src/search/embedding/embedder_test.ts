@@ -5,7 +5,7 @@ import { until } from "../../../tests/kit/wait.ts";
 import { Embedder, type EmbedderBounds, type EmbedderOwner } from "./embedder.ts";
 import { readModel } from "./embedding_model.ts";
 
-/** Replaces the library. It does what a text says. */
+/** A fake library. Its behaviour depends on the text. */
 const LIBRARY = `
 export const env = { backends: { onnx: { wasm: {} } } };
 const attempts = {
@@ -57,7 +57,7 @@ export async function pipeline(task, model, options) {
 }
 `;
 
-/** A library, a model and a home in one folder, and the groups that are watched. */
+/** A library, a model and a home in one folder, and the recorded process groups. */
 class Stage implements EmbedderOwner, AsyncDisposable {
   readonly folder = Deno.realPathSync(Deno.makeTempDirSync());
   readonly home = this.folder;
@@ -114,7 +114,7 @@ class Stage implements EmbedderOwner, AsyncDisposable {
 }
 
 Deno.test("The embedder's child has the library and the model, and no other power", async () => {
-  // What is tried works where nothing forbids it.
+  // Each of these actions works without the sandbox.
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
     return new Response("");
   });

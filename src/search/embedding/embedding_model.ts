@@ -58,7 +58,7 @@ const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
 const WANTED = "Give the folder of its config.json, or run `pml search install-model`";
 
-/** Reads the folder of a model. Throws `CONFIG_INVALID` that says what is missing. */
+/** Reads the folder of a model. Throws `CONFIG_INVALID` with the missing part. */
 export function readModel(path: string): EmbeddingModel {
   const bad = (why: string) =>
     new PmlError("CONFIG_INVALID", `Cannot use the model in ${quoted(path, 400)}: ${why}`, {
@@ -70,7 +70,7 @@ export function readModel(path: string): EmbeddingModel {
   };
   if (!targetAt(path)?.isDirectory) throw bad("there is no such folder");
   const folder = Deno.realPathSync(path);
-  // A path with a comma cannot stand in Deno's list of permissions.
+  // Deno's list of permissions cannot contain a path with a comma.
   if (folder.includes(",")) throw bad("its path has a comma in it");
   for (const name of MODEL_TEXTS) {
     const size = sizeOf(name);
@@ -85,7 +85,7 @@ export function readModel(path: string): EmbeddingModel {
   const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
   for (const name of files) {
     if (sizeOf(name) === undefined) throw bad(`its ${name} is not a file`);
-    // Whoever can write to the target of a link could change the model.
+    // A program that can write to the target of a link could change the model.
     if (Deno.realPathSync(join(folder, name)) !== join(folder, name)) {
       throw bad(
         `its ${name} is a link; copy the model with the files behind its links (cp -rL)`,
@@ -127,7 +127,7 @@ export class ModelPins {
     return { folder, hash, stamp, isOther: pin !== undefined && pin.hash !== hash };
   }
 
-  /** Pins a model as it was looked at, whatever was pinned; the person said so. */
+  /** Pins a model that the user accepted, in place of any earlier pin. */
   async accept({ folder, hash, stamp }: SeenModel): Promise<void> {
     await writePrivate(this.#fileOf(folder), { folder, hash, stamp });
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { type EmbeddingModel, ModelPins, readModel } from "./embedding_model.ts";
 
-/** Makes a folder that looks like a model. */
+/** Creates a folder that looks like a model. */
 function modelFolder(
   files: Readonly<Record<string, string>> = { "onnx/model_quantized.onnx": "numbers" },
 ): string {

@@ -8,6 +8,6 @@
 export interface HubFile {
   readonly name: string;
   readonly bytes: number;
-  /** The hash of its content, if the hub gives one. */
+  /** The hash of its content, if the hub sends one. */
   readonly sha256: string | undefined;
 }

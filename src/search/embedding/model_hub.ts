@@ -1,6 +1,6 @@
 /**
- * Downloads a model from a hub. It first tells the size, continues a broken download, and accepts
- * only what has the hub's size and hash.
+ * Downloads a model from a hub: returns the size first, continues a broken download, and accepts
+ * only files with the hub's size and hash.
  *
  * @module
  */
@@ -23,9 +23,9 @@ export interface ModelHubOptions {
   /** The address of the hub, if it is not the default one. */
   readonly from?: string | undefined;
   readonly signal: AbortSignal;
-  /** The first pause before it tries again. */
+  /** The first pause before it tries again, in milliseconds. */
   readonly retryMs?: number;
-  /** The longest time in which no data may come. */
+  /** The longest time without data, in milliseconds. */
   readonly stallMs?: number;
 }
 
@@ -49,7 +49,7 @@ const TRIES = 3;
 const MOST_TRIES = 30;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;
-/** Room for other files on the disk. */
+/** Bytes that stay free on the disk for other files. */
 const SPARE = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
 const OTHERWISE = "Search stays lexical. Try again: the downloaded part is kept. " +
@@ -58,7 +58,7 @@ const OTHERWISE = "Search stays lexical. Try again: the downloaded part is kept.
 /** An answer after all redirects. */
 interface HubAnswer {
   readonly response: Response;
-  /** The size and hash from the first answer that gave them. */
+  /** The size and hash from the first answer that has them. */
   readonly linked: { readonly bytes: number | undefined; readonly sha256: string | undefined };
 }
 
@@ -259,7 +259,7 @@ export class ModelHub {
     }
   }
 
-  /** Returns the error for a wrong answer, which the hub would give again. */
+  /** Returns the error for a wrong answer, which another request would not change. */
   #bad(name: string, why: string): PmlError {
     return this.#error("UPSTREAM_PROTOCOL", name, { why });
   }

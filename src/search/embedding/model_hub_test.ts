@@ -13,7 +13,7 @@ const FILES: Readonly<Record<string, Uint8Array>> = {
   [ONNX]: new Uint8Array(randomBytes(300_000)),
 };
 
-/** A hub, the way to it, and a folder for the model. */
+/** A hub, the `fetch` that reaches it, and a folder for the model. */
 class Scene implements AsyncDisposable {
   readonly hub = new FakeHub(FILES);
   readonly fetch = new GuardedFetch();
@@ -42,7 +42,7 @@ class Scene implements AsyncDisposable {
     await model.install(await model.look(), { folder: this.folder, onBytes });
   }
 
-  /** Asserts that the whole model is there, and nothing beside it. */
+  /** Asserts that the folder contains the whole model and nothing else. */
   assertWhole(): void {
     for (const [name, bytes] of Object.entries(FILES)) {
       assert.deepEqual(Deno.readFileSync(join(this.folder, name)), bytes, name);
@@ -85,7 +85,7 @@ Deno.test("ModelHub tells the size before it gets anything, and gets one fixed r
 
 Deno.test("ModelHub goes on where the connection broke, in this run and in the next", async () => {
   await using scene = new Scene({ cut: { after: 70_000, times: 7 } });
-  // The text files are shorter than one answer; of the model file each answer gives a part.
+  // The text files fit in one answer; each answer has a part of the model file.
   await scene.install();
   scene.assertWhole();
   assert.deepEqual(scene.ranges().slice(0, 3), ["", "bytes=70000-", "bytes=140000-"]);
@@ -119,7 +119,7 @@ Deno.test("ModelHub lets one install at a time, and the next when that is done o
   }
   await scene.install();
   scene.assertWhole();
-  // A lock that a killed process left stops nobody.
+  // A lock file left by a killed process does not block an installation.
   Deno.writeTextFileSync(`${scene.folder}.lock`, "");
   await scene.install();
   scene.assertWhole();
@@ -140,7 +140,7 @@ Deno.test("ModelHub starts anew where the hub knows no ranges, or has other cont
   }));
   const part = join(`${other.folder}.part`, `${ONNX}.part`);
   assert.equal(Deno.statSync(part).size, 70_000);
-  // The part belongs to another content than the one that is served now.
+  // The part belongs to content that the hub no longer serves.
   Deno.writeTextFileSync(`${part}.etag`, '"another"');
   Deno.writeFileSync(part, new Uint8Array(70_000));
   other.hub.faults = {};
