@@ -12,7 +12,7 @@ import { unlessGone } from "../io/private_files.ts";
 
 const UTF_8 = new TextEncoder();
 const MOST_FILES = 512;
-/** How often it is looked at whether the file is still there, in milliseconds. */
+/** How often PML checks that the file is still at its path, in milliseconds. */
 const LOOK_MS = 100;
 const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.(\d{4,})\.jsonl$/;
 
@@ -31,7 +31,7 @@ export class JournalFile {
     this.#made = file.statSync();
   }
 
-  /** Creates a new file. Throws if anything has that name already, a link too. */
+  /** Creates a new file. Throws if the path exists already, even as a link. */
   static create(path: string): JournalFile {
     // `createNew` means O_EXCL, which follows no link, not even one to nothing.
     const made = new JournalFile(
@@ -61,8 +61,8 @@ export class JournalFile {
   }
 
   /**
-   * Throws if the path no longer leads to this file, because nobody would find the records. Looks
-   * only where the last look is some time ago.
+   * Throws if the path no longer leads to this file, because the records would be lost. Skips the
+   * check if the last one was less than `LOOK_MS` ago.
    */
   lookAtPlace(): void {
     const now = performance.now();

@@ -42,7 +42,7 @@ export interface StartRecord {
   readonly verdict?: string;
   readonly rule?: string;
   readonly source?: string;
-  /** The person's answer, if the call carries one. */
+  /** The user's answer, if the call carries one. */
   readonly answer?: string;
   /** The shape only: even from a hash, a short argument could be guessed. */
   readonly arguments: Json;
@@ -75,9 +75,9 @@ export interface EventRecord {
 /** One record of the journal. */
 export type JournalRecord = StartRecord | EndRecord | EventRecord;
 
-/** Takes the failures of a journal. */
+/** Receives the failures of a journal. */
 export interface JournalFailures {
-  /** Takes the error of a failed write, once for each write. */
+  /** Receives the error of a failed write, once for each write. */
   failed(error: PmlError): void;
 }
 
@@ -118,17 +118,17 @@ export class Journal implements Disposable {
   #chain: Chain = { seq: 0, flush: 1, prev: NO_HASH };
   /** The end of the chain in the files. A failed write goes back to it. */
   #written: Readonly<Chain> = { ...this.#chain };
-  /** The present millisecond, as a number and as records tell it. */
+  /** The present millisecond, as a number and as the text in records. */
   #now = 0;
   #at = "";
-  /** The records that wait, the last one without its end, and who waits for them. */
+  /** The records that wait, the last one without its end, and the callbacks of their callers. */
   #lines = "";
   #waiting: Done[] = [];
-  /** Why nothing that waits can be written. */
+  /** The reason why the waiting records cannot be written. */
   #lost: unknown;
-  /** Whether what waits is written by the next microtask. */
+  /** Whether the next microtask writes the waiting records. */
   #isAwaited = false;
-  /** What writes ends of calls that no other record came after. */
+  /** The timer that writes the ends of calls if no other record follows. */
   #late: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -194,7 +194,7 @@ export class Journal implements Disposable {
     this.#closed = true;
     this.#leave();
     try {
-      // Old files are removed here and not at the start, which a person waits for.
+      // Old files are removed here and not at the start, because the user waits for the start.
       const { fileBytes, filesKept } = this.#options;
       prune(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
     } catch (error) {
@@ -248,7 +248,7 @@ export class Journal implements Disposable {
     for (const done of waiting) done(lost);
   }
 
-  /** Has a file for what comes next. The records that meet its error fail, later ones look again. */
+  /** Opens a file for the next records if needed. If it fails, they fail, and later ones retry. */
   #look(): void {
     const { fileBytes, filesKept } = this.#options;
     try {
@@ -270,7 +270,7 @@ export class Journal implements Disposable {
 
   #begin(): void {
     privateFolder(this.#folder);
-    // Counted first: a name whose file could not be begun is not tried again.
+    // Counted first, so that a name whose file cannot be created is not tried again.
     this.#files += 1;
     const name = `${this.#run}.${String(this.#files).padStart(4, "0")}.jsonl`;
     const file = this.#file = JournalFile.create(join(this.#folder, name));
@@ -328,20 +328,20 @@ function cut(_key: string, value: unknown): unknown {
     : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
 }
 
-/** Returns whether a record has no text but PML's own. */
+/** Returns whether all texts of a record are PML's own. */
 function isOwn(record: JournalRecord): boolean {
   return record.kind === "end" && record.task === undefined;
 }
 
-// Removes the parts that others fill. The caller, the tool and the outcome stay.
+// Removes the parts with outside content. The caller, the tool and the outcome stay.
 function shortened(record: JournalRecord): JournalRecord {
   if (record.kind === "start") return { ...record, arguments: null, argumentsOmitted: true };
   if (record.kind === "event") return { ...record, about: { left_out: "too large to tell" } };
   return record;
 }
 
-// Escapes a character to ASCII, so that no terminal or reader takes it for a line end or reorders
-// it.
+// Escapes a character to ASCII, so that terminals and programs neither treat it as a line end nor
+// reorder it.
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -12,7 +12,7 @@ import { journalFiles, type NamedFile } from "./_journal_file.ts";
 
 const CHUNK_BYTES = 65_536;
 
-/** A line of the journal, and the record in it; undefined if it is no record. */
+/** A line of the journal, and its record; undefined if the line is not a record. */
 export interface JournalLine {
   readonly text: string;
   readonly record: JsonObject | undefined;
@@ -69,10 +69,10 @@ export function journalRuns(home: string): readonly (readonly string[])[] {
   return [...runs.values()].map((files) => files.map(({ path }) => path));
 }
 
-/** Reads the journal of all processes, and later what came since. */
+/** Reads the journals of all processes. Each further read returns the lines that are new. */
 export class JournalReader implements Disposable {
   readonly #folder: string;
-  /** The files that may still grow. An open file can be read to its end when it was removed. */
+  /** The files that may still grow. An open file can be read to its end after it is removed. */
   readonly #open = new Map<string, FileLines>();
   readonly #done = new Set<string>();
 
@@ -95,7 +95,7 @@ export class JournalReader implements Disposable {
       const lines = this.#opened(file);
       if (lines === undefined) continue;
       yield* this.#linesOf(lines);
-      // The next file was there before this one was read, so this one grows no more.
+      // The next file existed before this one was read, so this one no longer grows.
       if (files[at + 1]?.run === file.run) this.#close(file.path);
     }
   }

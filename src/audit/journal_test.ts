@@ -258,7 +258,7 @@ Deno.test("Journal writes nothing after its end", async () => {
   opened.journal.append(start("c1"));
   opened.journal[Symbol.dispose]();
   await assert.rejects(opened.journal.write(start("c2")), unavailable);
-  // Also what nobody waits for is not lost in silence.
+  // A lost record is reported even if no caller waits for it.
   opened.journal.append(start("c3"));
   assert.equal(opened.failures.length, 2);
   assert.deepEqual(opened.records().map((record) => record.callId ?? record.event), [
@@ -295,7 +295,7 @@ Deno.test("A record holds no secret, also where a text is cut", async () => {
     { note: `${"x".repeat(493)}hunter2hunter2` },
     { hunter2hunter2: ["hunter2hunter2"] },
     { note: 'so say "hunter2\\" twice' },
-    // In JSON the letter `n` of an escape stands before it, as in the middle of a word.
+    // In JSON the `n` of the escape comes directly before the secret, as in the middle of a word.
     { note: `\nsk-${"hunter".repeat(4)}2` },
   ];
   for (const about of abouts) await opened.journal.write({ kind: "event", event: "e", about });

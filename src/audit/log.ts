@@ -1,5 +1,5 @@
 /**
- * The log: lines for a person on stderr, without secrets and with visible control characters.
+ * The log: lines for the user on stderr, without secrets and with visible control characters.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export type Level = typeof LEVELS[number];
 /** Named values that follow the text of a line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes lines for a person to stderr. Stdout belongs to the protocol. */
+/** Writes lines for the user to stderr. Stdout belongs to the protocol. */
 export class Log implements WarningLog {
   readonly #redactor: Redactor;
   readonly #least: number;
@@ -35,22 +35,22 @@ export class Log implements WarningLog {
     this.#write = write;
   }
 
-  /** Writes a detail that only helps to find a fault. */
+  /** Writes a detail for debugging. */
   debug(text: string, fields?: LogFields): void {
     this.#line("debug", text, fields);
   }
 
-  /** Writes what happened. */
+  /** Writes an event. */
   info(text: string, fields?: LogFields): void {
     this.#line("info", text, fields);
   }
 
-  /** Writes a warning for the person. */
+  /** Writes a warning for the user. */
   warn(text: string, fields?: LogFields): void {
     this.#line("warn", text, fields);
   }
 
-  /** Writes what failed. */
+  /** Writes a failure. */
   error(text: string, fields?: LogFields): void {
     this.#line("error", text, fields);
   }

@@ -1,6 +1,6 @@
 /**
- * Counts calls and their durations, and the tokens that answers cost a client, since the start. The
- * memory that it needs does not grow with the number of calls.
+ * Counts calls, their durations, and the tokens of answers since the start, in memory that does not
+ * grow with the number of calls.
  *
  * @module
  */
@@ -26,7 +26,7 @@ export interface MetricsReport {
     readonly count: number;
     /** How many calls ended with an error of any kind. */
     readonly errors: number;
-    /** How many calls led to a question. After a yes they came again. */
+    /** How many calls ended with an approval request. The repeated call counts again. */
     readonly asked: number;
     /** How many calls failed, by error code. */
     readonly failed: Readonly<Record<string, number>>;
@@ -39,9 +39,9 @@ export interface MetricsReport {
 /** The logarithm of the ratio of two neighbouring buckets. */
 const STEP = Math.log(1.1);
 const BUCKETS = 300;
-/** Smaller values count as nothing. */
+/** Smaller values count as 0. */
 const LEAST = 0.001;
-/** One in so many answers is a sample, and the first ones are. */
+/** One in so many answers is a sample. The first answers are all samples. */
 const SAMPLE_EVERY = 16;
 /** How many characters of samples are kept of each kind of answer. */
 const SAMPLES_MAX = 65_536;
@@ -82,8 +82,8 @@ export class Histogram {
 }
 
 /**
- * The answers of one kind. Only their lengths are counted when they are sent: to count the tokens of
- * each answer took longer than to record its call.
+ * The answers of one kind. Only their lengths are counted when they are sent, because counting the
+ * tokens of each answer took longer than recording its call.
  */
 class Answers {
   readonly #lengths = new Histogram();
@@ -104,7 +104,7 @@ class Answers {
     }
   }
 
-  /** Returns the estimated tokens of all answers, by those of the samples. */
+  /** Returns the tokens of all answers, estimated from the samples. */
   tokens(): Distribution {
     const { length } = this.#samples.join("");
     const tokens = this.#samples.reduce((sum, sample) => sum + tokensOf(sample), 0);

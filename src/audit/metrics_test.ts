@@ -125,7 +125,7 @@ Deno.test("the tokens of unlike answers are estimated by one in sixteen, and non
   let read = 0;
   for (const text of texts) {
     const block = { type: "text", text };
-    // Only a sample is read more than once, for its length.
+    // Each answer is read once for its length. Samples are read again.
     Object.defineProperty(block, "text", { get: () => (read++, text) });
     count(metrics, "call", { content: [block] });
   }

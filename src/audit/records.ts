@@ -13,7 +13,7 @@ import type { Metrics } from "./metrics.ts";
 
 /** Opens the journal. */
 export interface JournalOpener {
-  /** Opens it. Throws AUDIT_UNAVAILABLE if it cannot, which `failures` gets, too. */
+  /** Opens it. If it cannot, throws AUDIT_UNAVAILABLE, and calls `failures.failed()` with it. */
   open(failures: JournalFailures): Journal;
 }
 
@@ -26,7 +26,7 @@ export class Records implements JournalFailures, Disposable {
   #journal: Journal | undefined;
   #isBroken = false;
 
-  /** Opens nothing: a process without calls writes nothing. */
+  /** Opens nothing yet, because a process without calls writes no journal. */
   constructor(
     opener: JournalOpener,
     log: Pick<Log, "error" | "info">,
@@ -43,12 +43,12 @@ export class Records implements JournalFailures, Disposable {
     this.#written();
   }
 
-  /** Does what is left of a call when its answer was sent: the client waits for nothing of it. */
+  /** Runs the rest of a call after its answer is sent, so that the client does not wait for it. */
   later(work: () => void): void {
     if (this.#left.push(work) === 1) setImmediate(() => this.#catchUp());
   }
 
-  /** Writes the end of a call whose start was written, at the latest soon. */
+  /** Writes the end of a call whose start was written, with the next records or after a few ms. */
   end(record: EndRecord): void {
     this.#metrics.recorded(record);
     this.#opened().end(record);
@@ -88,7 +88,7 @@ export class Records implements JournalFailures, Disposable {
     this.#journal?.[Symbol.dispose]();
   }
 
-  /** Logs the first of the writes that fail one after the other. */
+  /** Logs the first failure of several in a row. */
   failed({ message }: PmlError): void {
     if (!this.#isBroken) this.#log.error(message);
     this.#isBroken = true;

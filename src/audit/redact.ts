@@ -34,7 +34,7 @@ export class Redactor {
     return true;
   }
 
-  /** Forgets a secret that is worth nothing any more. */
+  /** Removes a secret that is no longer valid. */
   forget(value: string): void {
     this.#values.delete(value);
     this.#patterns = undefined;
@@ -48,7 +48,7 @@ export class Redactor {
     );
   }
 
-  /** Returns an error without the secrets in its texts, which may repeat what a server sent. */
+  /** Returns an error without the secrets in its texts, which may quote a server's answer. */
   cleaned(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
@@ -59,7 +59,7 @@ export class Redactor {
   /** Returns JSON without the secrets in its texts and in the names of its members. */
   clean<T>(value: T): T {
     const plain = JSON.stringify(value) ?? "";
-    // Texts without escapes stand in the JSON unchanged: if the whole contains no secret, no part
+    // JSON contains texts without escapes unchanged, so if the whole contains no secret, no part
     // does.
     if (!plain.includes("\\") && this.redact(plain) === plain) return value;
     return JSON.parse(plain, (_, part, of?: { readonly source: string }) => {
@@ -91,8 +91,8 @@ function patternsOf(values: Iterable<string>): readonly RegExp[] {
 }
 
 /**
- * Returns a value, or pieces of one that is long or has many characters that can be escaped: a text
- * that nearly has a long run of these would take long to be searched.
+ * Returns a value; or its pieces, if it is long or has many characters that can be escaped, because
+ * a text with nearly the same long run of these would take long to search.
  */
 function piecesOf(value: string): readonly string[] {
   const pieces = value.match(/(?:[^\w-]?[\w-]{0,30}){1,32}/gu) ?? [];

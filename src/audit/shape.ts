@@ -34,7 +34,7 @@ export function shapeOf(value: unknown, depth = 0): Json {
 
 /**
  * Counts the characters of all texts in a value, and eight for each other value. Stops after 10,000
- * values, so that a large result takes no long time to measure.
+ * values, to limit the time that a large result takes.
  */
 export function sizeOf(value: unknown): number {
   const left: unknown[] = [value];

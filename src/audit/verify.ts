@@ -34,7 +34,7 @@ export interface JournalCheck {
    * Whether the first record is the first of the process. Older files of a long run are removed.
    */
   readonly complete: boolean;
-  /** The hash of the last flush until the time that was asked for, if there is one. */
+  /** The hash of the last flush until the requested time, if there is one. */
   readonly head?: string;
 }
 
@@ -49,7 +49,7 @@ export async function verifyJournal(
   const check = new Check(until);
   for (const file of typeof paths === "string" ? [paths] : paths) {
     using lines = openJournalFile(file);
-    // Files are removed from the oldest on, so those that are left tell what is missing.
+    // The oldest files are removed first, so the remaining ones show which records are missing.
     if (lines === undefined) continue;
     check.begin(file);
     for await (const text of lines.read()) {

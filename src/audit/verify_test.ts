@@ -211,7 +211,7 @@ Deno.test("a write that was cut off anywhere loses no complete record, and only 
     using reader = new JournalReader(home);
     const read = await Array.fromAsync(reader.read());
     assert.equal(read.filter(({ record }) => record !== undefined).length, whole, `at ${cut}`);
-    // The flush of the byte before the cut is complete only at its last one.
+    // The flush that contains the byte before the cut is complete only if that byte is its last.
     const last = flushes[whole] ?? 0;
     const before = flushes.filter((flush) => flush < last).length;
     const isWhole = whole === before && text[cut - 1] === "\n";
