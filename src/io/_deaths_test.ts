@@ -20,12 +20,12 @@ export class Deaths {
     this.#all.set(key, { count, at: this.#now(), version });
   }
 
-  /** Forgets those of a key: it answered. */
+  /** Resets the count of a key after a successful use. */
   forget(key: string): void {
     this.#all.delete(key);
   }
 
-  /** Tells how long a start waits; what was defined anew waits for nothing. */
+  /** Returns how long a start must wait. A new version does not wait. */
   wait(key: string, version: string): number {
     if (this.#all.get(key)?.version !== version) this.#all.delete(key);
     const { count, at } = this.#all.get(key) ?? { count: 0, at: 0 };

@@ -7,7 +7,7 @@
 import { setImmediate } from "node:timers";
 import type { TimerClock } from "./pool.ts";
 
-/** Time that goes on when it is told to. */
+/** A clock that advances only in `pass()`. */
 export class FakeClock implements TimerClock {
   #now = 0;
   #timers: { readonly at: number; readonly call: () => void }[] = [];
@@ -20,7 +20,7 @@ export class FakeClock implements TimerClock {
     return () => void (this.#timers = this.#timers.filter((one) => one !== timer));
   };
 
-  /** Lets time go on, with all that happens meanwhile. */
+  /** Advances the time, and runs the timers that are due. */
   async pass(ms: number): Promise<void> {
     const until = this.#now + ms;
     for (;;) {
@@ -35,7 +35,7 @@ export class FakeClock implements TimerClock {
   }
 }
 
-/** Lets everything happen that needs no time. */
+/** Waits until all work that needs no time is done. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

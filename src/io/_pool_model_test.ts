@@ -12,14 +12,14 @@ import { FakeClock, settled } from "./_fake_clock_test.ts";
 import { type PlaceOwner, Places } from "./places.ts";
 import { type Living, Pool, type PoolOwner } from "./pool.ts";
 
-/** When the pool ends what nobody used. */
+/** The time after which the pool closes an unused thing, in milliseconds. */
 export const IDLE_MS = 60_000;
 const IDLE_CHILDREN = 2;
 
-/** Where a thing is in its life. */
+/** The phase of a thing. */
 export type Phase = "waiting" | "starting" | "up" | "ending" | "over";
 
-/** What was started, or is to be. */
+/** A thing that was started, or waits for its start. */
 export class Thing implements Living {
   readonly key: string;
   readonly version: string;
@@ -29,17 +29,17 @@ export class Thing implements Living {
   readonly #stage: Stage;
   phase: Phase = "waiting";
   alive = true;
-  /** Whether it was not closed. */
+  /** Whether it ended without being closed. */
   died = false;
   pending = 0;
   hung = false;
-  /** Whether new calls go elsewhere while it finishes what runs. */
+  /** Whether it finishes its running calls while new calls use another thing. */
   drains = false;
   good = false;
-  /** When it may be closed for want of use. */
+  /** When it may be closed as unused. */
   due = Infinity;
   looked = false;
-  /** Its place, from its start to its end. */
+  /** Its place, which it has from its start to its end. */
   place: Disposable | undefined;
   /** Since when it waits for a place. */
   since = Infinity;
@@ -62,16 +62,16 @@ export class Thing implements Living {
 export interface Use {
   readonly thing: Thing;
   readonly done: PromiseWithResolvers<string>;
-  /** What the caller was told, each time. */
+  /** The outcomes that the caller got, which must be one. */
   readonly told: string[];
-  /** Gives up to wait. */
+  /** Cancels the call. */
   readonly cancel: AbortController;
   running: boolean;
-  /** What it must be told. */
+  /** The expected outcome. */
   wanted: string | undefined;
 }
 
-/** The pool, what it holds, and what it must hold. */
+/** The pool with its things, and the model with the expected ones. */
 export class Stage implements PlaceOwner, PoolOwner {
   readonly poolLimits = { idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN };
   readonly deathCode = "UPSTREAM_DOWN";
@@ -81,14 +81,14 @@ export class Stage implements PlaceOwner, PoolOwner {
   readonly uses: Use[] = [];
   readonly versions = new Map<string, number>();
   readonly #deaths = new Deaths(this.clock.now);
-  /** What waits for a place, in order. */
+  /** The things that wait for a place, in order. */
   readonly queue: Thing[] = [];
   readonly #places: Places;
   readonly most: number;
   disposing = false;
   wrong: string | undefined;
 
-  /** Makes a pool with so many places. */
+  /** Creates a pool with a number of places. */
   constructor(most: number) {
     this.most = most;
     this.#places = new Places(this, this.clock);
@@ -113,7 +113,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     );
   }
 
-  /** Makes a call, as the model sees it and in truth. */
+  /** Makes a call in the model and in the pool. */
   async call(key: string): Promise<void> {
     const version = `v${this.versions.get(key) ?? 0}`;
     const known = this.current(key);
@@ -157,7 +157,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     await settled();
   }
 
-  /** Says how a call ends: `wanted` is what its caller must be told. */
+  /** Ends a call. `wanted` is the outcome that its caller must get. */
   async end(use: Use, how: { readonly wanted: string; readonly stops: boolean }): Promise<void> {
     const { thing } = use;
     use.wanted = how.wanted;
@@ -170,7 +170,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     await settled();
   }
 
-  /** A call that waits for a place is given up. */
+  /** Cancels a call that waits for a place. */
   async cancel(use: Use): Promise<void> {
     const { thing } = use;
     use.wanted = "cancelled";
@@ -183,7 +183,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     await settled();
   }
 
-  /** The end of a thing that was closed comes. */
+  /** Completes the end of a closed thing. */
   async ended(thing: Thing): Promise<void> {
     thing.phase = "over";
     thing.ended.resolve();
@@ -191,7 +191,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     await settled();
   }
 
-  /** A thing dies; what runs in it fails. */
+  /** Lets a thing die, so that its running calls fail. */
   die(thing: Thing, why: string): void {
     if (!thing.alive) return;
     thing.alive = false;
@@ -228,7 +228,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     await settled();
   }
 
-  /** Says why a thing may not be closed now. */
+  /** Returns why a thing may not be closed now; undefined if it may. */
   wrongEnd(thing: Thing): string | undefined {
     if (this.disposing || !thing.alive) return undefined;
     if (thing.uses.size > 0) return "closed under a call";
@@ -240,7 +240,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     return `closed at ${this.clock.now()} and not at ${thing.due}`;
   }
 
-  /** What must hold at any time. */
+  /** Asserts the invariants of the pool. */
   assertSound(): void {
     assert.equal(this.wrong, undefined);
     for (const { told, wanted } of this.uses) {
@@ -264,13 +264,13 @@ export class Stage implements PlaceOwner, PoolOwner {
     return this.things.filter((thing) => thing.phase === phase);
   }
 
-  /** How many take a place: who died by itself takes none. */
+  /** Returns how many things take a place. Things that died take none. */
   #living(): number {
     const busy = ["starting", "up", "ending"].flatMap((phase) => this.#among(phase as Phase));
     return busy.filter((thing) => thing.alive || thing.phase === "ending" && !thing.died).length;
   }
 
-  /** Waits for a place: who came first has the next one. */
+  /** Waits for a place. Places are assigned in order. */
   async #placed(thing: Thing): Promise<void> {
     this.queue.push(thing);
     thing.since = this.clock.now();
@@ -278,7 +278,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     if (this.queue.shift() !== thing) this.wrong ??= `${thing.key} was served before its turn`;
   }
 
-  /** Tells whether those who have waited for long would wait longer for one call more. */
+  /** Returns whether one more call would keep a place from overdue callers. */
   #isInTheWay(thing: Thing): boolean {
     const overdue = this.queue.filter(({ since }) => since + 1_000 <= this.clock.now());
     const draining = this.things.filter(({ drains, alive, phase }) =>
@@ -300,7 +300,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     thing.due = this.clock.now() + (thing.drains ? 1_000 : rest);
   }
 
-  /** At most one of a key serves; another may only finish what it was asked for. */
+  /** Asserts that at most one thing of a key accepts calls. Another may only finish its own. */
   #assertAlone(thing: Thing): void {
     for (const other of this.things) {
       if (other === thing || other.key !== thing.key) continue;
@@ -310,7 +310,7 @@ export class Stage implements PlaceOwner, PoolOwner {
   }
 }
 
-/** Ends all that could still end, and asserts that nothing is left. */
+/** Ends everything, and asserts that nothing is left. */
 export async function assertEnds(stage: Stage): Promise<void> {
   stage.disposing = true;
   let isOver = false;
@@ -337,7 +337,7 @@ export async function assertEnds(stage: Stage): Promise<void> {
   await assert.rejects(late, /PML is ending/);
 }
 
-/** Asserts that a key whose things died in a row waits for its next start. */
+/** Asserts that the next start of a key whose things died in a row is refused. */
 async function assertRefused(
   pool: Pool<Thing>,
   { key, version, refusedFor }: {

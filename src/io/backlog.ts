@@ -6,8 +6,8 @@
  */
 
 /**
- * Takes how many bytes of an incomplete message a reader has. Returns a promise to wait for before it
- * reads on; undefined if there is room.
+ * Receives the number of bytes that a reader has of an incomplete message. Returns a promise that the
+ * reader must await before it continues; undefined if it may continue at once.
  */
 export type Room = (reader: object, size: number) => Promise<void> | undefined;
 
@@ -23,7 +23,7 @@ export class Backlog {
   readonly #reading = new Map<object, { readonly size: number; at: number }>();
   #size = 0;
   #fullMs = 0;
-  /** Since when more bytes than the limit wait; undefined if no more do. */
+  /** When the waiting bytes exceeded the limit; undefined while they do not. */
   #fullSince: number | undefined;
   #partial = 0;
   #less = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ export class Backlog {
     if (isLess) this.#wake();
   }
 
-  /** Lets readers go on while there is room. Without room, only the one that began first goes on. */
+  /** Lets readers continue while the limit is not reached. Beyond it, only the first one continues. */
   readonly room: Room = (reader, size) => {
     const known = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;

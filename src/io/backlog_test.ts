@@ -3,7 +3,7 @@ import { Backlog } from "./backlog.ts";
 
 const MB = 1 << 20;
 
-/** Tells whether a reader may go on at once. */
+/** Returns whether a reader may continue at once. */
 function goes(backlog: Backlog, reader: object, size = 0): boolean {
   const waiting = backlog.room(reader, size);
   waiting?.catch(() => {});

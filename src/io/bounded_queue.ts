@@ -1,5 +1,5 @@
 /**
- * Does work in order, within limits for callers that could add work without end.
+ * Runs work in order, with limits for callers that could add work without end.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export interface QueueLimits {
 
 const MINUTE_MS = 60_000;
 
-/** Does one piece of work after the other. */
+/** Runs one piece of work after the other. */
 export class BoundedQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => number;
@@ -37,7 +37,7 @@ export class BoundedQueue {
     return this.#waiting === 0 ? undefined : this.#last;
   }
 
-  /** Does work when all earlier work is done. Returns the reason if a limit is reached. */
+  /** Runs work after all earlier work. Returns the reason if a limit is reached. */
   take(bytes: number, work: () => Promise<void>): string | undefined {
     const { waiting, perMinute, bytesPerMinute } = this.#limits;
     if (this.#now() - this.#since >= MINUTE_MS) {

@@ -1,6 +1,6 @@
 /**
  * Reads the bodies of HTTP answers: a stream of events, or JSON. The size of each message is
- * limited, and nothing is read before somebody takes it.
+ * limited, and nothing is read before the caller takes it.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { joined } from "./lines.ts";
 
 /** One event of a stream. */
 export interface StreamEvent {
-  /** The data of the event; empty if it only gives a place in the stream. */
+  /** The data of the event; empty if the event only sets a position in the stream. */
   readonly data: Uint8Array;
   /** The type of the event, if it has one and types are read. */
   readonly event: string | undefined;
-  /** The place in the stream after this event, if the server names one. */
+  /** The position in the stream after this event (`id`), if the server sends one. */
   readonly id: string | undefined;
-  /** The milliseconds that the server wants the client to wait before it asks for the rest. */
+  /** The milliseconds that the server wants the client to wait before it reconnects. */
   readonly retry: number | undefined;
 }
 
@@ -51,18 +51,18 @@ function checkLength(length: number, { lineBytes, resultBytes }: BodyLimits): vo
 
 /** The content type of a stream of events. */
 export const EVENTS_TYPE = "text/event-stream";
-/** The type of a message of its own. */
+/** The content type of a single message. */
 export const JSON_TYPE = "application/json";
-/** A server that wants to be asked later has to take this. */
+/** The longest wait before a reconnection, even if the server wants a longer one. */
 export const RETRY_MAX_MS = 30_000;
 const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
-/** The most bytes of an answer that only people look at. */
+/** The most bytes of an answer that is only shown to people. */
 const ERROR_BYTES = 64_000;
 
 type Body = ReadableStream<Uint8Array>;
 
 const [LINE_END, CARRIAGE_RETURN, BLANK, COLON] = [10, 13, 32, 58];
-/** The first letters of the fields beside `data`, and the first byte of a byte order mark. */
+/** The first letters of the fields other than `data`, and the first byte of a byte order mark. */
 const [E, I, R, MARK] = [101, 105, 114, 0xef];
 const DATA = new TextEncoder().encode("data");
 const UTF_8 = new TextDecoder();
@@ -72,7 +72,7 @@ const NEAR = 48;
 
 /**
  * After this many bytes, other work gets a turn. A call takes some twenty turns, so a stream of short
- * lines holds it up for the time of twenty such pieces.
+ * lines delays it by the time of twenty such pieces.
  */
 const TURN = 1 << 14;
 
@@ -131,7 +131,7 @@ class EventReader {
   #isFirst = true;
   /** Whether the last chunk ended with a CR, whose LF may begin the next one. */
   #isCut = false;
-  /** Whether the event has a line beside its data. */
+  /** Whether the event has a line other than its data. */
   #isNoted = false;
   #event: string | undefined;
   #id: string | undefined;
@@ -290,12 +290,12 @@ export async function readStart(body: Body | null): Promise<string> {
   return text.slice(0, ERROR_BYTES);
 }
 
-/** Tells how long to wait before a server is asked for the rest of a stream. */
+/** Returns how long to wait before requesting the rest of a stream, in milliseconds. */
 export function waitOf(retry = RETRY_MS): number {
   return Math.min(Math.max(retry, RETRY_MIN_MS), RETRY_MAX_MS);
 }
 
-/** Gives the type of what an answer holds. */
+/** Returns the content type of an answer. */
 export function typeOf({ headers }: Response): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { eachEvent } from "./event_stream.ts";
 
-/** What a reader of a stream knows when an event has come. */
+/** The state of a reader after an event. */
 interface Known {
   readonly data: string;
   readonly event: string;
@@ -45,7 +45,7 @@ Deno.test("A stream of events is read as WHATWG says, however it is cut", async 
     fc.asyncProperty(fc.boolean(), text, cuts, async (hasMark, written, at) => {
       const bytes = new TextEncoder().encode(`${hasMark ? "\ufeff" : ""}${written}`);
       assert.deepEqual(await read(cut(bytes, at)), plainReading(bytes));
-      // Each byte for itself.
+      // Each byte is a chunk.
       assert.deepEqual(await read(cut(bytes, [...bytes.keys()])), plainReading(bytes));
     }),
     { numRuns: 400 },
@@ -86,7 +86,7 @@ async function read(chunks: readonly Uint8Array[]): Promise<readonly Known[]> {
       last = one.id ?? last;
       retry = one.retry ?? retry;
       const data = decoder.decode(one.data);
-      // No consumer takes an event without data.
+      // Consumers ignore an event without data.
       if (data !== "") events.push({ data, event: typeOf(one.event), last, retry });
     },
   });
@@ -98,7 +98,7 @@ function plainReading(bytes: Uint8Array): readonly Known[] {
   const events: Known[] = [];
   let [data, event, last] = ["", "", ""];
   let retry: number | undefined;
-  // What follows the last line end is no line.
+  // The text after the last line end is not a line.
   const lines = new TextDecoder().decode(bytes).split(/\r\n|\n|\r/).slice(0, -1);
   for (const one of lines) {
     if (one === "") {

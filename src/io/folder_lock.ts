@@ -1,5 +1,5 @@
 /**
- * Lets only one process at a time create a folder, and removes what killed ones left of theirs.
+ * Lets only one process at a time create a folder, and removes what killed processes left.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import { infoAt, stampAt, stampOf } from "./place.ts";
 import { unlessGone } from "./private_files.ts";
 import { repeatedSync } from "./waiting.ts";
 
-/** Beyond this age, in milliseconds, nobody works on an installation any more. */
+/** An unfinished installation older than this, in milliseconds, is abandoned. */
 const LEFT_MS = 3_600_000;
 
-/** Locks a folder until it is disposed. Throws `OVERLOADED` if another process holds the lock. */
+/** Locks a folder until the result is disposed. Throws `OVERLOADED` if another process has it. */
 export function lockFolder(folder: string): Disposable {
   const path = `${folder}.lock`;
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -38,7 +38,7 @@ export function lockFolder(folder: string): Disposable {
   };
 }
 
-/** Removes installations in a folder that were begun and never finished; `isBegun` tells their names. */
+/** Removes abandoned installations in a folder. `isBegun` recognizes their names. */
 export async function sweep(folder: string, isBegun: (name: string) => boolean): Promise<void> {
   for (const { name } of Deno.readDirSync(folder)) {
     const path = join(folder, name);
@@ -48,7 +48,7 @@ export async function sweep(folder: string, isBegun: (name: string) => boolean):
   }
 }
 
-/** Returns whether a process lives, whoever owns it. */
+/** Returns whether a process is running, even if another user owns it. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -6,13 +6,13 @@
 
 import { visible, visibleLines } from "../core/json.ts";
 
-/** How often progress is reported, in milliseconds, so that no deadline passes meanwhile. */
+/** How often progress is reported, in milliseconds: often enough to extend each deadline. */
 const TELL_MS = 1_000;
 const TAIL = 4_000;
 /** The line that npm writes for each file that it downloads. */
 const FETCHED = /^npm http \S+ (?:GET \d+ )?(\S+)/;
 
-/** Receives a text that says what is being done. */
+/** Receives a text about the current step. */
 export type Tell = (message: string) => void;
 
 /** An installation in progress. */
@@ -26,7 +26,7 @@ export class Installing implements Disposable {
   #tail = "";
   #rest = "";
 
-  /** Takes what is being installed, and begins to report. */
+  /** Takes the title of the installation, and begins to report. */
   constructor(title: string) {
     this.#title = title;
     this.#timer = setInterval(() => this.#tell(), TELL_MS);

@@ -1,6 +1,6 @@
 /**
- * Writes cache files, which may be lost: completely or not at all, for this person only, neither
- * synced nor locked.
+ * Writes cache files, which may be lost: completely or not at all, readable by this user only,
+ * neither synced nor locked.
  *
  * @module
  */
@@ -29,7 +29,7 @@ export function keep(file: string, value: unknown): void {
 
 /**
  * Writes a complete file, and creates its folder if that is missing. The content is written to a
- * temporary file first, beside the file or beside `by`.
+ * temporary file first, next to the file or next to `by`.
  */
 export function keepFile(file: string, content: string | Uint8Array, { by = file } = {}): void {
   Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

@@ -21,7 +21,7 @@ const PIECE = 1 << 18;
 /** How many bytes are kept of the beginning and of the end of a line. */
 const END = 1_000;
 
-/** Memory that nobody uses. To make new memory takes longer than to fill it. */
+/** Unused memory, kept because allocating takes longer than filling. */
 const spare: Uint8Array[] = [];
 const [MEMORY_MIN, MEMORY_MAX, SPARE_MAX] = [1 << 16, 1 << 22, 2];
 const UTF_8 = new TextEncoder();
@@ -51,8 +51,8 @@ export class Gathered {
   }
 
   /**
-   * Adds a text, and returns its bytes, which are valid until all are removed. They stand behind
-   * those of the text before it, if there is room.
+   * Adds a text, and returns its bytes, which are valid until all are removed. They follow those of
+   * the text before it, if the memory has space for them.
    */
   addText(text: string): Uint8Array {
     if (this.#memory.length - this.#size < text.length) this.#take(text.length);
@@ -149,7 +149,7 @@ export function endsOf(line: Uint8Array): Uint8Array {
   return joined([line.subarray(0, END), line.subarray(-END)]);
 }
 
-/** Reads a stream in pieces, which reuse the same memory. Waits until each piece is taken. */
+/** Reads a stream in pieces, which reuse the same memory. Waits until each piece is handled. */
 export async function eachPiece(
   stream: ReadableStream<Uint8Array>,
   take: (piece: Uint8Array) => Promise<void> | void,
@@ -169,6 +169,6 @@ export async function eachPiece(
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   if (parts.length === 1 && parts[0]) return parts[0];
   const all = Buffer.concat(parts);
-  // A buffer of Node is searched in twice the time.
+  // Searching a Node buffer takes twice as long.
   return new Uint8Array(all.buffer, all.byteOffset, all.length);
 }

@@ -63,7 +63,7 @@ Deno.test("LineReaders that read in turn keep their lines apart", () => {
     for (const { at, reader } of readers) {
       const chunk = bytes[at]?.slice(from, from + 40_000) ?? new Uint8Array();
       told[at]?.push(...textsIn(reader, chunk));
-      // Its memory is used again.
+      // The reader may not keep the chunk's memory.
       chunk.fill(0);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Listens for HTTP requests on this machine, or on another address if the person says so. Headers,
+ * Listens for HTTP requests on this machine, or on another address if one is configured. Headers,
  * bodies, idle connections and their number are limited, and a web page cannot send requests.
  *
  * @module
@@ -28,7 +28,7 @@ export interface ListenerOptions {
   readonly host: string;
   /** The port; 0 takes a free one. */
   readonly port: number;
-  /** What is served, for errors: "a registry". */
+  /** The name of the service in errors: "a registry". */
   readonly what: string;
   /** The most connections at once; by default 256. */
   readonly connections?: number;
@@ -42,13 +42,13 @@ export interface ListenerOptions {
   readonly onRefused?: (status: number, why: string) => void;
 }
 
-/** An address that is listened at. Disposing it breaks all connections. */
+/** An open listener. Disposing it breaks all connections. */
 export interface Listener extends AsyncDisposable {
   /** The origin, such as `http://127.0.0.1:3003`. */
   readonly origin: string;
   /** Whether only this machine can reach it. */
   readonly isLocal: boolean;
-  /** Accepts no more connections, and waits until the present requests are answered, but not longer. */
+  /** Accepts no more connections, and waits until the present requests are answered, at most `ms`. */
   drain(ms: number): Promise<void>;
 }
 
@@ -101,9 +101,9 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
 }
 
-/** The connections on which no request is answered, by who is at their other end. */
+/** The connections on which no request is in progress, by their remote end. */
 interface Quiet {
-  /** Those on which none came yet. */
+  /** Those without any request so far. */
   readonly fresh: Map<string, Socket>;
   readonly idle: Map<string, Socket>;
 }
@@ -117,7 +117,7 @@ function endOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Has a quiet connection closed for each that is one too many, or that one if none is quiet. */
+/** Closes a quiet connection for each one beyond the limit, or the new one if none is quiet. */
 function bounded(
   server: Server,
   { connections = CONNECTIONS, onRefused }: ListenerOptions,
@@ -146,8 +146,8 @@ function bounded(
 type Busy = WeakMap<Duplex, (readonly [IncomingMessage, ServerResponse])[]>;
 
 /**
- * Has the requests of a connection answered in turn. What would wait for the answers before it could
- * not be limited, and would not be cancelled with its connection.
+ * Answers the requests of a connection one after the other. Answers that waited for earlier ones
+ * would have no limit, and would not be cancelled with the connection.
  */
 function inTurn(
   answer: ListenerOptions["answer"],
@@ -157,7 +157,7 @@ function inTurn(
     const { socket } = request;
     const turns = busy.get(socket) ?? [];
     busy.set(socket, turns);
-    // It is not known any more when the connection has ended.
+    // Read now, because it is unknown after the connection has ended.
     const end = endOf(socket);
     fresh.delete(end);
     idle.delete(end);
@@ -180,7 +180,7 @@ const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "it took too long"],
 };
 
-/** Returns the status and the reason for a request that broke, which are known or these. */
+/** Returns the status and the reason for a broken request; 400 and `other` if it is unknown. */
 export function whyBroken(
   { code = "" }: { readonly code?: string },
   other: string,
@@ -188,7 +188,7 @@ export function whyBroken(
   return BROKEN[code] ?? [400, other];
 }
 
-/** Answers a request that `node:http` cannot read, unless an answer to another is on its way. */
+/** Answers a request that `node:http` cannot read, unless another answer is being sent. */
 function refuseBroken(
   error: Error & { readonly code?: string },
   { onRefused, busy, socket }: Pick<ListenerOptions, "onRefused"> & {
@@ -197,7 +197,7 @@ function refuseBroken(
   },
 ): void {
   const [request] = busy.get(socket)?.[0] ?? [];
-  // Who still reads the body of a request answers it. What breaks after the body is no part of it.
+  // If the body is still being read, its reader answers. An error after the body is not part of it.
   const hasReader = request?.complete === false && request.listenerCount("error");
   // guard: http-late-body
   if (hasReader) return void request.emit("error", error);
@@ -221,14 +221,14 @@ export interface Sender {
 export interface Names {
   /** The authorities that `Host` may be; undefined for any name of this machine. */
   readonly hosts?: ReadonlySet<string> | undefined;
-  /** The origins of web pages that may send requests, beside those of this machine. */
+  /** The origins of web pages that may send requests, besides those of this machine. */
   readonly origins?: ReadonlySet<string> | undefined;
 }
 
 /**
- * Returns the status with which a request is refused because of what it names; undefined if it may
- * be answered. A web page can reach this machine through a host name of its own, and must not read
- * or do anything.
+ * Returns the status that refuses a request because of its host or origin; undefined if it may be
+ * answered. A web page can reach this machine through its own host name (DNS rebinding), and must
+ * not read or do anything.
  */
 export function refusedSender(
   sender: Sender,
@@ -244,7 +244,7 @@ export function refusedSender(
   const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);
   // guard: http-host
   if (!isHost) return 403;
-  // Two headers come as one value with a comma, which is no origin.
+  // Two headers arrive as one value with a comma, which is not an origin.
   if (origin === undefined || origins?.has(origin)) return undefined;
   const page = /^https?:\/\/([^/@]*)$/.exec(origin)?.[1];
   // guard: http-origin

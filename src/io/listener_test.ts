@@ -85,7 +85,7 @@ for (const tls of [undefined, TLS]) {
     await next.ended;
     await open("/held");
     await idle.ended;
-    // All are busy now.
+    // All connections are busy now.
     await (await open()).ended;
     held.resolve();
     for (const { socket } of [busy, last]) assert.match(`${await once(socket, "data")}`, /said/);

@@ -74,7 +74,7 @@ Deno.test("Outages.briefly() does not wait for long work during an outage", asyn
   resolve(1);
   const value = await outages.briefly("a", () => Promise.resolve(2));
   assert.deepEqual([value, outages.of("a")], [2, undefined]);
-  // An error that comes soon is thrown unchanged.
+  // An error of the work that comes soon is thrown unchanged.
   outages.note("a", error);
   await assert.rejects(outages.briefly("a", () => Promise.reject(other)), other);
 });

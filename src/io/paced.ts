@@ -1,5 +1,5 @@
 /**
- * Works on many things without holding the thread for long.
+ * Works on many items without blocking the thread for long.
  *
  * @module
  */
@@ -7,8 +7,8 @@
 import { setImmediate } from "node:timers";
 
 /**
- * Begins work on each item in a turn of its own, and returns what the work returned. What one item
- * needs at once is over before the next begins, and others have their turn in between.
+ * Begins the work on each item in a separate turn of the event loop, and returns the results. The
+ * synchronous part of one item ends before the next begins, and other work runs in between.
  */
 export async function paced<T, R>(
   items: readonly T[],

@@ -16,7 +16,7 @@ export function isInside(folder: string, path: string, rules: PathRules = PATHS)
   const way = relative(folder, path);
   if (way.split(/[\\/]/)[0] === ".." || isAbsolute(way)) return false;
   if (rules === POSIX) return true;
-  // There `relative` treats some letters as equal that differ on the disk.
+  // On Windows, `relative` treats some letters as equal that differ on the disk.
   const namesOf = (each: string) => rules.fold(resolve(each)).split(/[\\/]/).filter(Boolean);
   const names = namesOf(path);
   return namesOf(folder).every((name, at) => name === names[at]);
@@ -43,7 +43,7 @@ export function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string
   return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");
 }
 
-/** Returns what is at a path, of a link itself; undefined if nothing can be seen there. */
+/** Returns the info of a path, or of the link there; undefined if nothing can be seen there. */
 export function infoAt(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
@@ -52,7 +52,7 @@ export function infoAt(path: string): Deno.FileInfo | undefined {
   }
 }
 
-/** Returns what a path leads to, through links; undefined if nothing can be seen there. */
+/** Returns the info of a path after following links; undefined if nothing can be seen there. */
 export function targetAt(path: string | URL): Deno.FileInfo | undefined {
   try {
     return Deno.statSync(path);
@@ -61,12 +61,12 @@ export function targetAt(path: string | URL): Deno.FileInfo | undefined {
   }
 }
 
-/** Returns the names of what is in a folder, in no order. */
+/** Returns the names in a folder, in no order. */
 export function namesOf(folder: string): readonly string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name);
 }
 
-/** Returns the stamp of a path, of a link itself; undefined if nothing can be seen there. */
+/** Returns the stamp of a path, or of the link there; undefined if nothing can be seen there. */
 export function stampAt(path: string): string | undefined {
   const info = infoAt(path);
   return info && stampOf(info);
@@ -80,7 +80,7 @@ const MOST_LINKS = 40;
  * Nothing outside of it is touched.
  */
 export function staysInside(folder: string, path: string): boolean {
-  // The most usual path, and one look is enough.
+  // The most frequent path, for which one system call is enough.
   if (path === folder) return linkAt(folder) === undefined;
   const prefix = folder.endsWith(sep) ? folder : `${folder}${sep}`;
   let at = folder;

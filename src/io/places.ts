@@ -46,7 +46,7 @@ export class Places {
     return this.#isFree() && this.#queue.length === 0 ? this.#take() : undefined;
   }
 
-  /** Takes a place, after those who came before. */
+  /** Takes a place, after earlier callers. */
   async take(key: string): Promise<Disposable> {
     const place = this.#hurried.includes(key) ? this.#take() : this.spare();
     if (place !== undefined) return place;
@@ -69,8 +69,8 @@ export class Places {
   }
 
   /**
-   * Gives callers under a key a place beyond the limit, until it is disposed. Otherwise a caller that
-   * holds a place and waits for this key would wait for itself.
+   * Lets callers under a key have a place beyond the limit, until the result is disposed. Otherwise a
+   * caller that has a place and waits for this key would wait for itself.
    */
   hurry(key: string): Disposable {
     this.#hurried.push(key);

@@ -21,7 +21,7 @@ export interface Living extends AsyncDisposable {
    * start another thing.
    */
   readonly hung?: boolean;
-  /** Is called when another thing takes its place. Uses without an end must stop then. */
+  /** Is called when another thing replaces it. Uses without an end must stop then. */
   retire?(): void;
 }
 
@@ -51,7 +51,7 @@ export interface TimerClock extends Clock {
 export interface PoolUse<T, R> {
   /** The name of the thing in errors. */
   readonly name: string;
-  /** The version of what it is started from. If it changes, another thing takes its place. */
+  /** The version of its definition. If it changes, another thing replaces it. */
   readonly version?: string;
   readonly start: () => Promise<T>;
   readonly use: (living: T) => Promise<R>;
@@ -90,7 +90,7 @@ interface Slot<T extends Living> {
   readonly version: string | undefined;
   readonly starting: Promise<T>;
   users: number;
-  /** When it is to be closed, if nobody uses it until then. */
+  /** When it is closed if it is unused until then. */
   until: number;
   /** Whether a cancelled use goes on since its last use. */
   unsettled: boolean;
@@ -125,7 +125,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
   readonly #clock: TimerClock;
   #closed = false;
 
-  /** Makes an empty pool. Without places the number of things has no limit. */
+  /** Creates an empty pool. Without places the number of things has no limit. */
   constructor(owner: PoolOwner, places?: PoolPlaces, clock: TimerClock = CLOCK) {
     this.#owner = owner;
     this.#places = places;
@@ -135,7 +135,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
   /** Runs `use` with the thing of a key. Starts the thing if there is none. */
   async use<R>(key: string, what: PoolUse<T, R>): Promise<R> {
     const slot = this.#take(key, what);
-    // Counted before the first await, so that the idle timer cannot take it from under a call.
+    // Counted before the first await, so that the idle timer cannot close it during a call.
     slot.users++;
     try {
       const result = await what.use(slot.living ?? await started(slot, what));

@@ -18,7 +18,7 @@ import {
 
 const KEYS = ["a", "b", "c"];
 
-/** One step: what it needs to be possible, and what it does. */
+/** One step: its precondition and its action. */
 class Step implements fc.AsyncCommand<object, Stage> {
   readonly #name: string;
   readonly #run: (stage: Stage) => Promise<void>;
@@ -43,7 +43,7 @@ class Step implements fc.AsyncCommand<object, Stage> {
   }
 }
 
-/** Gives the one of several that a number stands for. */
+/** Returns the element that a random number selects. */
 function picked<T>(all: readonly T[], at: number): T | undefined {
   return all[at % Math.max(all.length, 1)];
 }
@@ -56,7 +56,7 @@ function among(stage: Stage, phase: Phase): readonly Thing[] {
   return stage.things.filter((thing) => thing.phase === phase);
 }
 
-/** Makes a call and starts what it needs; undefined where it has to wait. */
+/** Makes a call and starts its thing; undefined if the call has to wait. */
 async function startedCall(stage: Stage, key: string): Promise<Use | undefined> {
   const before = stage.uses.length;
   await stage.call(key);
@@ -106,7 +106,7 @@ const STEPS: Readonly<Record<string, (stage: Stage, at: number) => Promise<void>
     if (thing === undefined) return;
     thing.pending--;
     if (thing.pending > 0 || !thing.looked || thing.uses.size > 0) return;
-    // Checked when its short time ends, and given the long time.
+    // Checked when its short time ends, and then kept for the long time.
     thing.looked = false;
     thing.due += IDLE_MS;
   },

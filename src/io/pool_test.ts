@@ -94,7 +94,7 @@ Deno.test("Pool never closes a thing during a call, whenever the idle time ends 
   );
 });
 
-/** Makes a timer that is over whenever the scheduler likes. */
+/** Returns timers that fire when the scheduler chooses. */
 function laterBy(scheduler: fc.Scheduler): TimerClock["later"] {
   return (call) => {
     let isOn = true;

@@ -37,7 +37,7 @@ export function privateFolder(folder: string): void {
   if (isShared(info)) Deno.chmodSync(folder, 0o700);
 }
 
-/** Runs `work` while it alone, in all processes, holds a lock on the side file. */
+/** Runs `work` with an exclusive lock, across processes, on the side file. */
 export async function locked<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
   privateFolder(dirname(sideFile));
   using file = openRegular(sideFile, { read: true, write: true, create: true, mode: 0o600 });
@@ -113,7 +113,7 @@ export function readPrivateText<T>(
   }
 }
 
-/** Writes a value as JSON, for this person only. */
+/** Writes a value as JSON, for this user only. */
 export async function writePrivate(path: string, value: unknown): Promise<void> {
   privateFolder(dirname(path));
   const bytes = new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);

@@ -10,10 +10,10 @@ import { join } from "node:path";
 import { piecesOf } from "./regular_file.ts";
 import { turn } from "./waiting.ts";
 
-/** The name of the record beside the files, which is not compared. */
+/** The name of the record next to the files, which is not compared. */
 export const RECORD = "pml-installed.json";
 
-/** Data files that servers write beside their code. Nothing loads them as code. */
+/** Data files that servers write next to their code. Nothing loads them as code. */
 const DATA = /\.(?:jsonl|log|db|sqlite3?)(?:-(?:wal|shm|journal))?$/i;
 /** Files of npm that contain the name of the folder, which is different each time. */
 const NOTES = /^(?:node_modules[\\/]\.)?package-lock\.json$/;
@@ -60,7 +60,7 @@ export async function treeStamp(folder: string): Promise<string> {
 /** Returns the files that were created or changed after a time. */
 export function changedSince(folder: string, time: Date): readonly string[] {
   return [...filesOf(folder)].map(({ path }) => path).filter((path) => {
-    // Deno gives ctime in whole seconds only, and the writer of a file can set mtime.
+    // Deno returns ctime in whole seconds only, and the writer of a file can set mtime.
     const { ctime, mtime } = Deno.lstatSync(join(folder, path));
     return [ctime, mtime].some((at) => (at ?? time) > time);
   });

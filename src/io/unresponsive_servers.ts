@@ -1,6 +1,6 @@
 /**
- * Notes in the PML home which servers do not answer, so that `pml doctor`, which is another process,
- * can name them.
+ * Records in the PML home which servers do not answer, so that `pml doctor`, which is another
+ * process, can name them.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { isAlive } from "./folder_lock.ts";
 import { drop, keep, readKept } from "./kept.ts";
 import { infoAt, namesOf } from "./place.ts";
 
-/** A server that does not answer the PML of a process. */
+/** A server that does not answer a PML process. */
 export interface UnresponsiveServer {
   readonly server: string;
   readonly pid: number;
@@ -29,7 +29,7 @@ export class UnresponsiveServers implements Disposable {
     this.#folder = folderIn(home);
   }
 
-  /** Notes whether a server answers. Without the file, only `pml doctor` lacks the note. */
+  /** Records whether a server answers. Ignores a failed write: only `pml doctor` reads the file. */
   set(server: string, isUnresponsive: boolean): void {
     const file = join(this.#folder, `${server}-${Deno.pid}.json`);
     if (!isUnresponsive) {
@@ -41,7 +41,7 @@ export class UnresponsiveServers implements Disposable {
       keep(file, note);
       this.#noted.add(file);
     } catch {
-      // The log names the server, too.
+      // Ignored, because the log names the server, too.
     }
   }
 

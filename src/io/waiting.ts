@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Returns times in milliseconds. `Date` is one, and `performance`. */
+/** Returns times in milliseconds. `Date` and `performance` are clocks. */
 export interface Clock {
   /** Returns the present time. */
   now(): number;
@@ -42,7 +42,7 @@ export async function soon(over: Promise<unknown>, ms: number): Promise<boolean>
   return await promise;
 }
 
-/** Lets other work have its turn. */
+/** Lets other work run. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
@@ -68,20 +68,20 @@ export interface Repeating {
 
 /** The times between tries, in milliseconds. A scanner of viruses may need a second. */
 const PAUSES_MS = [10, 20, 40, 80, 160, 320, 640];
-/** A step in one turn blocks other work: 310 ms in all. */
+/** The times for a synchronous step, which blocks other work: 310 ms in all. */
 const BLOCKING_MS = PAUSES_MS.slice(0, 5);
 /** How Windows refuses to replace, move or remove a file that another program has open. */
 const BUSY = ["EBUSY", "EPERM", "EACCES"];
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Returns whether another program may have the file of a step open. Only on Windows that matters. */
+/** Returns whether another program may have the file of a step open. This matters on Windows only. */
 export function isBusy(error: unknown, os = Deno.build.os): boolean {
   return os === "windows" && BUSY.includes(Object(error).code);
 }
 
 /**
  * Runs a step that replaces, moves or removes files. On Windows it is repeated for a short time while
- * another program has such a file open; elsewhere that is no obstacle.
+ * another program has such a file open. Other systems allow this.
  */
 export async function repeated<T>(
   step: () => Promise<T>,
