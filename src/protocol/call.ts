@@ -27,7 +27,7 @@ export interface ToolResult {
   readonly content: readonly ContentBlock[];
   /** The same result as JSON, if the tool returns it. */
   readonly structuredContent?: unknown;
-  /** Whether the tool failed. Then the content says why. */
+  /** Whether the tool failed. Then the content contains the reason. */
   readonly isError?: boolean;
   /** Other fields of the result. */
   readonly [key: string]: unknown;
@@ -39,7 +39,7 @@ export interface Progress {
   readonly progress: number;
   /** The work to do in all, if it is known. */
   readonly total?: number;
-  /** A text that says what is being done. */
+  /** A text about the current step. */
   readonly message?: string;
 }
 
@@ -62,11 +62,11 @@ export interface ProgressReport extends ExactProgress {
  */
 export type OwnReport = "working" | "waiting" | "unresponsive" | "responsive";
 
-/** The person's answer to a question, with the handle of that question. */
+/** The user's answer to a question, with the handle of that question. */
 export interface Answer {
   /** The handle of the question. */
   readonly handle: string;
-  /** The person's reply. */
+  /** The user's reply. */
   readonly reply: Reply;
 }
 
@@ -98,12 +98,12 @@ export interface MethodNotification {
   readonly members?: JsonObject | undefined;
 }
 
-/** A page of others that the person has to open in a browser. */
+/** A web page that the user has to open in a browser. */
 export interface Page {
   readonly url: string;
-  /** PML's own text: what the page is for. */
+  /** PML's own text about the purpose of the page. */
   readonly text: string;
-  /** Resolves when the person is done with it. */
+  /** Resolves when the user has finished with it. */
   readonly done: Promise<unknown>;
 }
 
@@ -126,21 +126,21 @@ export interface CallClient {
   readonly able?: JsonObject | undefined;
   /** Whether the client uses a revision before 2026-07-28. */
   readonly isOlder?: boolean | undefined;
-  /** What the client says of its model: its capability `sampling`; undefined if it has none. */
+  /** The client's capability `sampling`, about its model; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
   /** Returns the tools that exist for the client now; undefined for all. */
   readonly toolset?: (() => Toolset | undefined) | undefined;
   /**
-   * Asks the person a question of PML while the request waits, and returns the answer; undefined if
-   * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
-   * Aborting takes the question back.
+   * Asks the user a question of PML while the request waits, and returns the answer; undefined if
+   * the answer waits in the PML home. If the user cannot be asked, throws an error whose hint is
+   * the next action. Aborting withdraws the question.
    */
   readonly onQuestion?:
     | ((question: Question, signal: AbortSignal) => Promise<Answer | undefined>)
     | undefined;
   /**
-   * Has the client open a page for the person, and returns whether the person agreed to that.
-   * Undefined if the client cannot. Throws if nobody answers. Aborting takes it back.
+   * Asks the client to open a page for the user, and returns whether the user agreed. Undefined if
+   * the client cannot. Throws if no answer comes. Aborting withdraws the request.
    */
   readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
@@ -177,7 +177,7 @@ export function wrappedQuestions(
   };
 }
 
-/** The client's wishes about tasks. In revision 2026-07-28 the server decides. */
+/** What the client wants about tasks. In revision 2026-07-28 the server decides. */
 export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
@@ -219,24 +219,24 @@ export interface Call {
    * client during a call.
    */
   readonly via: string;
-  /** Whether a person typed the name of the tool in a terminal. */
+  /** Whether the user typed the name of the tool in a terminal. */
   readonly isTyped?: boolean | undefined;
-  /** Whether another call waits for this one. Such a call needs no capacity of its own. */
+  /** Whether another call waits for this one. Such a call uses the capacity of that one. */
   readonly isNested?: boolean | undefined;
   /** The id of the run that makes the call: of a plan, of code or of a capability. */
   readonly run?: string | undefined;
   /** How many capabilities wait for this call, one inside the other; 0 if it is not set. */
   readonly depth?: number | undefined;
-  /** The name of the caller; `local` if there is only one person. */
+  /** The name of the caller; `local` if PML serves a single user. */
   readonly actor: string;
   /** Cancels it. */
   readonly cancellation: Cancellation;
-  /** The client that waits for it. */
+  /** The client that waits for the result. */
   readonly client: CallClient;
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
   readonly answer?: Answer | undefined;
-  /** What the person must know before this call, beside what its server says, one line each. */
+  /** Facts that PML shows to the user before this call, besides the server's texts, one line each. */
   readonly facts?: readonly string[] | undefined;
   /** The decision of the rules. */
   readonly verdict?: Verdict | undefined;
@@ -277,16 +277,16 @@ export function changedCall(call: Call, changes: Partial<Call>): Call {
 export interface FixedArguments {
   /** The arguments that the caller gave. */
   readonly given: JsonObject;
-  /** All arguments, as a person sees them: without values that may be secrets. */
+  /** All arguments, as the user sees them: without values that may be secrets. */
   readonly shown: JsonObject;
 }
 
-/** Returns the arguments of a call as a person sees them. */
+/** Returns the arguments of a call as the user sees them. */
 export function shownArguments({ arguments: args, fixed }: Call): JsonObject {
   return fixed?.shown ?? args;
 }
 
-/** A question to the person: PML's own text, and the handle that the answer must carry. */
+/** A question to the user: PML's own text, and the handle that the answer must carry. */
 export interface Question {
   readonly handle: string;
   readonly text: string;
@@ -298,11 +298,11 @@ export interface Question {
   readonly terminalOnly: boolean;
   /** Equal for questions that one answer covers, if they are open at the same time. */
   readonly shared?: string;
-  /** The error code if nobody can be asked; by default APPROVAL_REQUIRED. */
+  /** The error code if the user cannot be asked; by default APPROVAL_REQUIRED. */
   readonly otherwise?: ErrorCode;
 }
 
-/** The outcome of a call: its result, or a question to the person. Failures are thrown. */
+/** The outcome of a call: its result, or a question to the user. Failures are thrown. */
 export type Outcome =
   | {
     readonly kind: "result";

@@ -39,7 +39,7 @@ export interface Peer {
   getClientVersion(): object | undefined;
   /** Returns the revision that the connection speaks. */
   getNegotiatedProtocolVersion(): string | undefined;
-  /** Whether it lives for one request, so that other notifications do not reach it. */
+  /** Whether it exists for one request only, so that other notifications do not reach it. */
   readonly isBrief?: boolean;
 }
 
@@ -67,7 +67,7 @@ export interface RequestContext {
   readonly envelope: JsonObject | undefined;
   /** The answers of the client to earlier questions. */
   readonly inputResponses: JsonObject | undefined;
-  /** The state that the client brings back. */
+  /** The `requestState` that the client sends back. */
   readonly requestState: unknown;
   /** Cancels the request. */
   readonly cancellation: Cancellation;
@@ -78,8 +78,8 @@ export interface RequestContext {
   /** Sends a notification to the client. */
   notify(notification: SentNotification): Promise<void>;
   /**
-   * Whether the client takes members that JSON-RPC does not define: it sent such members itself. One
-   * with the TypeScript SDK ignores a message that has them, so that it waits for ever.
+   * Whether the client takes members that JSON-RPC does not define: it sent such members itself.
+   * Clients with the TypeScript SDK ignore a message that has them, and would wait forever.
    */
   readonly takesMembers: boolean;
   /** Adds members next to `result` to the answer. */
@@ -107,8 +107,8 @@ export interface Connection {
   close(): void;
 }
 
-/** Opens the connections of one party. */
+/** Opens the connections of one transport or server. */
 export interface Face {
-  /** Opens a connection. Each session over HTTP is a separate party. */
+  /** Opens a connection. Each session over HTTP has a separate `party`. */
   readonly connect: (peer: Peer, isModern: boolean, party?: object) => Connection;
 }

@@ -8,7 +8,7 @@ import { isObject } from "../core/json.ts";
 
 type Block = Readonly<Record<string, unknown>>;
 
-/** Returns whether a block has the members of its type. A test compares the result with the SDK. */
+/** Checks of the members of a block, by its type. A test compares the results with the SDK. */
 const KINDS: Readonly<Record<string, (block: Block) => boolean>> = {
   text: ({ text }) => isText(text),
   image: isMedium,
@@ -21,7 +21,7 @@ const KINDS: Readonly<Record<string, (block: Block) => boolean>> = {
     Array.isArray(icons) && icons.every(isIcon),
 };
 
-/** Returns whether a value is a block that MCP has. */
+/** Returns whether a value is a valid block of MCP. */
 export function isContentBlock(block: unknown): boolean {
   if (!isObject(block)) return false;
   const { type, annotations, _meta = {} } = block;

@@ -1,6 +1,6 @@
 /**
- * What a request carries beside its params, as far as it is plainly valid, and what every answer of
- * the newest revision carries. A test compares both with the SDK.
+ * The reserved members of requests (`_meta` and answers to questions), if they are valid, and those
+ * of each result in the newest revision. A test compares both with the SDK.
  *
  * @module
  */
@@ -21,12 +21,12 @@ export const META = {
 } as const;
 const RESERVED: readonly string[] = [META.version, META.client, META.capabilities, META.level];
 
-/** The methods whose results may be kept, and those that may end with a question. */
+/** The methods whose results may be cached, and those that may end with a question. */
 const KEPT =
   /^(?:(?:tools|prompts|resources|resources\/templates)\/list|resources\/read|server\/.*)$/;
 const ASKING = ["tools/call", "prompts/get", "resources/read"];
 
-/** The params of a request, and what is no param of it. */
+/** The params of a request, separated from its reserved members. */
 export interface Lifted {
   readonly params: JsonObject;
   readonly envelope?: JsonObject;
@@ -34,7 +34,7 @@ export interface Lifted {
   readonly requestState?: unknown;
 }
 
-/** Returns the era of a request; undefined if it is not plainly a request of either. */
+/** Returns the era of a request; undefined if it is not a valid request of either. */
 export function eraOf(params: JsonObject): Era | undefined {
   const { _meta } = params;
   if (_meta === undefined) return "legacy";
@@ -54,7 +54,7 @@ export function revisionOf({ _meta }: JsonObject): unknown {
   return objectOf(_meta)[META.version];
 }
 
-/** Takes out of the params what is none, as the SDK does. */
+/** Separates the reserved members from the params, as the SDK does. */
 export function lift(params: JsonObject): Lifted {
   const isRetry = "inputResponses" in params || "requestState" in params;
   if (!isRetry && params._meta === undefined) return { params };
@@ -76,7 +76,7 @@ export function lift(params: JsonObject): Lifted {
   return { params: has ? { ...others, _meta: own } : others, envelope, ...retry };
 }
 
-/** Returns a result as a client of the newest revision takes it. Throws for one that is none. */
+/** Returns a result for a client of the newest revision. Throws if it is not a valid result. */
 export function modernResult(
   method: string,
   { result, serverInfo }: { readonly result: JsonObject; readonly serverInfo: object },
@@ -96,10 +96,10 @@ export function modernResult(
     _meta: isObject(_meta)
       ? { [META.server]: serverInfo as JsonObject, ...objectOf(_meta) }
       : _meta,
-  } as JsonObject; // what is missing is not written
+  } as JsonObject; // JSON leaves out undefined members
 }
 
-/** Returns whether a result may have this type. A method of an extension may ask, too. */
+/** Returns whether a result may have this type. Extension methods may end with a question, too. */
 function mayEnd(method: string, resultType: unknown): boolean {
   return ASKING.includes(method) || resultType === "input_required" && !isDefined(method);
 }
@@ -122,7 +122,7 @@ export interface EnvelopeIssue {
   readonly problem: string;
 }
 
-/** Returns the first thing that is wrong with an envelope. Any revision is right here. */
+/** Returns the first error of an envelope. Accepts any revision. */
 export function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
   const {
     [META.version]: version,
@@ -179,7 +179,7 @@ function valuesOf(object: unknown): readonly unknown[] {
   return Object.values(objectOf(object));
 }
 
-/** Leaves out what can be no answer of a client. */
+/** Returns the members that can be answers of a client. */
 function answersIn(said: unknown): JsonObject {
   return Object.fromEntries(
     Object.entries(objectOf(said))

@@ -19,7 +19,7 @@ export const ERROR = {
   headerMismatch: -32020,
   missingClientCapability: -32021,
   unsupportedProtocolVersion: -32022,
-  /** The error names pages to open. Nothing ran. */
+  /** The error lists URLs that the user must open. Nothing ran. */
   urlElicitationRequired: -32042,
 } as const;
 
@@ -52,7 +52,7 @@ export class RpcError extends Error implements ErrorObject {
   readonly code: number;
   readonly data: unknown;
 
-  /** Makes the error of an answer. */
+  /** Creates the error of an answer. */
   constructor(code: number, message: string, data?: unknown) {
     super(message);
     this.code = code;

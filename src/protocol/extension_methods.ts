@@ -9,7 +9,7 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 /** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
-/** The name of methods of PML itself. A window would take one of a server for one of PML. */
+/** The extension of PML's own methods. A window would treat a server's method in it as PML's. */
 const OWN = "pml";
 
 /** How the methods of notifications begin. */

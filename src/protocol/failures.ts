@@ -1,5 +1,5 @@
 /**
- * Failures on their way out: to the model as a result, to the client as a JSON-RPC error.
+ * Converts failures: to results for the model, or to JSON-RPC errors for the client.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import { ERROR, RpcError } from "./errors.ts";
 
-/** What a failure tells a program, whichever way it leaves. */
+/** The fields of a failure for programs, in a result and in a JSON-RPC error. */
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
@@ -17,13 +17,13 @@ export interface ErrorBody {
   readonly detail?: unknown;
 }
 
-/** Gives the fields of an error that leave the process. */
+/** Returns the fields of an error that are sent. */
 export function errorBody(error: PmlError): ErrorBody {
   const { code, message, hint, detail } = error;
   return defined({ code, message, hint, detail });
 }
 
-/** Makes the result that tells a model of a failure. */
+/** Returns the result that reports a failure to the model. */
 export function errorResult(error: unknown): ToolResult {
   const body = errorBody(asPmlError(error));
   const hint = body.hint === undefined ? "" : `\n${body.hint}`;
@@ -37,7 +37,7 @@ export function errorResult(error: unknown): ToolResult {
 const INVALID_PARAMS = ERROR.invalidParams;
 const INTERNAL_ERROR = ERROR.internalError;
 
-/** Gives a failed call the way out that its code names: to the model as a result, or thrown. */
+/** Returns a failure as a result for the model, or throws it, depending on its code. */
 export function failed(error: unknown): JsonObject {
   if (error instanceof RpcError) throw error;
   const known = asPmlError(error);
@@ -45,7 +45,7 @@ export function failed(error: unknown): JsonObject {
   return errorResult(known) as unknown as JsonObject; // plain JSON
 }
 
-/** Makes the error of an answer that comes with another request than the one it is for. */
+/** Returns the error for an answer that comes with a different request than its own. */
 export function otherRequest(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
     hint: "Send the request again as it was, without requestState",
@@ -58,7 +58,7 @@ export const NOT_TWICE = {
   detail: { may_have_run: true },
 };
 
-/** Makes the error for work of a process that has ended, or ends. It had begun. */
+/** Returns the error for work that had begun in a process that has ended or is ending. */
 export function goneElsewhere(): PmlError {
   return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
     hint: "It may have run: look what was done before you make the request again",
@@ -84,7 +84,7 @@ export function headerMismatch(header: string): PmlError {
   });
 }
 
-/** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
+/** Returns the JSON-RPC error of a failure. Passes on a server's own error. */
 export function refusal(error: unknown): RpcError {
   if (error instanceof RpcError) return error;
   const known = asPmlError(error);

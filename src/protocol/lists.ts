@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 
-/** A list of a server: the name of the field of the result that holds it. */
+/** A list of a server: the name of the field of the result that contains it. */
 export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
 
 /** How a list is requested, and which member its items must have. */
@@ -43,8 +43,8 @@ export interface ListItem {
 }
 
 /**
- * The name of the item in a list of tools that contains the instructions of the server. So they are
- * cached and pinned like a definition. It is no valid name of a tool.
+ * The name of the item in a list of tools that contains the instructions of the server, so that
+ * they are cached and pinned like a definition. It is not a valid tool name.
  */
 export const INSTRUCTIONS = "@instructions";
 
@@ -70,7 +70,7 @@ export function instructionsIn<T extends object>(tools: readonly T[]): T | undef
   return tools.find((tool) => "name" in tool && tool.name === INSTRUCTIONS);
 }
 
-/** Returns the address of the page that a tool names to be shown with its results. */
+/** Returns the URI of the page (`_meta.ui.resourceUri`) that is shown with a tool's results. */
 export function pageOf(tool: object): unknown {
   const { _meta } = tool as { readonly _meta?: unknown };
   const meta = objectOf(_meta);
@@ -78,9 +78,9 @@ export function pageOf(tool: object): unknown {
 }
 
 /**
- * Returns the tools of a list that others than their server may know of: the same array for the
- * same list. A tool whose `visibility` is `internal` is in no list and no search, and who calls it
- * is told that there is none.
+ * Returns the tools of a list that are not internal: the same array for the same list. A tool with
+ * the `visibility` `internal` is in no list and no search, and calls of it fail as for an unknown
+ * tool.
  */
 export const externalTools: <T extends object>(tools: readonly T[]) => readonly T[] = memoized(
   <T extends { readonly visibility?: Json }>(tools: readonly T[]) => {
@@ -90,8 +90,8 @@ export const externalTools: <T extends object>(tools: readonly T[]) => readonly 
 );
 
 /**
- * Returns the error of a list of a server that may not run: to read what a server says of itself is
- * to run it.
+ * Returns the error for a list of a server that may not run: reading a server's lists means running
+ * it.
  */
 export function unreadable(
   list: ListName,

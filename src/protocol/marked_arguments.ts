@@ -17,7 +17,7 @@ const PLAIN = ["string", "integer", "boolean"];
 const MARK = "x-mcp-header";
 const BASE_64 = /^=\?base64\?(.*)\?=$/;
 
-/** An argument that a tool wants in a header, too. */
+/** An argument that a tool requires in a header, too. */
 interface MarkedArgument {
   readonly header: string;
   readonly path: readonly string[];
@@ -86,7 +86,7 @@ function isPlain(value: unknown): boolean {
     typeof value === "number" && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }
 
-/** Encodes a value so that a header can hold it. */
+/** Encodes a value for a header. */
 export function encoded(value: string): string {
   const isSafe = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/.test(value) &&
     !BASE_64.test(value);

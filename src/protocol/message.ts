@@ -51,7 +51,7 @@ export type ReadLine = Refusal | Message;
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
 /** The most characters of a request id of a server. */
 const SERVER_ID_MAX = 1_000;
-/** Servers are used that write invalid UTF-8. */
+/** Some servers write invalid UTF-8. */
 const DECODERS: Readonly<Record<Sender, TextDecoder>> = {
   client: new TextDecoder("utf-8", { fatal: true }),
   server: new TextDecoder(),
@@ -122,12 +122,12 @@ export function errorText(error: ErrorObject): string {
   return `"error":${JSON.stringify(error)}`;
 }
 
-/** Returns what a JSON text says, if it is a message. */
+/** Returns the message that a JSON value is, or the refusal of it. */
 export function classify(value: unknown): ReadLine {
   if (!isObject(value)) return refusal(ERROR.invalidRequest, NO_OBJECT);
   const read = readObject(value);
   const { id } = value;
-  // The sender of anything else than a request waits for no answer with this id.
+  // Only the sender of a request waits for an answer with this id.
   return read.kind === "refusal" && "method" in value && isId(id) ? { ...read, id } : read;
 }
 
@@ -159,8 +159,8 @@ function readObject(value: Record<string, unknown>): ReadLine {
 }
 
 /**
- * Returns the message of a server; undefined if it is none. Only the members that are needed have to
- * be valid: servers are used that break the specification.
+ * Returns the message of a server; undefined if it is not one. Only the required members are
+ * checked, because some servers violate the specification.
  */
 export function messageOfServer(value: unknown): Message | undefined {
   if (!isObject(value)) return undefined;

@@ -7,9 +7,9 @@
 import type { Json, JsonObject } from "../core/json.ts";
 import { withoutNamed } from "./result_members.ts";
 
-/** The members of messages that JSON-RPC defines. Members with these names in another case do not pass, either. */
+/** The members of messages that JSON-RPC defines, whose names are reserved in any case. */
 const DEFINED: readonly string[] = ["jsonrpc", "id", "method", "params", "result", "error"];
-/** The name that sets the prototype where an object is copied member by member. */
+/** The name that sets the prototype if an object is copied member by member. */
 const PROTOTYPE = "__proto__";
 
 /** The members of answers, by their results. */

@@ -28,7 +28,7 @@ function some(keys: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitra
 const texts = or(fc.array(or(fc.string()), { maxLength: 2 }));
 const permissions = some({ read: texts, write: texts, net: texts, run: texts, env: texts })
   .map((value) => {
-    // Only here an unknown key is refused, so it is generated rarely.
+    // Unknown keys are refused only at this place, so they are generated rarely.
     const { later, ...rest } = Object(value);
     return later === null || Array.isArray(value) ? value : rest;
   });

@@ -32,7 +32,7 @@ export interface OpenRequestOptions {
   readonly connect: (era: Era) => Promise<Connection>;
   /** Returns the connection, once it is open. */
   readonly opened: () => Connection | undefined;
-  /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
+  /** Sends the answer to a request. `members` is the text of its members; the id is JSON. */
   readonly answer: (id: string, members: string) => void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
   readonly notify: (notification: SentNotification, related: string) => Promise<void>;
@@ -79,7 +79,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     return parseExact(this.idText);
   }
 
-  /** Whether the client waits for no answer. */
+  /** Whether the client no longer waits for an answer. */
   get isCancelled(): boolean {
     return this.cancellation.isCancelled;
   }
@@ -100,7 +100,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     return this.#lifted.inputResponses;
   }
 
-  /** The state that the client brings back. */
+  /** The `requestState` that the client sends back. */
   get requestState(): unknown {
     return this.#lifted.requestState;
   }
@@ -110,7 +110,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     return this.#options.headers;
   }
 
-  /** Cancels it: its client waits for no answer. */
+  /** Cancels it. Its client no longer waits for an answer. */
   cancel(reason: unknown): void {
     this.cancellation.cancel(reason);
   }
@@ -133,7 +133,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     const { texts, answer } = this.#options;
     const text = texts.said(result, this);
     const others = this.#answerMembers;
-    // An error of writing the result has no other members.
+    // If the result could not be written, `text` is an error, which has no other members.
     const isAlone = others === undefined || !text.startsWith(RESULT);
     answer(this.idText, isAlone ? text : `${text},${JSON.stringify(others).slice(1, -1)}`);
   }

@@ -11,7 +11,7 @@ import { parseExact } from "../core/exact_json.ts";
 /**
  * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
  * one text block, the JSON object or array that the text contains, or the text itself. Otherwise
- * all content blocks. Remarks of PML are no output.
+ * all content blocks. Remarks of PML are not part of the output.
  */
 export function outputOf({ structuredContent, content: all }: ToolResult): Json {
   // A result came through JSON, or was checked when it came from a module.
@@ -28,7 +28,7 @@ export function outputOf({ structuredContent, content: all }: ToolResult): Json 
 /** The key in `_meta` of a block that PML adds to a result for the model. */
 const REMARK = "pml/remark";
 
-/** Makes a block with a remark of PML about the result that contains it. */
+/** Returns a block with a remark of PML about the result that contains it. */
 export function remarkOf(text: string): ContentBlock {
   return { type: "text", text, _meta: { [REMARK]: true } };
 }
@@ -37,7 +37,7 @@ function isRemark({ _meta }: ContentBlock): boolean {
   return objectOf(_meta)[REMARK] === true;
 }
 
-/** Returns the JSON object or array that a text is; undefined if it is none. */
+/** Parses a text that is a JSON object or array; undefined for any other text. */
 function jsonIn(text: string): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {

@@ -17,12 +17,12 @@ const FIRST_OWN = -1_000_000;
 /** The least difference of two values, absolute and relative, that a JSON number can carry. */
 const [LEAST_STEP, LEAST_PART] = [1e-9, 2 ** -50];
 
-/** Reads a report, with at most so many characters. Returns undefined if it is none. */
+/** Parses a report, with a limit for its characters. Returns undefined if it is not valid. */
 export function progressOf(
   { progress, total, message }: Readonly<Record<string, unknown>>,
   most = Infinity,
 ): ExactProgress | undefined {
-  // The values of a request must rise, and none is above one such as `1e400`.
+  // The values of a request must rise, and no value is above one such as `1e400`.
   if (!isFinite(progress)) return undefined;
   return defined({
     progress,
@@ -35,12 +35,12 @@ function isFinite(value: unknown): value is JsonNumber {
   return Number.isFinite(numberOf(value));
 }
 
-/** Makes a report of PML itself. */
+/** Returns a report of PML itself. */
 export function ownProgress(own: OwnReport, message: string): ProgressReport {
   return { progress: FIRST_OWN, message, own };
 }
 
-/** Whether a report shows that work goes on, which extends the deadline of its call. */
+/** Returns whether a report shows that the work continues, which extends the call's deadline. */
 export function showsWork({ own }: ProgressReport): boolean {
   return own === undefined || own === "working";
 }

@@ -1,5 +1,5 @@
 /**
- * Removes members from the results of servers by which a client could read something else than PML.
+ * Removes members from the results of servers that a client could read differently from PML.
  *
  * @module
  */
@@ -64,7 +64,7 @@ export function withoutNamed<T extends object>(object: T, names: readonly string
   return withoutOfPml(without(object, dropped));
 }
 
-/** Folds case as Go's parser does, for which the long s and the Kelvin sign are letters, too. */
+/** Folds case as Go's parser does, which also folds the long s to `s` and the Kelvin sign to `k`. */
 function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }

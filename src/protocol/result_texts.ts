@@ -25,7 +25,7 @@ export class ResultTexts {
   readonly #hello: (isModern: boolean) => Hello;
   #serverInfo: Hello["serverInfo"] | undefined;
 
-  /** Takes a function that returns what PML says of itself. */
+  /** Takes a function that returns PML's description of itself. */
   constructor(hello: (isModern: boolean) => Hello) {
     this.#hello = hello;
   }
@@ -55,7 +55,7 @@ export class ResultTexts {
     return ofList(era === "legacy" ? result : this.#modern(method, result), name);
   }
 
-  /** Puts what the newest revision wants before the members of a result that came as a text. */
+  /** Adds the members that the newest revision requires to a result that is stored as text. */
   #ofModern(method: string, result: JsonObject): string {
     const came = textOfResult(result);
     const isBare = came !== undefined && !OF_REVISION.some((name) => name in result);

@@ -1,6 +1,6 @@
 /**
  * One side of a JSON-RPC connection, towards a client or a server: requests with their answers, and
- * the requests and notifications of the other side. No message of the other side is trusted.
+ * the requests and notifications of the other side. Every message of the other side is validated.
  *
  * @module
  */
@@ -172,7 +172,7 @@ export class RpcPeer {
     return this.#open.size;
   }
 
-  /** Has an observer follow the requests. */
+  /** Sets the observer of the requests. */
   observe(observer: PeerObserver): void {
     this.#observer = observer;
   }
@@ -295,7 +295,7 @@ export class RpcPeer {
     return served(request, this.#open);
   }
 
-  /** Fails the request whose id is in the ends of its answer; false if no id is found. */
+  /** Fails the request whose id is in the kept ends of its answer. Returns false without an id. */
   refuse(ends: string, error: Error): boolean {
     for (const [, digits] of ends.matchAll(/"id"\s*:\s*"?(\d{1,10})\b/g)) {
       const id = Number(digits);
@@ -312,7 +312,7 @@ export class RpcPeer {
     this.#taken(id)?.failed(error);
   }
 
-  /** Fails all requests, those to come too, and cancels the requests of the other side. */
+  /** Fails all present and later requests, and cancels the requests of the other side. */
   end(error: Error): void {
     this.#dead ??= error;
     for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
@@ -328,7 +328,7 @@ export class RpcPeer {
     const pending = this.#taken(id);
     if (pending === undefined) return false;
     const { errorOf = RpcError.of } = this.#options;
-    // Programs of JSON-RPC 1.0 add a member "error" that is null to each result.
+    // JSON-RPC 1.0 programs add `"error": null` to each result.
     const isResult = error === undefined || error === null && result !== undefined;
     if (isResult) {
       noteResultMembers(message, result);
@@ -444,7 +444,7 @@ function randomId(): RequestId {
   return random % LAST_ID;
 }
 
-/** Reads an id or a progress token of ours. Some programs return it as text, or as `1.0`. */
+/** Parses an id or a progress token of PML. Some programs return it as text, or as `1.0`. */
 function ownIdOf(id: unknown): RequestId | undefined {
   const number = numberOf(id);
   if (number !== undefined) return number;

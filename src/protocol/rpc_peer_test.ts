@@ -17,7 +17,7 @@ function peerOf(send: RpcPeerOptions["send"], last?: number): RpcPeer {
   return new RpcPeer({ send, onRequest() {}, onNotification() {} }, last);
 }
 
-/** A peer, and what it sent. */
+/** Returns a peer, and the messages that it sent. */
 function opened(last?: number) {
   const sent: JsonObject[] = [];
   return { sent, peer: peerOf((message) => void sent.push(message), last) };
@@ -33,7 +33,7 @@ function receive(peer: RpcPeer, message: JsonObject): boolean {
   return peer.receive(read);
 }
 
-/** The ends of a request: what it is told. */
+/** Receives the outcome of a request. */
 interface Ends {
   answered?(result: Json): void;
   failed?(error: unknown): void;

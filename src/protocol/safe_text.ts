@@ -10,11 +10,11 @@ import { isObject } from "../core/json.ts";
 import { textOfResult } from "../core/json_text.ts";
 import { memoized } from "../core/memo.ts";
 
-/** Texts of these characters alone have nothing to escape. */
+/** Matches texts that need no escapes. */
 const PLAIN = /^[\n\t\x20-\x7e]*$/;
 /**
- * Characters to escape: controls, tags, line separators, half characters, and those that bidirectional
- * text, annotations and programs use without showing them.
+ * Characters to escape: controls, tags, line separators, lone surrogates, and the invisible
+ * characters of bidirectional text, annotations and programs.
  */
 const HIDDEN = String
   .raw`[[\p{Cc}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Cs}\ufff9-\ufffb]--[\n\t]]`;
@@ -28,7 +28,7 @@ const JOINING = ["Arab", "Syrc", "Mong", "Nkoo", "Mand", "Deva", "Beng", "Guru",
 const FLAGS = ["gbeng", "gbsct", "gbwls"].map((region) =>
   `\u{1f3f4}${String.fromCodePoint(...[...region].map((one) => TAG + one.charCodeAt(0)))}\u{e007f}`
 ).join("|");
-/** What stays: line ends of Windows, emoji, one joiner or selector after a character that takes it. */
+/** Kept: line ends of Windows, emoji, one joiner or selector after a character that takes it. */
 const KEPT = [
   String.raw`\r\n`,
   FLAGS,
@@ -40,17 +40,17 @@ const KEPT = [
 ].join("|");
 const PARTS = { source: `(${KEPT})|${HIDDEN}` };
 const TAGS = { source: String.raw`${FLAGS}|([\u{e0000}-\u{e007f}])` };
-/** Makes a pattern when it is first used: a start, which seldom needs one, does not wait for it. */
+/** Compiles a pattern when it is first used, because a start rarely needs one. */
 const patternOf = memoized(({ source }: { readonly source: string }) => new RegExp(source, "gv"));
 /** The first half of each tag character in UTF-16. */
 const TAG_HALF = "\udb40";
-/** How a JSON text can contain it. To search a large text is faster than to visit its values. */
+/** Its forms in JSON text. Searching a large text is faster than visiting its values. */
 const TAG_TEXTS = [TAG_HALF, "\\udb40", "\\uDB40", "\\uDb40", "\\udB40"];
 /** The members of a schema that are texts for people and models. */
 const TEXTS = ["title", "description", "$comment", "markdownDescription"];
 /** Keywords whose values are compared with values, and so are not schemas. */
 const VALUES = ["enum", "const", "default", "examples"];
-/** No schema of a tool that can be used, and no form, is nested so deep. */
+/** No usable tool schema or form is nested this deep. */
 const DEEPEST = 300;
 /** Keywords whose members have any name. */
 const NAMED = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];

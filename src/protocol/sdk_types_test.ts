@@ -39,7 +39,7 @@ function fits<To, _From extends To>(): void {}
 /** Compiles if both types have the same values. */
 function equals<One extends Other, Other extends Whole, Whole = One>(): void {}
 
-/** PML never changes what it got, so its arrays are read-only. */
+/** PML never changes received values, so its arrays are read-only. */
 type ReadOnly<T> = T extends readonly (infer E)[] ? readonly ReadOnly<E>[]
   : T extends object ? { readonly [K in keyof T]: ReadOnly<T[K]> }
   : T;
@@ -54,7 +54,7 @@ type SdkMethod =
   | Sdk.GetTaskPayloadRequest["method"]
   | Sdk.ListTasksRequest["method"]
   | Sdk.CancelTaskRequest["method"];
-/** What a result has in every list. */
+/** The members that the result of every list has. */
 type OfLists = NamedKey<Sdk.Result> | "nextCursor" | "ttlMs" | "cacheScope";
 type SdkList = Exclude<
   | NamedKey<Sdk.ListToolsResult>

@@ -1,7 +1,7 @@
 /**
  * Serves the messages of one connection, whichever transport carries them.
  *
- * The first message decides for which era the connection is: one with `initialize`, or the one in
+ * The first message decides the era of the connection: the one with `initialize`, or the one in
  * which each request names its revision.
  *
  * @module
@@ -36,11 +36,11 @@ import {
 import { type IncomingNotification, RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
 
-/** How messages leave. */
+/** Sends messages to the client. */
 export interface Ends {
   /** Sends a notification or a request. `related` is the id, as JSON, of the request it belongs to. */
   send(message: JsonObject, related?: string): Promise<void>;
-  /** Answers a request: the text of the members of the answer but for the id, which is JSON. */
+  /** Answers a request. `members` is the text of the answer's members; the id is JSON. */
   answer(id: string, members: string): void;
 }
 
@@ -59,7 +59,7 @@ export interface ProtocolServerOptions {
   readonly roots?: RootsReceiver | undefined;
   /** Receives the function that asks the client outside of its requests. */
   readonly questions?: QuestionsReceiver;
-  /** Is called with everything that the client listens for, when that changes. */
+  /** Is called with all subscriptions of the client when they change. */
   readonly onListen: (listened: Listened) => void;
   /** Returns whether there is a task with this id. */
   readonly isTask: (id: string) => boolean;
@@ -129,7 +129,7 @@ export class ProtocolServer implements AsyncDisposable {
   /** The lists whose change is notified with the next microtask. */
   readonly #changed = new Set<string>();
 
-  /** Takes the face that serves the requests. */
+  /** Takes the `Face` that opens the connection and serves its requests. */
   constructor(face: Promise<Face>, options: ProtocolServerOptions) {
     this.#face = face;
     this.#options = options;
@@ -193,7 +193,7 @@ export class ProtocolServer implements AsyncDisposable {
     if (method === "initialize" && !hasEnvelope(params)) return this.#initialize(message, id);
     const era = this.#era ?? (hasEnvelope(params) ? "modern" : "legacy");
     const invalid = era === "modern" ? envelopeError(params) : undefined;
-    // An invalid first request decides nothing.
+    // An invalid first request does not decide the era.
     if (invalid !== undefined && this.#era === undefined) return this.#refuse(id, invalid);
     // A client that asks for the revisions may choose the other era afterwards.
     const part = era === "modern" ? statelessPart(method) : undefined;

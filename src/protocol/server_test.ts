@@ -39,7 +39,7 @@ class Answers {
   }
 
   async all(): Promise<readonly JSONRPCMessage[]> {
-    // What is not answered shows in the comparison.
+    // A missing answer fails the comparison.
     if (this.#wanted > 0) await soon(this.#done.promise, LATE_MS);
     return this.said.toSorted((one, other) => idOf(one) - idOf(other));
   }
@@ -137,7 +137,7 @@ const session = fc.constantFrom(0, 1, 9).chain((claims) =>
   } as JSONRPCMessage))
 );
 
-/** Returns an answer as both give it: what is wrong with a `_meta` has other words. */
+/** Returns the comparable part of an answer: the SDK words errors of `_meta` differently. */
 function comparable(message: JSONRPCMessage): unknown {
   if (!("error" in message)) return message;
   const { id, error } = message;

@@ -49,9 +49,9 @@ export interface ToolDefinition {
   readonly outputSchema?: JsonObject;
   /** Hints about the effects of the tool. */
   readonly annotations?: JsonObject;
-  /** `internal` keeps it from everybody but its own server and capabilities that a person saved. */
+  /** `internal` hides it from all but its own server and capabilities that the user saved. */
   readonly visibility?: Json;
-  /** Whatever else its server says of it. */
+  /** Other members of the server's definition. */
   readonly [key: string]: Json | undefined;
 }
 
@@ -83,7 +83,7 @@ export interface Meta {
   readonly version?: string;
   /** A description in one sentence. */
   readonly description?: string;
-  /** The permissions of the tools that have none of their own. */
+  /** The permissions of the tools that declare none. */
   readonly permissions?: Partial<Permissions>;
   /** The tools, by the names of the exported functions. */
   readonly tools: Readonly<Record<string, ToolMeta>>;
@@ -103,11 +103,11 @@ export interface ToolMeta {
   readonly annotations?: object;
   /** The permissions that it needs, in place of the module's. */
   readonly permissions?: Partial<Permissions>;
-  /** What it fails with, by code: when, or JSON Schema of the structured content that comes. */
+  /** Its errors by code: when each occurs, or the JSON Schema of its structured content. */
   readonly errors?: Readonly<Record<string, string | object>>;
-  /** `internal` for what only capabilities that a person saved may call; no list or search has it. */
+  /** `internal` for a tool that only saved capabilities may call. No list or search contains it. */
   readonly visibility?: "internal" | "external";
-  /** Pictures of it. */
+  /** The icons. */
   readonly icons?: readonly object[];
   /** The execution options of MCP. */
   readonly execution?: object;
@@ -185,7 +185,7 @@ const META_TOOL = object({}, {
   permissions: setting(PERMISSIONS, "The permissions that it needs, in place of the module's."),
 }, { isOpen: true });
 
-/** The schema of `__meta__`. Keys that it lacks are kept for later versions; they grant nothing. */
+/** The schema of `__meta__`. Unknown keys are kept for later versions, and grant nothing. */
 export const metaSchema = object(
   {
     tools: setting(

@@ -1,5 +1,5 @@
 /**
- * Named sets of tools. Who has one has no other tools.
+ * Named sets of tools. A client with a tool set has no other tools.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export interface Toolset {
   readonly tools: readonly Pattern[];
 }
 
-/** What a server asks of its client belongs to all of its tools. */
+/** A server's requests to its client belong to all of its tools. */
 const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
 
 /** Returns the verdict about a tool that is missing in a tool set; undefined if all have it. */

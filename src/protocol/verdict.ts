@@ -8,7 +8,7 @@
 export interface Verdict {
   /** Whether the call runs, needs a question first, or is refused. */
   readonly kind: "allow" | "ask" | "deny";
-  /** The pattern that decided, as the person wrote it, or a text such as "no rule". */
+  /** The pattern that decided, as the user wrote it, or a text such as "no rule". */
   readonly rule: string;
   /** The place of that rule: a file, or "defaults". */
   readonly source: string;

@@ -1,8 +1,8 @@
 /**
- * What a running PML tells its windows, beside MCP. No server can have it tell this.
+ * The notifications of a running PML to its windows, in addition to MCP. Servers cannot cause them.
  *
  * @module
  */
 
-/** The notification that a PML which ends will not begin a request: `params.requestId`. */
+/** The notification that an ending PML will not begin a request: `params.requestId`. */
 export const NOT_BEGUN = "notifications/pml/not_begun";
