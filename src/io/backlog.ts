@@ -6,8 +6,8 @@
  */
 
 /**
- * Receives the number of bytes that a reader has of an incomplete message. Returns a promise that the
- * reader must await before it continues; undefined if it may continue at once.
+ * Receives the number of bytes that a reader has of an incomplete message. Returns a promise that
+ * the reader must await before it continues; undefined if it may continue at once.
  */
 export type Room = (reader: object, size: number) => Promise<void> | undefined;
 
@@ -57,7 +57,7 @@ export class Backlog {
     if (isLess) this.#wake();
   }
 
-  /** Lets readers continue while the limit is not reached. Beyond it, only the first one continues. */
+  /** Lets readers continue below the limit. Beyond it, only the first one continues. */
   readonly room: Room = (reader, size) => {
     const known = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;

@@ -48,7 +48,7 @@ export interface Listener extends AsyncDisposable {
   readonly origin: string;
   /** Whether only this machine can reach it. */
   readonly isLocal: boolean;
-  /** Accepts no more connections, and waits until the present requests are answered, at most `ms`. */
+  /** Accepts no more connections, and waits at most `ms` until the present requests are answered. */
   drain(ms: number): Promise<void>;
 }
 

@@ -69,8 +69,8 @@ export class Places {
   }
 
   /**
-   * Lets callers under a key have a place beyond the limit, until the result is disposed. Otherwise a
-   * caller that has a place and waits for this key would wait for itself.
+   * Lets callers under a key have a place beyond the limit, until the result is disposed. Otherwise
+   * a caller that has a place and waits for this key would wait for itself.
    */
   hurry(key: string): Disposable {
     this.#hurried.push(key);

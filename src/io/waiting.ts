@@ -74,7 +74,7 @@ const BLOCKING_MS = PAUSES_MS.slice(0, 5);
 const BUSY = ["EBUSY", "EPERM", "EACCES"];
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Returns whether another program may have the file of a step open. This matters on Windows only. */
+/** Returns whether another program may have a step's file open. This matters on Windows only. */
 export function isBusy(error: unknown, os = Deno.build.os): boolean {
   return os === "windows" && BUSY.includes(Object(error).code);
 }

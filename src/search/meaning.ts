@@ -132,8 +132,8 @@ export class Meaning
   }
 
   /**
-   * Returns the cosine of each entry for each query; undefined while search has to stay lexical. Only
-   * a process that stays installs the library: another would end before the installation is done.
+   * Returns the cosine of each entry for each query; undefined while search has to stay lexical.
+   * Only a process that stays installs the library: another would end before that is done.
    */
   async similarities(
     queries: readonly string[],

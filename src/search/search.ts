@@ -288,7 +288,7 @@ function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   return ranked.map((one) => ({ ...one, score: one.score / best }));
 }
 
-/** Raises the tools that were used for similar queries. Adds no tool that the query does not find. */
+/** Raises the tools that were used for similar queries. Adds no tools to the ranked ones. */
 function preferred(
   ranked: readonly RankedTool[],
   fit: ReadonlyMap<ToolId, number> = new Map(),

@@ -52,8 +52,8 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   }
 
   /**
-   * Returns a vector of length one for each text; undefined for a text without a vector. If `signal`
-   * aborts, the call rejects and the work continues.
+   * Returns a vector of length one for each text; undefined for a text without a vector. If
+   * `signal` aborts, the call rejects and the work continues.
    */
   async embed(texts: readonly string[], signal: AbortSignal): Promise<TextVectors> {
     signal.throwIfAborted();
