@@ -16,7 +16,7 @@ Deno.test("create() refuses a name that is taken, and follows no link", () => {
   Deno.removeSync(folder, { recursive: true });
 });
 
-Deno.test("checkPlace() throws when another file has taken the place", () => {
+Deno.test("checkPlace() throws when another file has the path", () => {
   const folder = Deno.makeTempDirSync();
   const path = join(folder, "file");
   const file = JournalFile.create(path);
@@ -33,7 +33,7 @@ Deno.test("checkPlace() throws when another file has taken the place", () => {
   Deno.removeSync(folder, { recursive: true });
 });
 
-Deno.test("prune() removes the oldest beyond a number of bytes", () => {
+Deno.test("prune() removes the oldest files beyond a number of bytes", () => {
   const folder = Deno.makeTempDirSync();
   // No process has this number, because no system uses numbers this high.
   const name = (n: number) => `2020-01-0${n}T00-00-00.000Z-1073741824-00000000.0001.jsonl`;

@@ -75,7 +75,7 @@ Deno.test("write() resolves when the record is in the file", async () => {
   assert.equal(record?.tool, "filesystem:read_file");
 });
 
-Deno.test("write() puts the records of one turn into the file in their order, in one write", async () => {
+Deno.test("write() combines the records of one turn into one write, in their order", async () => {
   using opened = open();
   const writes = Array.from({ length: 50 }, (_, i) => opened.journal.write(start(`c${i}`)));
   assert.equal(opened.records().length, 1);
@@ -86,14 +86,14 @@ Deno.test("write() puts the records of one turn into the file in their order, in
   );
 });
 
-Deno.test("append() writes before the turn is over when much waits, so that memory stays bounded", () => {
+Deno.test("append() writes before the turn ends if many records wait, so that memory stays bounded", () => {
   using opened = open();
   for (let i = 0; i < 2_000; i++) opened.journal.append(start(`c${i}`));
   assert.ok(opened.records().length > 1_000);
 });
 
 Deno.test({
-  name: "Journal keeps its folder and file for their owner alone",
+  name: "Journal makes its folder and files readable by their owner only",
   ignore: Deno.build.os === "windows",
   fn: () => {
     using opened = open();
@@ -104,7 +104,7 @@ Deno.test({
   },
 });
 
-Deno.test("open() narrows a folder that others could read", () => {
+Deno.test("open() makes a folder private that others could read", () => {
   const home = Deno.makeTempDirSync();
   Deno.mkdirSync(join(home, "journal"), { mode: 0o755 });
   Journal.open(home, OPTIONS, IGNORED)[Symbol.dispose]();
@@ -126,7 +126,7 @@ Deno.test("open() refuses a folder that is a link or a file", () => {
   Deno.removeSync(elsewhere);
 });
 
-Deno.test("write() fails when the file is replaced by a link, and goes on in a new file", async () => {
+Deno.test("write() fails when the file is replaced by a link, and continues in a new file", async () => {
   using opened = open();
   const target = join(opened.home, "target");
   Deno.writeTextFileSync(target, "");
@@ -142,7 +142,7 @@ Deno.test("write() fails when the file is replaced by a link, and goes on in a n
   assert.equal(record?.callId, "c2");
 });
 
-Deno.test("write() fails when the folder is gone, and works again when it can be made", async () => {
+Deno.test("write() fails when the folder is gone, and works again when it can be created", async () => {
   using opened = open();
   Deno.renameSync(join(opened.home, "journal"), join(opened.home, "away"));
   Deno.writeTextFileSync(join(opened.home, "journal"), "");
@@ -157,7 +157,7 @@ Deno.test("write() fails when the folder is gone, and works again when it can be
 });
 
 Deno.test({
-  name: "write() fails when the disk is full, and takes back what was half written",
+  name: "write() fails when the disk is full, and removes the incomplete record",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const home = Deno.makeTempDirSync();
@@ -187,7 +187,7 @@ Deno.test({
   },
 });
 
-Deno.test("Journal goes on in new files, chained, and keeps only so many", async () => {
+Deno.test("Journal continues in new chained files, and keeps a limited number", async () => {
   using opened = open({ fileBytes: 2_000, filesKept: 3 });
   for (let i = 0; i < 60; i++) await opened.journal.write(start(`c${i}`));
   opened.journal[Symbol.dispose]();
@@ -199,7 +199,7 @@ Deno.test("Journal goes on in new files, chained, and keeps only so many", async
   assert.match((await verifyJournal([first, last])).bad?.reason ?? "", /does not follow/);
 });
 
-Deno.test("Journal keeps only so many files also after some could not be begun", async () => {
+Deno.test("Journal keeps a limited number of files even if some could not be created", async () => {
   using opened = open({ fileBytes: 2_000, filesKept: 3 });
   const { journal, files } = opened;
   const fill = async () => {
@@ -221,7 +221,7 @@ Deno.test("Journal keeps only so many files also after some could not be begun",
   assert.equal(files().length, 3);
 });
 
-Deno.test("Two journals of one home keep to their own files", async () => {
+Deno.test("two journals of one home write to separate files", async () => {
   const home = Deno.makeTempDirSync();
   const journals = [1, 2, 3].map(() => Journal.open(home, OPTIONS, IGNORED));
   for (let i = 0; i < 20; i++) {
@@ -253,7 +253,7 @@ Deno.test("Journal removes old files beyond the limit, but none of a living proc
   assert.ok(!left.some((file) => file.includes(`.000Z-${2 ** 30}`)));
 });
 
-Deno.test("Journal writes nothing after its end", async () => {
+Deno.test("Journal writes nothing after it is closed", async () => {
   using opened = open();
   opened.journal.append(start("c1"));
   opened.journal[Symbol.dispose]();
@@ -268,7 +268,7 @@ Deno.test("Journal writes nothing after its end", async () => {
   ]);
 });
 
-Deno.test("Every record is one line of ASCII that reads back as it was", async () => {
+Deno.test("every record is one line of ASCII that parses to the same record", async () => {
   using opened = open();
   const text = fc.string({ unit: "binary", maxLength: 60 });
   await fc.assert(
@@ -286,7 +286,7 @@ Deno.test("Every record is one line of ASCII that reads back as it was", async (
   assert.equal((await verifyJournal(opened.files()[0] ?? "")).bad, undefined);
 });
 
-Deno.test("A record holds no secret, also where a text is cut", async () => {
+Deno.test("a record contains no secret, even where a text is cut", async () => {
   const redactor = new Redactor();
   redactor.register("hunter2hunter2");
   redactor.register('say "hunter2\\" twice');
@@ -302,7 +302,7 @@ Deno.test("A record holds no secret, also where a text is cut", async () => {
   assert.doesNotMatch(Deno.readTextFileSync(opened.files()[0] ?? ""), /hunter2/);
 });
 
-Deno.test("A record is bounded, and says so", async () => {
+Deno.test("a record is bounded, and marks what was left out", async () => {
   using opened = open();
   const about = Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`k${i}`, "v"]));
   await opened.journal.write({ kind: "event", event: "e".repeat(1e6), about });
@@ -315,7 +315,7 @@ function unavailable(error: unknown): boolean {
   return error instanceof PmlError && error.code === "AUDIT_UNAVAILABLE" && !!error.hint;
 }
 
-Deno.test("Journal has a start when it says so, and the end of its call soon", async () => {
+Deno.test("Journal writes a start before it reports it, and the end of the call soon", async () => {
   using opened = open();
   const { journal, records } = opened;
   const kinds = () => records().slice(1).map(({ kind }) => kind);

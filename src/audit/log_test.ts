@@ -27,7 +27,7 @@ Deno.test("Log writes time, level, text and fields", () => {
   );
 });
 
-Deno.test("Log leaves out what is below its level", () => {
+Deno.test("Log leaves out lines below its level", () => {
   const lines: string[] = [];
   const log = logTo(lines, "warn");
   log.debug("a");
@@ -37,7 +37,7 @@ Deno.test("Log leaves out what is below its level", () => {
   assert.deepEqual(lines.map((line) => line.slice(13)), ["warn  c", "error d"]);
 });
 
-Deno.test("Log makes one bounded line of whatever it is told, without secrets", () => {
+Deno.test("Log writes each message as one bounded line without secrets", () => {
   const lines: string[] = [];
   const log = logTo(lines);
   log.warn("a\nb\u001b[31m\u202e hunter2hunter2", { token: "hunter2hunter2" });

@@ -7,7 +7,7 @@ import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord } from "./journal.ts";
 import { Histogram, Metrics } from "./metrics.ts";
 
-Deno.test("Tally gives the total as it is, and median and p95 within five of a hundred", () => {
+Deno.test("Histogram returns the exact total, and median and p95 within 5 percent", () => {
   const values = fc.array(fc.double({ min: 0.1, max: 1e6, noNaN: true }), { minLength: 1 });
   fc.assert(fc.property(values, (all) => {
     const tally = new Histogram();
@@ -51,7 +51,7 @@ Deno.test("Metrics counts how calls ended, and which codes they failed with", ()
   assert.ok(ms.median > 2.8 && ms.median < 3.2 && ms.p95 > 850 && ms.p95 <= 900, `${ms.p95}`);
 });
 
-Deno.test("Metrics tells tokens by what was answered, and counts no question as an answer", () => {
+Deno.test("Metrics counts tokens by kind of answer, and no question as an answer", () => {
   const metrics = new Metrics();
   const text = "issues:create_issue(owner: string, labels: string[]): object";
   count(metrics, "search", answer(text));
@@ -69,7 +69,7 @@ Deno.test("Metrics tells tokens by what was answered, and counts no question as 
   assert.equal(tokens["tools/list meta_only"]?.total, tokensOf(JSON.stringify(tools)));
 });
 
-Deno.test("Metrics reads of a long answer some pieces, and keeps no more of it", async () => {
+Deno.test("Metrics reads and keeps only pieces of a long answer", async () => {
   let metrics = new Metrics();
   const row = '{"name": "a file", "size": 4096, "changed": "2024-11-05"}\n';
   const text = row.repeat(350_000);
@@ -84,7 +84,7 @@ Deno.test("Metrics reads of a long answer some pieces, and keeps no more of it",
   assert.ok(Math.abs((call?.total ?? 0) / whole - 1) < 0.1, `${call?.total} for ${whole}`);
 });
 
-Deno.test("Metrics counts a long answer by pieces of all of it, wherever they lie", () => {
+Deno.test("Metrics samples pieces of the whole of a long answer", () => {
   const dear = "読取書込検索".repeat(200);
   const cheap = "Read the whole of a text file and give what stands in it. ".repeat(400);
   for (const texts of [[dear + cheap], [cheap + dear], [dear, cheap], [cheap, dear]]) {
@@ -105,7 +105,7 @@ Deno.test("Metrics counts a long answer by pieces of all of it, wherever they li
   assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
 });
 
-Deno.test("Metrics counts every one of many answers that come together, and stays small", () => {
+Deno.test("Metrics counts all of many answers in bounded memory", () => {
   const metrics = new Metrics();
   const answers = Array.from({ length: 1_000 }, (_, at) => answer(`answer ${at}`));
   for (let round = 0; round < 20; round++) {
@@ -115,7 +115,7 @@ Deno.test("Metrics counts every one of many answers that come together, and stay
   assert.ok(JSON.stringify(metrics.report()).length < 1_000);
 });
 
-Deno.test("the tokens of unlike answers are estimated by one in sixteen, and none is counted before the report", () => {
+Deno.test("tokens are estimated from one in sixteen answers, and counted when they are reported", () => {
   const metrics = new Metrics();
   const texts = Array.from(
     { length: 3_000 },

@@ -27,7 +27,7 @@ function encodings(value: string): Record<string, string> {
   };
 }
 
-Deno.test("Redactor takes a registered value out in every form that it travels in", () => {
+Deno.test("Redactor removes a registered value in every encoding", () => {
   const redactor = redactorOf(SECRET, 'quo"te\\back');
   for (const value of [SECRET, 'quo"te\\back']) {
     for (const [name, form] of Object.entries(encodings(value))) {
@@ -61,7 +61,7 @@ function escapedAs(text: string, which: RegExp): string {
   return encodeURIComponent(text).replace(which, percent);
 }
 
-Deno.test("Redactor takes a value out however it was escaped, also twice (GW16)", () => {
+Deno.test("Redactor removes a value with any escapes, even escaped twice (GW16)", () => {
   const values = ["ab/cd+ef=gh~ij!k l(m)n'o*p<q>&r", 'xé/y+z\\\\w"v', "two\nlines/of one"];
   for (const value of values) {
     const redactor = redactorOf(value);
@@ -74,7 +74,7 @@ Deno.test("Redactor takes a value out however it was escaped, also twice (GW16)"
   }
 });
 
-Deno.test("Redactor reads no text again and again, whatever is registered", () => {
+Deno.test("Redactor reads a text in linear time, whatever is registered", () => {
   const redactor = redactorOf('\\\\\\"a\\b"', "%%%%%%", "&&&&&&&", "        ");
   for (const part of ["\\", "%25", "&", "%", " ", '\\"', "&amp;"]) {
     const since = performance.now();
@@ -83,7 +83,7 @@ Deno.test("Redactor reads no text again and again, whatever is registered", () =
   }
 });
 
-Deno.test("Redactor takes a value out of the base64 of a longer text", () => {
+Deno.test("Redactor removes a value from the base64 of a longer text", () => {
   const redactor = redactorOf(SECRET);
   for (const before of ["", "u", "us", "use", "user:"]) {
     for (const after of ["", "a", "ab", "abc"]) {
@@ -93,7 +93,7 @@ Deno.test("Redactor takes a value out of the base64 of a longer text", () => {
   }
 });
 
-Deno.test("register() refuses a value that is too short, and ordinary text stays", () => {
+Deno.test("register() refuses a value that is too short, and redact() keeps ordinary text", () => {
   const redactor = new Redactor();
   assert.equal(redactor.register("short"), false);
   assert.equal(redactor.register("longer"), true);
@@ -101,12 +101,12 @@ Deno.test("register() refuses a value that is too short, and ordinary text stays
   assert.equal(redactor.redact(text), text);
 });
 
-Deno.test("Redactor takes the whole of a value that begins with another", () => {
+Deno.test("Redactor removes the whole of a value that begins with another", () => {
   const redactor = redactorOf("secret-1", "secret-1-and-more");
   assert.equal(redactor.redact("x secret-1-and-more y"), `x ${REDACTED} y`);
 });
 
-Deno.test("Redactor knows the usual kinds of keys", () => {
+Deno.test("Redactor removes the usual kinds of keys", () => {
   const body = "A1b2C3d4E5f6G7h8";
   const known = [
     `sk-${body}${body}`,
@@ -181,7 +181,7 @@ Deno.test("redact() removes all of a value of any length, in every encoding", ()
   }
 });
 
-Deno.test("redact() takes no long for a text that nearly has a value of one sign", () => {
+Deno.test("redact() is fast for a text that nearly matches a value of one repeated character", () => {
   for (const sign of [".", "!", '"']) {
     const redactor = redactorOf(sign.repeat(8_190));
     redactor.redact("");
@@ -195,7 +195,7 @@ Deno.test("redact() takes no long for a text that nearly has a value of one sign
   }
 });
 
-Deno.test("Redactor.cleaned() takes a value out of all texts of an error, its hint among them", () => {
+Deno.test("Redactor.cleaned() removes a value from all texts of an error, including its hint", () => {
   const redactor = new Redactor();
   redactor.register("sesame-of-the-cave");
   const said = "open sesame-of-the-cave";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { shapeOf, sizeOf } from "./shape.ts";
 
-Deno.test("shapeOf() tells names, types and sizes", () => {
+Deno.test("shapeOf() returns names, types and sizes", () => {
   const value = {
     path: "a/b",
     head: 3,
@@ -21,7 +21,7 @@ Deno.test("shapeOf() tells names, types and sizes", () => {
   });
 });
 
-Deno.test("shapeOf() tells names that are no parameter's only by their length, and not all", () => {
+Deno.test("shapeOf() replaces unusual names by their length, and limits their number", () => {
   const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i]));
   const shape = shapeOf({ "me@example.com": 1, ["__proto__"]: 2, [`${"x".repeat(65)}`]: 3, many });
   const text = JSON.stringify(shape);
@@ -31,7 +31,7 @@ Deno.test("shapeOf() tells names that are no parameter's only by their length, a
   assert.ok(text.includes('"…":"8 more"'));
 });
 
-Deno.test("shapeOf() never holds a text of the value", () => {
+Deno.test("shapeOf() never contains a text of the value", () => {
   const secret = "SECRET-VALUE";
   const leaf = fc.oneof(fc.constant(secret), fc.integer(), fc.constant(null));
   const value = fc.letrec((tie) => ({
@@ -49,7 +49,7 @@ Deno.test("shapeOf() never holds a text of the value", () => {
   }));
 });
 
-Deno.test("sizeOf() counts texts, and stops in a large value", () => {
+Deno.test("sizeOf() counts characters, and stops early in a large value", () => {
   assert.equal(sizeOf({ content: [{ type: "text", text: "12345" }], n: 1 }), 4 + 5 + 8);
   assert.ok(sizeOf(Array.from({ length: 1e6 }, () => [1, 2, 3])) <= 8 * 20_000);
 });

@@ -34,7 +34,7 @@ async function written(calls: number): Promise<{ readonly home: string; readonly
   return { home, text: Deno.readTextFileSync(join(home, "journal", file?.name ?? "")) };
 }
 
-Deno.test("verifyJournal() passes what was written", async () => {
+Deno.test("verifyJournal() accepts an unchanged journal", async () => {
   const { home, text } = await written(3);
   const file = join(home, "copy.jsonl");
   Deno.writeTextFileSync(file, text);
@@ -97,7 +97,7 @@ Deno.test("verifyJournal() names the first flush after a deletion, a swap, a cop
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("one flush of many records has one hash, and any record of it is covered (GX13)", async () => {
+Deno.test("the hash of a flush covers each of its records (GX13)", async () => {
   const home = Deno.makeTempDirSync();
   {
     using journal = Journal.open(home, OPTIONS, FAILS);
@@ -164,7 +164,7 @@ function rehashed(line = "", from: RegExp, to: string): string {
   return `${changed},"hash":"${sha256(changed)}"}\n`;
 }
 
-Deno.test("verifyJournal() names a flush with a wrong number whose hash was made anew (GX13)", async () => {
+Deno.test("verifyJournal() names a flush with a wrong number and a recomputed hash (GX13)", async () => {
   const { home, text } = await written(3);
   const file = join(home, "copy.jsonl");
   const lines = text.trimEnd().split("\n").map((line) => `${line}\n`);
@@ -181,7 +181,7 @@ Deno.test("verifyJournal() names a flush with a wrong number whose hash was made
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("verifyJournal() tells that an end may have been cut off whole", async () => {
+Deno.test("verifyJournal() reports that the end may be cut off", async () => {
   const { home, text } = await written(3);
   const file = join(home, "copy.jsonl");
   const cut = text.slice(0, text.lastIndexOf("\n", text.lastIndexOf('"hash":') - 400) + 1);
@@ -192,7 +192,7 @@ Deno.test("verifyJournal() tells that an end may have been cut off whole", async
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("a write that was cut off anywhere loses no complete record, and only its flush is bad", async () => {
+Deno.test("a write that was cut off at any byte loses no complete record, and only its flush is bad", async () => {
   const home = Deno.makeTempDirSync();
   {
     using journal = Journal.open(home, OPTIONS, FAILS);
@@ -225,7 +225,7 @@ Deno.test("a write that was cut off anywhere loses no complete record, and only 
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("The start of a call is in the file when its process is killed in the call", async () => {
+Deno.test("the start of a call is in the file when its process is killed during the call", async () => {
   const home = Deno.makeTempDirSync();
   const code = `import { Journal } from ${JSON.stringify(import.meta.resolve("./journal.ts"))};
     import { newCall, newPipeline } from ${

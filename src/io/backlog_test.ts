@@ -10,7 +10,7 @@ function goes(backlog: Backlog, reader: object, size = 0): boolean {
   return waiting === undefined;
 }
 
-Deno.test("Backlog stops every reader while too much waits for the client", async () => {
+Deno.test("Backlog stops all readers while too many bytes wait for the client", async () => {
   const backlog = new Backlog(() => 10 * MB);
   const [one, two] = [{}, {}];
   backlog.size = 10 * MB;
@@ -24,7 +24,7 @@ Deno.test("Backlog stops every reader while too much waits for the client", asyn
   assert.ok(goes(backlog, one));
 });
 
-Deno.test("Backlog counts the bytes of incomplete long messages, and lets the first reader go on", async () => {
+Deno.test("Backlog counts the bytes of incomplete long messages, and lets the first reader continue", async () => {
   const backlog = new Backlog(() => 10 * MB);
   const [one, two, three] = [{}, {}, {}];
   assert.ok(goes(backlog, one, 4 * MB));
@@ -66,7 +66,7 @@ Deno.test("Backlog delays a long message until the client reads", async () => {
   await waiting;
 });
 
-Deno.test("Backlog tells for how long too much waited, however often that changed", async () => {
+Deno.test("Backlog sums the time in which too many bytes waited", async () => {
   const backlog = new Backlog(() => MB);
   assert.equal(backlog.fullMs, 0);
   const since = performance.now();

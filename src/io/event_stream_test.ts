@@ -39,7 +39,7 @@ const text = fc.array(
 )
   .map((lines) => lines.flat().join(""));
 
-Deno.test("A stream of events is read as WHATWG says, however it is cut", async () => {
+Deno.test("a stream of events is read as WHATWG specifies, wherever it is split", async () => {
   const cuts = fc.array(fc.nat(400));
   await fc.assert(
     fc.asyncProperty(fc.boolean(), text, cuts, async (hasMark, written, at) => {
@@ -52,7 +52,7 @@ Deno.test("A stream of events is read as WHATWG says, however it is cut", async 
   );
 });
 
-Deno.test("A line end in two chunks is one, and the end of a chunk is none", async () => {
+Deno.test("a line end in two chunks counts once, and the end of a chunk is not a line end", async () => {
   const known = { event: "", last: "", retry: undefined };
   for (
     const [chunks, data] of [

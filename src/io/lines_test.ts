@@ -42,7 +42,7 @@ Deno.test("LineReader reports a long line once, at once, and continues with the 
   assert.deepEqual(read([new TextEncoder().encode(`${"x".repeat(10)}\n`)], 10), ["x".repeat(10)]);
 });
 
-Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", () => {
+Deno.test("LineReader copies kept bytes of a chunk whose memory is reused", () => {
   const reader = new LineReader(100);
   const memory = new Uint8Array(4);
   const lines = ["a\nbc", "de\nf", "gh\ni"].flatMap((text) => {
@@ -52,7 +52,7 @@ Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", (
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
 
-Deno.test("LineReaders that read in turn keep their lines apart", () => {
+Deno.test("LineReaders that read alternately do not mix their lines", () => {
   const readers = Array.from({ length: 5 }, (_, at) => ({ at, reader: new LineReader(1 << 22) }));
   const wanted = (at: number, line: number) => `${at} ${line} `.repeat(9_000 * (line + 1) + at);
   const bytes = readers.map(({ at }) =>

@@ -7,7 +7,7 @@ import { OTHER_AUTHORITY, OTHER_CERTIFICATE, OTHER_KEY } from "../../tests/kit/c
 import { within } from "../../tests/kit/wait.ts";
 import { listen } from "./listener.ts";
 
-Deno.test("What breaks after a body is not told to whoever read the body", async () => {
+Deno.test("an error after a complete body is not reported to the reader of the body", async () => {
   const told: string[] = [];
   await using listener = await listen({
     ...{ host: "127.0.0.1", port: 0, what: "a test" },
@@ -23,7 +23,7 @@ Deno.test("What breaks after a body is not told to whoever read the body", async
   assert.deepEqual([told, answer.startsWith("HTTP/1.1 2")], [[], false]);
 });
 
-Deno.test("A body that breaks is told to whoever reads it", async () => {
+Deno.test("an error in a body is reported to the reader of the body", async () => {
   const told: string[] = [];
   await using listener = await listen({
     ...{ host: "127.0.0.1", port: 0, what: "a test" },
@@ -47,7 +47,7 @@ const TLS = { cert: OTHER_CERTIFICATE, key: OTHER_KEY };
 for (const tls of [undefined, TLS]) {
   const name = tls === undefined ? "" : ", over TLS";
 
-  Deno.test(`One connection too many ends the quiet one that is the oldest${name}`, async () => {
+  Deno.test(`a connection beyond the limit closes the oldest quiet one${name}`, async () => {
     const held = Promise.withResolvers<void>();
     const refused: number[] = [];
     await using listener = await listen({
@@ -93,7 +93,7 @@ for (const tls of [undefined, TLS]) {
   });
 }
 
-Deno.test("At its end a listener waits for no connection on which nothing is asked", async () => {
+Deno.test("drain() does not wait for connections without a request", async () => {
   await using listener = await listen({
     ...{ host: "127.0.0.1", port: 0, what: "a test" },
     answer: (request, response) => {

@@ -19,7 +19,7 @@ Deno.test("realPathIfAny() returns undefined for a missing file", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("staysInside() follows links, and looks at nothing outside", async () => {
+Deno.test("staysInside() follows links, and accesses nothing outside of the folder", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   const folder = `${root}/ws`;
   await Deno.mkdir(`${folder}/deep/er`, { recursive: true });
@@ -60,7 +60,7 @@ Deno.test("staysInside() follows links, and looks at nothing outside", async () 
   await Deno.remove(root, { recursive: true });
 });
 
-Deno.test("isInside() compares paths of Windows in any case and with both separators", () => {
+Deno.test("isInside() compares Windows paths without case and with both separators", () => {
   const inside = [
     String.raw`C:\Work\ws`,
     String.raw`c:\work\WS\a`,
@@ -80,7 +80,7 @@ Deno.test("isInside() compares paths of Windows in any case and with both separa
   assert.ok(isInside("C:\\", String.raw`c:\a`, WINDOWS));
 });
 
-Deno.test("isGone() takes an impossible name of Windows for one that does not exist", () => {
+Deno.test("isGone() treats an impossible Windows name as missing", () => {
   // What Deno throws for `lstat("https://h.example/?a=b")` there.
   const impossible = Object.assign(new Error("Invalid name. (os error 123)"), { code: "ENOENT" });
   assert.ok(isGone(impossible));

@@ -57,7 +57,7 @@ function treesOf(depth: number): fc.Arbitrary<readonly Tree[]> {
   return fc.array(fc.record({ key, within: treesOf(depth - 1) }), { maxLength: 3 });
 }
 
-Deno.test("Places lets no call wait for the place of a call that waits for it (GW5)", async () => {
+Deno.test("Places causes no deadlock between a call and a call that waits for it (GW5)", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -78,7 +78,7 @@ Deno.test("Places lets no call wait for the place of a call that waits for it (G
   );
 });
 
-Deno.test("Places serves the queue although the other things are always in use", async () => {
+Deno.test("Places serves the queue even if the other things are always in use", async () => {
   const { pool, call, state } = poolOf(1);
   let isServed = false;
   let calls = 0;
@@ -100,7 +100,7 @@ Deno.test("Places serves the queue although the other things are always in use",
   await pool[Symbol.asyncDispose]();
 });
 
-Deno.test("Places.spare() returns a place only if nobody waits", async () => {
+Deno.test("Places.spare() returns a place only if no caller waits", async () => {
   const places: Places = new Places({ mostPlaces: 1, ending: 0, giveUp: () => false });
   const first = places.spare();
   assert.ok(first !== undefined && places.spare() === undefined);

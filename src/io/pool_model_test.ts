@@ -139,7 +139,7 @@ const STEPS: Readonly<Record<string, (stage: Stage, at: number) => Promise<void>
   },
 };
 
-Deno.test("The pool loses no call, starts nothing twice and leaves nothing, whatever happens (SP6, SP7, SP10)", async () => {
+Deno.test("the pool loses no call, starts nothing twice and leaves nothing behind (SP6, SP7, SP10)", async () => {
   const steps = Object.entries(STEPS).map(([name, run]) =>
     fc.nat(2_000).map((at) => new Step(`${name} ${at}`, async (stage) => await run(stage, at)))
   );

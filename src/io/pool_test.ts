@@ -23,7 +23,7 @@ function poolOf(
   return new Pool<Thing>({ poolLimits, deathCode: "SANDBOX_CRASHED" }, undefined, clock);
 }
 
-Deno.test("Pool starts one thing for many calls at once", async () => {
+Deno.test("Pool starts one thing for many concurrent calls", async () => {
   const started: Thing[] = [];
   await using pool = poolOf();
   const start = () => {
@@ -38,7 +38,7 @@ Deno.test("Pool starts one thing for many calls at once", async () => {
   assert.equal(started.length, 1);
 });
 
-Deno.test("Pool starts another after the first died, and after a start that failed", async () => {
+Deno.test("Pool starts another thing after one died, and after a failed start", async () => {
   await using pool = poolOf();
   const first = await pool.use("a", {
     name: "it",
@@ -62,7 +62,7 @@ Deno.test("Pool starts another after the first died, and after a start that fail
   assert.ok(next.alive && next !== first);
 });
 
-Deno.test("Pool never closes a thing during a call, whenever the idle time ends (SP6)", async () => {
+Deno.test("Pool never closes a thing during a call, even when the idle time ends (SP6)", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 8 }), async (scheduler, calls) => {
       const clock = { now: () => 0, later: laterBy(scheduler) };
@@ -146,7 +146,7 @@ Deno.test("Pool starts another thing for new calls while a cancelled call goes o
   assert.ok(hanging.closed);
 });
 
-Deno.test("Pool keeps a number of unused things, and closes the one whose last use is the longest ago", async () => {
+Deno.test("Pool keeps a number of unused things, and closes the least recently used one", async () => {
   await using pool = poolOf({ idleChildren: 2 });
   const things = new Map<string, Thing>();
   const use = (key: string, work = () => Promise.resolve()) =>
@@ -171,7 +171,7 @@ Deno.test("Pool keeps a number of unused things, and closes the one whose last u
   assert.deepEqual(closed(), ["a", "b"].sort());
 });
 
-Deno.test("Pool delays the start of a key that always dies, longer each time, and of no other key", async () => {
+Deno.test("Pool delays the start of a key that always dies, longer each time, and no other key", async () => {
   let now = 0;
   const clock = { now: () => now, later: () => () => {} };
   await using pool = poolOf({ clock });
@@ -220,7 +220,7 @@ function twice(word: string): string[] {
   return [word, word];
 }
 
-Deno.test("Pool keeps a thing that is held, and closes it some time after the last use", async () => {
+Deno.test("Pool keeps a thing while it is in use, and closes it some time after the last use", async () => {
   let now = 0;
   const timers: { readonly at: number; readonly call: () => void; isOff: boolean }[] = [];
   const later = (call: () => void, ms: number) => {

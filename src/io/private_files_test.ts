@@ -28,7 +28,7 @@ Deno.test("readPlain() refuses a link, a folder and a pipe", async () => {
   }
 });
 
-Deno.test("readPlain() refuses a link that is put there between the look and the opening", async () => {
+Deno.test("readPlain() refuses a link that appears between the check and the opening", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   await Deno.writeTextFile(at.path, "mine");

@@ -47,7 +47,7 @@ const block = fc.record({
   _meta: mostly({ a: 1 }),
 }, { requiredKeys: ["type"] });
 
-Deno.test("a value is a block where it is one for the SDK", () => {
+Deno.test("isContentBlock() accepts exactly the blocks that the SDK accepts", () => {
   const count = { yes: 0, no: 0 };
   fc.assert(
     fc.property(block, (one) => {

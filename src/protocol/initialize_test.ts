@@ -22,7 +22,7 @@ Deno.test("greet() agrees to a known revision and offers the newest for another"
   assert.deepEqual(unknown, { protocolVersion: "2025-11-25", ...GREETING });
 });
 
-Deno.test("greet() answers nothing that is not a valid initialize request", () => {
+Deno.test("greet() returns undefined for an invalid initialize request", () => {
   const others = [
     undefined,
     { ...PARAMS, capabilities: 1 },

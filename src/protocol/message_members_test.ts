@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { messageMembers, messageOf, noteResultMembers, resultMembers } from "./message_members.ts";
 
-Deno.test("the members of a message that JSON-RPC defines are no other members", () => {
+Deno.test("members that JSON-RPC defines do not count as other members", () => {
   const message = { jsonrpc: "2.0", id: 1, method: "a", params: {}, result: {}, error: null };
   assert.equal(messageMembers(message), undefined);
   assert.deepEqual(messageMembers({ ...message, later: 1 }), { later: 1 });
 });
 
-Deno.test("a member that a parser could take for one of JSON-RPC is left out, as null is", () => {
+Deno.test("a member that a parser could confuse with one of JSON-RPC is left out, and so is null", () => {
   const names = [
     "ID",
     "Method",

@@ -32,7 +32,7 @@ Deno.test("readMessage() refuses an invalid JSON-RPC message with the right code
   }
 });
 
-Deno.test("readMessage() refuses a request under its id, and nothing else under one (GX20)", () => {
+Deno.test("readMessage() refuses a request with its id, and other messages without an id (GX20)", () => {
   const table: readonly (readonly [string, number | string | undefined])[] = [
     ['"jsonrpc":"2.0","id":1,"method":"ping","params":null', 1],
     ['"jsonrpc":"2.0","id":"a","method":"ping","params":{"_meta":null}', "a"],
@@ -58,7 +58,7 @@ Deno.test("readMessage() distinguishes ids that are numbers and strings", () => 
   assert.ok(one?.kind === "request" && text?.kind === "request" && one.id !== text.id);
 });
 
-Deno.test("readMessage() takes ids of any size as they were written", () => {
+Deno.test("readMessage() keeps the text of ids of any size", () => {
   for (const id of ["9007199254740993", "1.0", "1e2", "9".repeat(400), '"9007199254740993"']) {
     const request = read(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
     assert.ok(request?.kind === "request" && request.id === id, id);
@@ -68,12 +68,12 @@ Deno.test("readMessage() takes ids of any size as they were written", () => {
   }
 });
 
-Deno.test("readMessage() never throws, whatever the bytes", () => {
+Deno.test("readMessage() never throws, for any bytes", () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void read(bytes)));
   fc.assert(fc.property(fc.json(), (text) => void read(text)));
 });
 
-Deno.test("readText() reads invalid UTF-8 of servers only, and no text beyond a limit", () => {
+Deno.test("readText() accepts invalid UTF-8 from servers only, and no text beyond a limit", () => {
   const odd = new Uint8Array([0x22, 0xff, 0x22]);
   assert.deepEqual(readText(odd, "server"), { kind: "value", value: "\uFFFD" });
   assert.deepEqual(readText(odd, "client"), { kind: "invalid" });
@@ -84,7 +84,7 @@ Deno.test("readText() reads invalid UTF-8 of servers only, and no text beyond a 
   }
 });
 
-Deno.test("messageOfServer() takes messages with odd members, but no request that cannot be answered", () => {
+Deno.test("messageOfServer() accepts messages with invalid members, except requests without a valid id", () => {
   const table: readonly (readonly [unknown, string | undefined])[] = [
     [{ id: 1, method: "ping", params: null }, "request"],
     [{ id: 1.5, method: "ping" }, "request"],

@@ -77,7 +77,7 @@ const meta = fc.record({
   later: fc.jsonValue(),
 }, { requiredKeys: ["tools"] });
 
-Deno.test("module-meta.schema.json accepts exactly what parseModuleMeta() does", () => {
+Deno.test("module-meta.schema.json accepts exactly the values that parseModuleMeta() accepts", () => {
   const seen = { good: 0, bad: 0 };
   fc.assert(
     fc.property(fc.oneof({ weight: 20, arbitrary: meta }, fc.jsonValue()), (value) => {
@@ -107,7 +107,7 @@ Deno.test("module-meta.schema.json is a schema that PML can use", () => {
   );
 });
 
-Deno.test("parseModuleMeta() refuses what clients could not read of a tool", () => {
+Deno.test("parseModuleMeta() refuses members of a tool that clients cannot read", () => {
   const table: readonly (readonly [object, RegExp])[] = [
     [{ title: 5 }, /tools\.a\.title is "5", wanted a string/],
     [{ annotations: [] }, /tools\.a\.annotations is "\[\]", wanted an object/],

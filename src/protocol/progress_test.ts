@@ -29,7 +29,7 @@ Deno.test("own reports rise below the first value of a server, then just above i
   assert.ok(sent.every((progress) => !("own" in progress)));
 });
 
-Deno.test("a server whose values fall is passed on as it is", () => {
+Deno.test("falling values of a server are passed on unchanged", () => {
   const values: unknown[] = [];
   const report = withRisingValues(({ progress }) => void values.push(progress));
   for (const progress of [3, 1, 2]) report({ progress });
@@ -66,7 +66,7 @@ Deno.test("values of a server keep their text, and own reports come above them",
   assert.equal(JSON.stringify(total), "3e20");
 });
 
-Deno.test("a report without a finite value is none, and a total that is not finite is left out", () => {
+Deno.test("a report without a finite value is ignored, and a total that is not finite is left out", () => {
   const infinite = parseExact("1e400");
   for (const progress of ["1", null, infinite]) assert.equal(progressOf({ progress }), undefined);
   for (const total of [null, infinite]) {

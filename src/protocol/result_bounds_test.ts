@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { checkBlocks } from "./result_bounds.ts";
 
-Deno.test("checkBlocks() refuses too many blocks, and says how many", () => {
+Deno.test("checkBlocks() refuses too many blocks, and reports their number", () => {
   checkBlocks("it", {});
   checkBlocks("it", { content: Array(4_096).fill(null) });
   assert.throws(() => checkBlocks("it", { content: Array(4_097).fill(null) }), {
@@ -10,7 +10,7 @@ Deno.test("checkBlocks() refuses too many blocks, and says how many", () => {
   });
 });
 
-Deno.test("checkBlocks() refuses what has too much beside its content, at the place where the SDK looks", () => {
+Deno.test("checkBlocks() refuses too many other members at each place that the SDK checks", () => {
   const wide = (size: number) => Array(size).fill("x");
   const names = (size: number) => Object.fromEntries(wide(size).map((_, at) => [`${at}`, 1]));
   const of = (size: number) => [

@@ -23,7 +23,7 @@ Deno.test("withoutForged() removes pml/* from blocks, so that no server hides on
   assert.equal(content[1], block);
 });
 
-Deno.test("withoutForged() returns a result without such members as it is (GX12)", () => {
+Deno.test("withoutForged() returns the same object if a result has no such members (GX12)", () => {
   for (const result of [{ content: [], isError: true, _meta: { "x/own": 1 } }, { other: 1 }, {}]) {
     assert.equal(withoutForged(result), result);
   }

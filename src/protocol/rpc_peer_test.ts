@@ -57,7 +57,7 @@ Deno.test("a request returns the unchanged result of its answer, or rejects with
   assert.equal(receive(peer, { id: 2, result }), false, "it was answered");
 });
 
-Deno.test("RpcPeer forgets a request that could not be sent", async () => {
+Deno.test("RpcPeer removes a request that could not be sent", async () => {
   const peer = peerOf(() => {
     throw new Error("too deep");
   });
@@ -98,7 +98,7 @@ Deno.test("the other side gets a reason that is meant for it, with the request t
   assert.deepEqual(sent.at(-1), [{ method: "notifications/cancelled", params }, '"r"']);
 });
 
-Deno.test("RpcPeer asks by the latest request that can be asked by", () => {
+Deno.test("latest() returns the latest request that has the listener", () => {
   const { peer } = opened();
   const onAsk = () => Promise.resolve({});
   const [first, second] = [optionsOf({ client: { onAsk } }), optionsOf()];
@@ -119,7 +119,7 @@ Deno.test("request ids and progress tokens are integers from 1 to 2^31 - 1 that 
   assert.ok(Number.isInteger(random) && random >= 1 && random < 2 ** 31, `${random}`);
 });
 
-Deno.test("an answer whose id came back as text is taken", async () => {
+Deno.test("an answer whose id is returned as text is accepted", async () => {
   const { peer } = opened(4);
   const answer = peer.request("a", {}, optionsOf());
   assert.equal(receive(peer, { id: "5", result: { is: "taken" } }), true);
@@ -201,7 +201,7 @@ Deno.test("a cancelled request of the other side does not take the place of a la
   await other;
 });
 
-Deno.test("RpcPeer takes any message without an error, and answers no request by chance", () => {
+Deno.test("RpcPeer throws for no message, and resolves no request by a wrong one", () => {
   const odd = fc.oneof(fc.jsonValue(), fc.constantFrom(1, "1", 1.5, -1, null));
   const message = fc.record({
     id: odd,

@@ -105,7 +105,7 @@ Deno.test("the codes of errors and the reserved members of _meta are those of th
   for (const level of LEVELS) assert.ok(isSpecType.LoggingLevel(level), level);
 });
 
-Deno.test("a message is read as the kind that it is for the SDK", () => {
+Deno.test("PML and the SDK read a message as the same kind", () => {
   const kinds: Record<string, Message["kind"]> = {
     '{"id":1,"method":"ping"}': "request",
     '{"id":"a","method":"tools/call","params":{"name":"x"}}': "request",

@@ -171,7 +171,7 @@ Deno.test("messages are answered as the SDK answers them", async () => {
   );
 });
 
-Deno.test("A request whose progress token is none is refused, and not left without an answer", async () => {
+Deno.test("a request with an invalid progress token is answered with an error", async () => {
   for (const token of [true, {}, 1.5]) {
     const asked = { method: "tools/list", params: { _meta: { progressToken: token } } };
     const [said] = await byPml([{ jsonrpc: "2.0", id: 0, ...asked } as JSONRPCMessage]);
@@ -179,7 +179,7 @@ Deno.test("A request whose progress token is none is refused, and not left witho
   }
 });
 
-Deno.test("A cancelled request is given up, and gets no answer", async () => {
+Deno.test("a cancelled request is aborted, and gets no answer", async () => {
   const waits = Promise.withResolvers<JsonObject>();
   const aborted: unknown[] = [];
   const slow: Face = {

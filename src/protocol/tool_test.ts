@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
 import { NO_PERMISSIONS, parseModuleMeta } from "./tool.ts";
 
-Deno.test("parseModuleMeta() gives each tool its own permissions or the module's", () => {
+Deno.test("parseModuleMeta() returns each tool with its own permissions or the module's", () => {
   const meta = parseModuleMeta({
     name: "x",
     permissions: { read: ["."] },
@@ -20,7 +20,7 @@ Deno.test("parseModuleMeta() gives each tool its own permissions or the module's
   });
 });
 
-Deno.test("parseModuleMeta() names the key that is wrong, what it is and what is wanted", () => {
+Deno.test("parseModuleMeta() reports the invalid key, its value and what is expected", () => {
   const table: readonly (readonly [unknown, RegExp])[] = [
     [undefined, /__meta__ is "undefined", wanted an object/],
     [{ name: "A B", tools: {} }, /__meta__\.name is/],

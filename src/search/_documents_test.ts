@@ -8,7 +8,7 @@ function entry(name: string, description: string): CatalogEntry {
   return { id: toolId("s", name), tool, server: { name: "s", origin: "builtin" } };
 }
 
-Deno.test("Documents counts words by field, those of the name first", () => {
+Deno.test("Documents counts words by field, with the words of the name first", () => {
   const documents = new Documents();
   const [one] = documents.of([entry("read_page", "Read, read and print")]);
   assert.ok(one !== undefined);
@@ -23,7 +23,7 @@ Deno.test("Documents counts words by field, those of the name first", () => {
   assert.equal(documents.find(one, -1), -1);
 });
 
-Deno.test("Documents forgets what was read once most of it is of no tool any more", () => {
+Deno.test("forgetUnused() clears the cache once most of it belongs to removed tools", () => {
   const documents = new Documents();
   const words = Array.from({ length: 2_000 }, (_, n) => `w${n}x`).join(" ");
   let kept = entry("a", words);

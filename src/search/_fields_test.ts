@@ -8,7 +8,7 @@ function fields(inputSchema: JsonObject, description = ""): readonly string[] {
   return fieldsOf({ id: toolId("s", "t"), tool, server: { name: "s", origin: "builtin" } });
 }
 
-Deno.test("fieldsOf() gives one text a weight, with the names of nested parameters too", () => {
+Deno.test("fieldsOf() returns one text for each weight, including the names of nested parameters", () => {
   const inner = { type: "object", properties: { deep: { description: "Inner one" } } };
   const got = fields({ properties: { list: { type: "array", items: inner } } }, "Does things");
   assert.deepEqual(got.map((text) => text.trim()), [

@@ -11,7 +11,7 @@ const ENTRIES: readonly CatalogEntry[] = Array.from({ length: 30 }, (_, n) => ({
 
 const ALL = Uint32Array.from(ENTRIES, (_, at) => at);
 
-Deno.test("picked() goes on behind the best until it has enough that are allowed", () => {
+Deno.test("picked() continues after the best tools until enough allowed ones are found", () => {
   const scores = Float64Array.from(ENTRIES, (_, n) => 30 - n);
   const allowed = ({ tool }: CatalogEntry) => Number(tool.name.slice(1)) >= 25;
   const slots = (most: number) =>
@@ -22,7 +22,7 @@ Deno.test("picked() goes on behind the best until it has enough that are allowed
   assert.deepEqual(slots(9), [25, 26, 27, 28, 29]);
 });
 
-Deno.test("picked() takes the best first, ties in order, nothing without a score, and of a server so many", () => {
+Deno.test("picked() sorts by score, keeps the order of ties, and limits the tools of each server", () => {
   const scores = Float64Array.from(ENTRIES, (_, n) => n < 4 ? 1 : n === 9 ? 2 : 0);
   const all = { among: ALL, most: 10, mostOfServer: 10, allowed: () => true };
   const slots = (picking: Partial<typeof all>) =>

@@ -12,7 +12,7 @@ function tools(...names: readonly string[]): ToolDefinition[] {
   return names.map((name) => ({ name, inputSchema: { type: "object" } }));
 }
 
-Deno.test("Catalog gives tools by id, by the name clients see, and in the order of ids", () => {
+Deno.test("Catalog returns tools by id, by wire name, and as a list sorted by id", () => {
   const catalog = new Catalog();
   catalog.set(server("zeta"), tools("b", "a"));
   catalog.set(server("alpha"), tools("read.file", "x".repeat(100)));
@@ -28,7 +28,7 @@ Deno.test("Catalog gives tools by id, by the name clients see, and in the order 
   assert.deepEqual(catalog.toolsOf("zeta").map(({ tool }) => tool.name), ["b", "a"]);
 });
 
-Deno.test("set() replaces what was known of a server, and remove() forgets it", () => {
+Deno.test("set() replaces the tools of a server, and remove() removes them", () => {
   const catalog = new Catalog();
   catalog.set(server("one"), tools("a", "b"));
   catalog.set(server("two"), tools("a"));
@@ -39,7 +39,7 @@ Deno.test("set() replaces what was known of a server, and remove() forgets it", 
   assert.deepEqual(catalog.list().map(({ id }) => id), ["two:a"]);
 });
 
-Deno.test("set() gives back the tools that it did not take, with a reason, and takes the others", () => {
+Deno.test("set() returns each refused tool with a reason, and adds the others", () => {
   const catalog = new Catalog();
   const rejected = catalog.set(server("one"), tools("a", "bad  name", "a", "x\u202ey", "b"));
   assert.deepEqual(catalog.list().map(({ id }) => id), ["one:a", "one:b"]);
@@ -63,7 +63,7 @@ Deno.test("set() refuses a second tool that clients would see under the same nam
   assert.equal(catalog.byWireName(`one__${twin}`), `one:${long}`);
 });
 
-Deno.test("set() does not take a definition that is nested too deep to be written", () => {
+Deno.test("set() refuses a definition that is nested too deep to be sent", () => {
   let deep: JsonObject = {};
   for (let i = 0; i < 100_000; i++) deep = { items: deep };
   const catalog = new Catalog();
@@ -75,7 +75,7 @@ Deno.test("set() does not take a definition that is nested too deep to be writte
   assert.deepEqual(catalog.list().map(({ id }) => id), ["one:plain"]);
 });
 
-Deno.test("list() is the same list until something changes", () => {
+Deno.test("list() returns the same array until the catalog changes", () => {
   const catalog = new Catalog();
   catalog.set(server("one"), tools("a"));
   const before = catalog.list();

@@ -35,7 +35,7 @@ function near(cosines: Readonly<Record<string, number>> | undefined, seen: Catal
 
 const NAMES = (ids: readonly { readonly id: string }[]) => ids.map(({ id }) => id.slice(4));
 
-Deno.test("search() is lexical, and says so, while nobody can tell meanings", async () => {
+Deno.test("search() is lexical, and reports it, while no vectors are available", async () => {
   for (const given of [near(undefined), { ...near({}), semantics: () => undefined }]) {
     const { mode, hits } = await new Search(catalog(), given).search("a message");
     assert.equal(mode, "lexical");
@@ -61,7 +61,7 @@ Deno.test("search() ranks by words and by meaning, half and half", async () => {
   assert.equal(scores.get("show_document"), 1);
 });
 
-Deno.test("search() finds by words a tool that the model makes nothing of, and the others by both", async () => {
+Deno.test("search() ranks a tool without a vector by words alone, and the others by both", async () => {
   const search = new Search(
     catalog(),
     near({ read_text: 0.2, show_document: 0.4, send_mail: NaN }),
@@ -71,7 +71,7 @@ Deno.test("search() finds by words a tool that the model makes nothing of, and t
   assert.deepEqual([NAMES(hits)[0], hits[0]?.score], ["send_mail", 1]);
 });
 
-Deno.test("search() finds by meaning only what it may, in the order that the model was given", async () => {
+Deno.test("search() finds only allowed tools by meaning, and passes the model all tools sorted by id", async () => {
   const seen: CatalogEntry[][] = [];
   const search = new Search(catalog(), near({ show_document: 1, read_text: 0.5 }, seen));
   const allowed = (id: string) => id !== "one:show_document";
@@ -79,10 +79,10 @@ Deno.test("search() finds by meaning only what it may, in the order that the mod
   assert.ok(!NAMES(hits).includes("show_document"));
   assert.deepEqual(NAMES(seen[0] ?? []), ["read_text", "send_mail", "show_document"]);
   const named = await search.search("one:send_mail");
-  assert.equal(named.hits[0]?.id, "one:send_mail", "a name is a name in every mode");
+  assert.equal(named.hits[0]?.id, "one:send_mail", "a name matches in every mode");
 });
 
-Deno.test("search() lets no denied tool stretch the scale of meanings", async () => {
+Deno.test("search() scales cosines without denied tools", async () => {
   const allowed = (id: string) => id !== "one:show_document";
   const scores = async (hidden: number) => {
     const cosines = { read_text: 0.1, send_mail: 0.2, show_document: hidden };

@@ -28,14 +28,14 @@ Deno.test("rank() prefers rare words to common ones, names to descriptions, shor
   ]);
 });
 
-Deno.test("rank() prefers the tool whose whole name is asked for", () => {
+Deno.test("rank() prefers the tool whose whole name matches", () => {
   assert.deepEqual(
     ranking("boat", entry("boat_sail", "boat boat boat boat"), entry("boat", "one")),
     ["boat", "boat_sail"],
   );
 });
 
-Deno.test("rank() gives twins the same score", () => {
+Deno.test("rank() returns the same score for identical tools", () => {
   assert.deepEqual(ranking("same", entry("b", "same"), entry("c", "same"), entry("a", "same")), [
     "a",
     "b",
@@ -43,18 +43,18 @@ Deno.test("rank() gives twins the same score", () => {
   ]);
 });
 
-Deno.test("rank() counts a word that fills a field as often as it can, and no further", () => {
+Deno.test("rank() ranks a field of one repeated word above one that contains others", () => {
   const filled = entry("a", "word ".repeat(32));
   assert.deepEqual(ranking("word", filled, entry("b", `${"word ".repeat(31)}boat`)), ["a", "b"]);
 });
 
-Deno.test("rank() knows other words for a word, and prefers the word itself", () => {
+Deno.test("rank() matches synonyms, and prefers the word itself", () => {
   const tools = [entry("a", "Delete a folder"), entry("b", "Remove a folder"), entry("c", "Tides")];
   assert.deepEqual(ranking("remove directory", ...tools), ["b", "a"]);
   assert.deepEqual(ranking("erase", ...tools), ["a", "b"]);
 });
 
-Deno.test("rank() raises a tool whose neighbours fit, too", () => {
+Deno.test("rank() raises a tool whose server has other matching tools", () => {
   const at = (server: string, name: string): CatalogEntry => {
     const tool = { name, description: "Read pages", inputSchema: {} };
     return { id: toolId(server, name), tool, server: { name: server, origin: "builtin" } };
@@ -66,7 +66,7 @@ Deno.test("rank() raises a tool whose neighbours fit, too", () => {
   assert.ok(many > lone && many < 1.3 * lone);
 });
 
-Deno.test("evidence() tells how much of a query a tool has, by what its words say", () => {
+Deno.test("evidence() returns the part of a query that a tool matches, weighted by rarity", () => {
   const index = new LexicalIndex();
   const common = Array.from({ length: 50 }, (_, n) => entry(`c${n}`, "common word"));
   index.set([...common, entry("kite", "rare word")]);

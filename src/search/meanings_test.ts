@@ -4,7 +4,7 @@ import { Catalog } from "./catalog.ts";
 import { Search } from "./search.ts";
 import type { Semantics } from "./semantics.ts";
 
-Deno.test("search() joins words and meanings, half and half, while all meanings are known", async () => {
+Deno.test("search() weighs words and meaning equally while all vectors are available", async () => {
   const catalog = catalogOf(HOUSE);
   let known = false;
   const asked: string[][] = [];
@@ -37,7 +37,7 @@ Deno.test("search() joins words and meanings, half and half, while all meanings 
   assert.ok(!hits.some(({ id }) => id === "weather:forecast"));
 });
 
-Deno.test("search() of meanings finds nothing either where all are as far as from nonsense", async () => {
+Deno.test("search() finds nothing by meaning if no tool is nearer than to unrelated sentences", async () => {
   const cosines = { far: 0.3, near: 0.5 };
   let query: keyof typeof cosines = "far";
   const semantics: Semantics = {
@@ -57,7 +57,7 @@ Deno.test("search() of meanings finds nothing either where all are as far as fro
   assert.deepEqual((await search.search(" ")).hits, []);
 });
 
-Deno.test("search() of meanings asks nothing of what registries offer, which goes by words", async () => {
+Deno.test("search() ranks offers of registries by words alone", async () => {
   const offers = new Catalog();
   offers.set({ name: "almanac", origin: "registry", isOffer: true }, [
     tool(["tides", "Tell the tides of a harbour"]),
@@ -77,7 +77,7 @@ Deno.test("search() of meanings asks nothing of what registries offer, which goe
   assert.ok(hits.every(({ id }) => id !== "almanac:moon"));
 });
 
-Deno.test("search() judges each tool once, however many queries there are", async () => {
+Deno.test("search() checks the rules once for each tool, however many queries there are", async () => {
   const semantics: Semantics = {
     similarities: (queries, entries) =>
       Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10))),
@@ -89,7 +89,7 @@ Deno.test("search() judges each tool once, however many queries there are", asyn
   assert.equal(new Set(judged).size, judged.length);
 });
 
-Deno.test("search() believes no meanings of tools that were others when it asked", async () => {
+Deno.test("search() ignores cosines of a catalog that changed meanwhile", async () => {
   const catalog = catalogOf(HOUSE);
   const semantics: Semantics = {
     similarities: (queries, entries) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { offeredCatalog } from "./offered.ts";
 
-Deno.test("offeredCatalog() holds each tool that is known, and whole servers else", () => {
+Deno.test("offeredCatalog() contains each listed tool, and one entry for a server without a list", () => {
   const definition = { name: "now", description: "Tell the weather", inputSchema: {} };
   const catalog = offeredCatalog([
     { name: "sky", description: "Weather", tools: [{ name: "now", definition }] },
@@ -24,7 +24,7 @@ Deno.test("offeredCatalog() holds each tool that is known, and whole servers els
   ]);
 });
 
-Deno.test("offeredCatalog() of 10,000 servers is there at once", () => {
+Deno.test("offeredCatalog() handles 10,000 servers quickly", () => {
   const servers = Array.from({ length: 10_000 }, (_, at) => ({
     name: `server-${at}`,
     description: `Does the thing number ${at}`,

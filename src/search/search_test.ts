@@ -15,13 +15,13 @@ async function found(
   return (await search.search(query, options)).hits.map((hit) => hit.id);
 }
 
-Deno.test("search() puts the tool that fits first", async () => {
+Deno.test("search() returns the best match first", async () => {
   assert.equal((await found("what will the weather be"))[0], "weather:forecast");
   assert.equal((await found("opening issues"))[0], "github:create_issue");
   assert.equal((await found("replace a file"))[0], "filesystem:write_file");
 });
 
-Deno.test("search() gives hits with tool, server and a score of 1 for the best", async () => {
+Deno.test("search() returns hits with tool and server, and a score of 1 for the best", async () => {
   const search = new Search(catalogOf(HOUSE));
   const { mode, hits } = await search.search("read file");
   assert.equal(mode, "lexical");
@@ -32,7 +32,7 @@ Deno.test("search() gives hits with tool, server and a score of 1 for the best",
   assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
 });
 
-Deno.test("search() finds what registries offer too, a little lower, and not what is there", async () => {
+Deno.test("search() finds offers of registries with a lower score, except servers that exist", async () => {
   const offers = new Catalog();
   const offer = (name: string, tools: readonly ToolDefinition[]) =>
     offers.set({ name, origin: "registry", description: "Tides of the sea", isOffer: true }, tools);
@@ -58,7 +58,7 @@ Deno.test("search() finds what registries offer too, a little lower, and not wha
   assert.deepEqual(rejected.list(), []);
 });
 
-Deno.test("search() finds nothing where no word fits", async () => {
+Deno.test("search() finds nothing if no word matches", async () => {
   for (const query of ["quantum", "", "the of and", "\u0000\u001b[31m", "🦕", "?!"]) {
     assert.deepEqual(await found(query), []);
   }
@@ -66,7 +66,7 @@ Deno.test("search() finds nothing where no word fits", async () => {
   assert.deepEqual(await found("read", {}, {}), []);
 });
 
-Deno.test("search() knows a tool by each of its names", async () => {
+Deno.test("search() finds a tool by each of its names", async () => {
   for (
     const name of [
       "github:read_file",
@@ -89,7 +89,7 @@ Deno.test("search() knows a tool by each of its names", async () => {
   assert.equal((await search.search(`one:${long}`)).hits.length, 1);
 });
 
-Deno.test("search() shows nothing that is not allowed, by its words or its name", async () => {
+Deno.test("search() finds no tool that is not allowed, by its words or its name", async () => {
   const allowed = (id: string) => !id.startsWith("github:");
   assert.deepEqual(await found("read_file", { allowed }), [
     "filesystem:read_file",
@@ -98,13 +98,13 @@ Deno.test("search() shows nothing that is not allowed, by its words or its name"
   assert.deepEqual(await found("github:create_issue", { allowed }), []);
 });
 
-Deno.test("search() keeps to a server and a limit", async () => {
+Deno.test("search() applies the options server and limit", async () => {
   assert.deepEqual(await found("read a file", { server: "github" }), ["github:read_file"]);
   assert.equal((await found("file", { limit: 2 })).length, 2);
   assert.equal((await found("file", { limit: 0 })).length, 1);
 });
 
-Deno.test("search() gives one server no more than half while others fit nearly as well", async () => {
+Deno.test("search() limits one server to half of the hits while others match nearly as well", async () => {
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`read_${i}`, "Read a file"]));
   const flooded = await found("read a file", {}, {
@@ -124,7 +124,7 @@ Deno.test("search() takes up to five queries and merges what they find", async (
   await assert.rejects(() => found(Array(6).fill("a")), code("BAD_ARGUMENTS"));
 });
 
-Deno.test("search() says which queries nothing fits, and when all fits but loosely", async () => {
+Deno.test("search() reports unmet queries, and loose matches", async () => {
   const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`file_${n}`, "A file"]));
   const search = new Search(catalogOf({ ...HOUSE, many }));
   const off = "bake my grandmother seven cakes and keep how in a file of hers";
@@ -140,7 +140,7 @@ Deno.test("search() says which queries nothing fits, and when all fits but loose
   assert.equal((await found("file", { limit: 40 }, { one: many })).length, 40);
 });
 
-Deno.test("search() keeps to a part of the best score, and leaves out offers where told", async () => {
+Deno.test("search() applies the options threshold and offers", async () => {
   const offers = new Catalog();
   offers.set({ name: "sky", origin: "registry", isOffer: true }, [
     tool(["weather", "Tell tomorrow's weather of a city"]),
@@ -157,7 +157,7 @@ Deno.test("search() keeps to a part of the best score, and leaves out offers whe
   assert.deepEqual(await weather({ offers: false }), ["weather:forecast"]);
 });
 
-Deno.test("search() takes turns between queries, so that none keeps another out", async () => {
+Deno.test("search() takes hits of each query in turn", async () => {
   const servers = Array.from({ length: 14 }, (_, n) => [`s${n}`, { search: "Find something" }]);
   const told = { ...Object.fromEntries(servers), zmail: { send_email: "Send an email" } };
   const ids = await found(["search", "send an email"], { limit: 4 }, told);
@@ -165,7 +165,7 @@ Deno.test("search() takes turns between queries, so that none keeps another out"
   assert.ok(ids.includes("zmail:send_email"), ids.join());
 });
 
-Deno.test("search() prefers what is there to an offer that fits as well", async () => {
+Deno.test("search() prefers an existing tool to an offer that matches as well", async () => {
   const same = tool(["convert_units", "Convert units of length"]);
   const offers = new Catalog();
   offers.set({ name: "aa", origin: "registry", isOffer: true }, [same]);
@@ -193,7 +193,7 @@ Deno.test("search() follows the catalog", async () => {
   assert.equal((await search.search("waves")).hits.length, 0);
 });
 
-Deno.test("search() answers the same after any changes as over a catalog made at once", async () => {
+Deno.test("search() returns the same after any changes as for a new catalog", async () => {
   const word = fc.constantFrom("read", "write", "file", "list", "issue", "page", "文件");
   const text = fc.array(word, { minLength: 1, maxLength: 5 }).map((words) => words.join("_"));
   const list = fc.uniqueArray(text, { maxLength: 5 });
@@ -217,7 +217,7 @@ Deno.test("search() answers the same after any changes as over a catalog made at
   );
 });
 
-Deno.test("search() reads definitions that are not what they should be", async () => {
+Deno.test("search() accepts invalid definitions", async () => {
   const nested: { [key: string]: unknown } = {};
   let inner = nested;
   for (let i = 0; i < 80; i++) {
@@ -241,7 +241,7 @@ Deno.test("search() reads definitions that are not what they should be", async (
   assert.equal((await search.search("x")).hits.length, 4);
 });
 
-Deno.test("search() looks at parameters, and weighs a tool's name above them", async () => {
+Deno.test("search() matches parameters, with less weight than the name", async () => {
   const catalog = new Catalog();
   const inputSchema = {
     type: "object",
@@ -261,7 +261,7 @@ function code(wanted: string): (error: unknown) => boolean {
   return (error) => error instanceof PmlError && error.code === wanted;
 }
 
-Deno.test("search() raises what was used for like queries, within bounds", async () => {
+Deno.test("search() raises tools that were used for similar queries, within limits", async () => {
   const query = "read file";
   const hits = (await new Search(catalogOf(HOUSE)).search(query)).hits;
   const [best, , low] = hits;

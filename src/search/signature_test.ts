@@ -56,19 +56,19 @@ Deno.test("signatureOf() follows references inside the schema, and stops in a cy
   assert.equal(typed({ $ref: "https://example.com/x" }), "unknown");
 });
 
-Deno.test("signatureOf() writes hostile names visibly, between quotes and bounded", () => {
+Deno.test("signatureOf() quotes, escapes and cuts hostile names", () => {
   const text = of({ properties: { 'a": evil()\n\u202e': {}, ["x".repeat(1e5)]: {} } });
   assert.equal(text.split(",")[0], String.raw`t("a\": evil()\\u{a}\\u{202e}"?: unknown`);
   assert.ok(text.length <= 300);
   assert.match(signatureOf({ name: "a\u001b[0m", inputSchema: {} }), /^a\\u\{1b\}/);
 });
 
-Deno.test("signatureOf() gives the longest name whole, by which the tool is called", () => {
+Deno.test("signatureOf() does not cut the longest tool name", () => {
   const name = "n".repeat(128);
   assert.equal(signatureOf({ name, inputSchema: {} }), `${name}()`);
 });
 
-Deno.test("signatureOf() shows what is nested only so far, and reads only so much of it", () => {
+Deno.test("signatureOf() limits the depth that it shows and the schemas that it reads", () => {
   const array = (items: JsonObject): JsonObject => ({ type: "array", items });
   const nested = array(array(array(array(array({ type: "string" })))));
   assert.equal(typed(nested), "unknown[][][][]");
@@ -91,7 +91,7 @@ Deno.test("signatureOf() shows what is nested only so far, and reads only so muc
   assert.ok(read < 1_000);
 });
 
-Deno.test("signatureOf() is short and quick for whatever schema", () => {
+Deno.test("signatureOf() returns a short text quickly for any schema", () => {
   const wide = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`p${i}`, {}]));
   const $defs = { bomb: { properties: {}, anyOf: Array(50).fill({ $ref: "#/$defs/bomb" }) } };
   const hostile: readonly JsonObject[] = [
@@ -105,7 +105,7 @@ Deno.test("signatureOf() is short and quick for whatever schema", () => {
   assert.match(of({ properties: wide }), /…/);
 });
 
-Deno.test("signatureOf() is one bounded line of visible characters for any JSON", () => {
+Deno.test("signatureOf() returns one bounded line of visible characters for any JSON", () => {
   fc.assert(fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
     // A server may send any JSON as a schema.
     const text = of({ properties: value } as JsonObject, value as JsonObject);

@@ -72,7 +72,7 @@ class Scene implements TextEmbedder, VectorsOwner, AsyncDisposable {
   }
 }
 
-Deno.test("Vectors gives nothing until every tool has one, then the cosines in order", async () => {
+Deno.test("Vectors returns undefined until every tool has a vector, then the cosines in order", async () => {
   await using scene = new Scene();
   const vectors = scene.open();
   const entries = [entry("abc"), entry("xyz"), entry("abd")];
@@ -94,7 +94,7 @@ Deno.test("Vectors gives nothing until every tool has one, then the cosines in o
   assert.deepEqual(scene.failures, []);
 });
 
-Deno.test("Vectors asks for what is new only: each text once, each query once, nothing after a restart", async () => {
+Deno.test("Vectors embeds each text and each query once, and no text again after a restart", async () => {
   await using scene = new Scene();
   const vectors = scene.open();
   // Two tools with the same text need one vector.
@@ -117,7 +117,7 @@ Deno.test("Vectors asks for what is new only: each text once, each query once, n
   assert.equal(Deno.statSync(scene.path).mode! & 0o777, 0o600);
 });
 
-Deno.test("Vectors believes no file that is damaged, or of another model", async () => {
+Deno.test("Vectors ignores a file that is damaged or belongs to another model", async () => {
   await using scene = new Scene();
   const entries = [entry("abc")];
   await scene.open().make(entries, () => {});
@@ -139,7 +139,7 @@ Deno.test("Vectors believes no file that is damaged, or of another model", async
   assert.deepEqual(Deno.readFileSync(scene.path), whole, "it is made anew, and the same");
 });
 
-Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may", async () => {
+Deno.test("Vectors keeps the vectors of other processes, up to a limit", async () => {
   await using scene = new Scene();
   const [one, other] = [scene.open(), scene.open()];
   one.count([]);
@@ -166,7 +166,7 @@ Deno.test("Vectors keeps what others wrote meanwhile, and not more than it may",
   assert.equal(scene.open().count([entry("abc")]), 1);
 });
 
-Deno.test("Vectors tells progress now and then, and keeps what was made when it is given up", async () => {
+Deno.test("Vectors reports progress, and stores the vectors that are computed when it is aborted", async () => {
   await using scene = new Scene();
   const entries = Array.from({ length: 650 }, (_, at) => entry(`tool_${at}`));
   const vectors = scene.open();
@@ -189,7 +189,7 @@ Deno.test("Vectors tells progress now and then, and keeps what was made when it 
   assert.equal(given.count(entries), 650);
 });
 
-Deno.test("Vectors lets no text that the model dies of keep the others from it", async () => {
+Deno.test("Vectors embeds the other texts if the model dies of one", async () => {
   await using scene = new Scene();
   scene.poison = "evil";
   const vectors = scene.open();
@@ -205,7 +205,7 @@ Deno.test("Vectors lets no text that the model dies of keep the others from it",
   assert.deepEqual(scene.failures, []);
 });
 
-Deno.test("Vectors asks no model what a blank query means, and lets none that it dies of be a failure", async () => {
+Deno.test("Vectors embeds no blank query, and reports no failure for a query that the model dies of", async () => {
   await using scene = new Scene();
   scene.poison = "evil";
   const vectors = scene.open();
@@ -230,7 +230,7 @@ Deno.test("Vectors asks no model what a blank query means, and lets none that it
   assert.deepEqual(scene.failures, [scene.broken]);
 });
 
-Deno.test("Vectors answers from what it made, however many ask at once, and keeps the last queries", async () => {
+Deno.test("Vectors shares the vectors of concurrent queries, and caches the last queries", async () => {
   await using scene = new Scene();
   const vectors = scene.open();
   const entries = [entry("abc")];
@@ -253,7 +253,7 @@ Deno.test("Vectors answers from what it made, however many ask at once, and keep
   assert.deepEqual([await sent("20 2"), await sent("20 1")], [true, false]);
 });
 
-Deno.test("Vectors waits for a query that hangs once, and not again", async () => {
+Deno.test("Vectors waits only once for a query that hangs", async () => {
   await using scene = new Scene();
   scene.queryMs = 20;
   const vectors = scene.open();
@@ -273,7 +273,7 @@ Deno.test("Vectors waits for a query that hangs once, and not again", async () =
   assert.deepEqual(scene.failures, [scene.broken]);
 });
 
-Deno.test("meaningText() is bounded, one line, and cuts names where a model would not", () => {
+Deno.test("meaningText() returns one bounded line, and splits camel-case names", () => {
   const long = entry("createIssueOfHTTPServer", `First\n  line ${"x".repeat(10_000)}`);
   assert.match(meaningText(long), /^one create_Issue_Of_HTTPServer: First line x+$/);
   assert.ok(meaningText(long).length < 400);

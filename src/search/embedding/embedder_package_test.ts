@@ -8,7 +8,7 @@ const library = await libraryHere();
 const why = typeof library === "string" ? ` (not run: ${library})` : "";
 
 Deno.test({
-  name: `EmbedderPackage installs the files that PML knows, and loads no others${why}`,
+  name: `EmbedderPackage installs exactly the files that PML ships hashes of${why}`,
   ignore: why !== "",
   fn: async () => {
     assert.ok(typeof library !== "string");
@@ -40,7 +40,7 @@ Deno.test({
   },
 });
 
-Deno.test("EmbedderPackage takes no tarball with another hash than PML ships, and leaves nothing", async () => {
+Deno.test("EmbedderPackage refuses a tarball with a different hash, and leaves no files", async () => {
   const files = { "dist/transformers.web.min.js": "planted()" };
   await using npm = new FakeNpm({
     "@huggingface/transformers": { "4.3.1": files },
@@ -56,17 +56,17 @@ Deno.test("EmbedderPackage takes no tarball with another hash than PML ships, an
     assert.match(JSON.stringify(error), /checksum|integrity/i);
     return true;
   });
-  assert.ok(npm.asked.length > 0, "the registry that the person named was asked");
+  assert.ok(npm.asked.length > 0, "the registry of the user's settings was used");
   assert.match(told[0] ?? "", /^Installing/);
   assert.equal(one.isThere(), false);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);
   await Deno.remove(home, { recursive: true });
 });
 
-Deno.test("EmbedderPackage says that search stays lexical where no registry answers", async () => {
+Deno.test("EmbedderPackage reports that search stays lexical if no registry answers", async () => {
   const home = await Deno.makeTempDir();
   const one = packageIn(home, { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" });
-  // What a killed installation left is removed; what another PML is installing now stays.
+  // Removes the rest of a killed installation, not an installation that another PML runs now.
   const [old, now] = [`${one.folder}.old`, `${one.folder}.now`];
   for (const folder of [old, now]) await Deno.mkdir(folder, { recursive: true });
   await Deno.utime(old, new Date(0), new Date(0));

@@ -28,7 +28,7 @@ function problem(folder: string): string {
   return "none";
 }
 
-Deno.test("readModel() takes the numbers that cost least, and the texts that every model has", () => {
+Deno.test("readModel() selects the smallest number format and the text files of every model", () => {
   const folder = modelFolder({
     "onnx/model.onnx": "many numbers",
     "onnx/model.onnx_data": "more",
@@ -57,7 +57,7 @@ Deno.test("readModel() takes the numbers that cost least, and the texts that eve
   ]);
 });
 
-Deno.test("readModel() says of a folder what is missing in it", () => {
+Deno.test("readModel() reports what is missing in a folder", () => {
   const numbers = { "onnx/model.onnx": "x" };
   assert.equal(problem("/nowhere/at/all"), "there is no such folder");
   assert.equal(problem(modelFolder({ ...numbers, "config.json": "-" })), "it has no config.json");
@@ -83,7 +83,7 @@ Deno.test("readModel() says of a folder what is missing in it", () => {
   }
 });
 
-Deno.test("ModelPins holds a model to what it was at its first use, until the person accepts another", async () => {
+Deno.test("ModelPins refuses a model that changed after its first use, until the user accepts it", async () => {
   const home = await Deno.makeTempDir();
   const folder = modelFolder();
   const pins = new ModelPins(home);
@@ -117,12 +117,12 @@ Deno.test("ModelPins holds a model to what it was at its first use, until the pe
   } finally {
     Deno.FsFile.prototype.sync = sync;
   }
-  assert.ok(synced > 0, "it is the person's word");
+  assert.ok(synced > 0, "the acceptance is synced to disk");
   const { hash: second } = seen;
   assert.equal(await pins.hashOf(readModel(folder)), second);
 });
 
-Deno.test("ModelPins reads no model whose files are as they were, and believes no broken pin", async () => {
+Deno.test("ModelPins does not hash unchanged files again, and refuses a broken pin", async () => {
   const home = await Deno.makeTempDir();
   const folder = modelFolder();
   const pins = new ModelPins(home);
