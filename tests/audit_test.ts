@@ -127,7 +127,7 @@ Deno.test("pml audit verify names the changed flush, removed files, and links (A
   const bad = await runPml(ws, ["audit", "verify"]);
   assert.equal(bad.code, 1);
   assert.ok(
-    bad.stdout.includes(`${file}:2: flush 2: its content does not fit its hash`),
+    bad.stdout.includes(`${file}:2: flush 2: its content does not match its hash`),
     bad.stdout,
   );
   await writeFile(file, text);

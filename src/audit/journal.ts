@@ -294,7 +294,8 @@ export class Journal implements Disposable {
     const why = FULL.test(said) ? `the disk is full: ${said}` : said;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
     const error = new PmlError("AUDIT_UNAVAILABLE", message, {
-      hint: "Free the disk or mend the folder; `journal: best_effort` in config.yaml lets calls " +
+      hint:
+        "Free disk space or repair the folder; `journal: best_effort` in config.yaml lets calls " +
         "that only read run",
       cause,
     });

@@ -106,7 +106,7 @@ class Check {
     const sealed = sealedOf(line);
     if (sealed === undefined) return true;
     const text = [...this.#lines.slice(0, -1), sealed.text].join("\n");
-    if (sha256(text) !== sealed.hash) return this.#fail("its content does not fit its hash");
+    if (sha256(text) !== sealed.hash) return this.#fail("its content does not match its hash");
     return this.#close(sealed);
   }
 

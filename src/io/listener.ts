@@ -201,7 +201,7 @@ function refuseBroken(
   const hasReader = request?.complete === false && request.listenerCount("error");
   // guard: http-late-body
   if (hasReader) return void request.emit("error", error);
-  const [status, why] = whyBroken(error, "it is no HTTP");
+  const [status, why] = whyBroken(error, "it is not HTTP");
   if (!socket.writable || request) return void socket.destroy();
   onRefused?.(status, why);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);

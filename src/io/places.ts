@@ -64,7 +64,7 @@ export class Places {
   /** Removes the caller under a key from the queue. Returns whether there was one. */
   leave(key: string): boolean {
     const left = this.#leave(key);
-    left?.reject(new PmlError("CANCELLED", "Cannot start it: no call waits for it any more"));
+    left?.reject(new PmlError("CANCELLED", "Cannot start it: no call waits for it"));
     return left !== undefined;
   }
 

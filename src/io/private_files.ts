@@ -15,7 +15,7 @@ import { isBusy, repeated } from "./waiting.ts";
 
 const WRITING = ".pml-tmp";
 /** The hint for a file that could not be written. */
-export const UNCHANGED = "The file is unchanged. Look at it, then try again";
+export const UNCHANGED = "The file is unchanged. Check its content, then try again";
 
 /** Returns whether the mode of a file lets other people use it. Windows has no such modes. */
 export function isShared({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {

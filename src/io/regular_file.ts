@@ -122,7 +122,7 @@ function before(
   }
 }
 
-const HINT = "Look at it, and remove it if you did not put it there";
+const HINT = "Check it, and remove it if you did not create it";
 
 /** Makes the error for a file that cannot be used. */
 export function refused(path: string, why: string, hint = HINT): PmlError {

@@ -48,20 +48,20 @@ export function failed(error: unknown): JsonObject {
 /** Returns the error for an answer that comes with a different request than its own. */
 export function otherRequest(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
-    hint: "Send the request again as it was, without requestState",
+    hint: "Send the unchanged request again, without requestState",
   });
 }
 
 /** The hint and the detail of the error for an answer that no call waits for. */
 export const NOT_TWICE = {
-  hint: "Nothing was run twice. Look what was done before you make the request again",
+  hint: "Nothing ran twice. Check what was done before you send the request again",
   detail: { may_have_run: true },
 };
 
 /** Returns the error for work that had begun in a process that has ended or is ending. */
 export function goneElsewhere(): PmlError {
   return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
-    hint: "It may have run: look what was done before you make the request again",
+    hint: "It may have run. Check what was done before you send the request again",
     detail: { may_have_run: true },
   });
 }

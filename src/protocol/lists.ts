@@ -98,6 +98,6 @@ export function unreadable(
   { server, why }: { readonly server: string; readonly why: string },
 ): PmlError {
   return new PmlError("APPROVAL_REQUIRED", `Cannot read the ${list} of ${quoted(server)}: ${why}`, {
-    hint: "Call the tool itself: the question to the person comes with it",
+    hint: "Call the tool itself, so that the user is asked",
   });
 }

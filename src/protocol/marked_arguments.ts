@@ -76,7 +76,7 @@ const markedIn = memoized((tool: ListItem): readonly MarkedArgument[] => {
 function wronglyMarked({ name }: ListItem): PmlError {
   const why = "its schema marks arguments for headers against the rules of MCP";
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot call ${quoted(String(name))}: ${why}`, {
-    hint: "Its server has to be mended",
+    hint: "Report the schema to the server's author",
     detail: { may_have_run: false },
   });
 }

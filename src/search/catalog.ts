@@ -143,11 +143,11 @@ export class Catalog {
     const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
     if (!isToolName(entry.tool.name) && !isWhole) return NO_TOOL_NAME;
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
-    if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
+    if (this.#entries.size >= MOST_TOOLS) return `the catalog already contains ${MOST_TOOLS} tools`;
     const wire = wireName(shownId(entry));
     const taken = this.#wireNames.get(wire);
     // Shortened names end in a hash of eight digits, which is short enough to forge.
-    if (taken !== undefined) return `clients could not tell it from "${taken}"`;
+    if (taken !== undefined) return `clients cannot distinguish it from "${taken}"`;
     this.#entries.set(entry.id, entry);
     this.#wireNames.set(wire, entry.id);
     return undefined;

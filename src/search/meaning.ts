@@ -161,8 +161,8 @@ export class Meaning
       const how = lacking !== undefined
         ? lacking
         : done < total
-        ? `lexical until clients' searches have indexed all tools, ${done} of ${total} are, with ` +
-          `the model in ${folder}`
+        ? `lexical until searches of clients have indexed all tools (${done} of ${total} now), ` +
+          `with the model in ${folder}`
         : `hybrid, ${total} tools are indexed with the model in ${folder}`;
       return { name: "search", ok: true, said: how };
     } catch (error) {
@@ -283,10 +283,9 @@ export class Meaning
     if (now.hash === hash && now.folder === model.folder) return;
     // The next search opens the model again, which fails until the user accepts it.
     this.#opening = undefined;
-    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it is another one now`;
+    const message = `Cannot use the model in ${quoted(this.folder, 400)}: its files have changed`;
     throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: `Search again once you accepted it with ` +
-        `\`pml search install-model\``,
+      hint: "Accept it with `pml search install-model`, then search again",
     });
   }
 
@@ -294,10 +293,10 @@ export class Meaning
   async #tried(embedder: Embedder): Promise<number> {
     const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
     if (vector !== undefined) return vector.length;
-    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it makes nothing of ` +
-      quoted(SENTENCE);
+    const message = `Cannot use the model in ${quoted(this.folder, 400)}: it returns no vector ` +
+      `for ${quoted(SENTENCE)}`;
     throw new PmlError("UPSTREAM_PROTOCOL", message, {
-      hint: "`pml search install-model` gets a model that works",
+      hint: "Install a model that works with `pml search install-model`",
     });
   }
 

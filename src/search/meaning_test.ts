@@ -63,7 +63,7 @@ const ENTRIES: readonly CatalogEntry[] = Object.entries(SAID).map(([name, descri
   server: { name: "one", origin: "private" },
 }));
 
-Deno.test("Meaning leaves search lexical where its model cannot be used, says why once, and waits", async () => {
+Deno.test("Meaning keeps search lexical if its model is unusable, logs the reason once, and waits", async () => {
   await using scene = new Scene();
   await using meaning = scene.open(join(scene.home, "nowhere"));
   for (let times = 0; times < 3; times++) {
@@ -96,7 +96,7 @@ Deno.test("Meaning leaves search lexical where its model cannot be used, says wh
 
 Deno.test({
   ...meaningsTest(
-    "Meaning tells by the model which tools fit, keeps it, and holds it to what it was",
+    "Meaning compares tools with a model, stores the vectors, and refuses a changed model",
     here,
   ),
   fn: async () => {
@@ -131,11 +131,11 @@ Deno.test({
       for (const pid of scene.pids) Deno.kill(pid, "SIGKILL");
       await until(() => scene.pids.size === 0);
       assert.equal(await again.similarities(["new"], ENTRIES), undefined);
-      assert.match(scene.warnings().join(), /stays lexical .*: it is another one now/);
+      assert.match(scene.warnings().join(), /stays lexical .*: its files have changed/);
     }
     await using changed = scene.open(folder);
     assert.equal(await changed.similarities(["q"], ENTRIES), undefined);
-    assert.match(scene.warnings().join(), /Search stays lexical .* not those that were first used/);
+    assert.match(scene.warnings().join(), /Search stays lexical .* changed since their first use/);
     assert.equal((await changed.check(ENTRIES)).ok, false);
     const unasked = changed.install(() => {});
     await assert.rejects(unasked, { code: "INTEGRITY_MISMATCH" });
@@ -158,7 +158,7 @@ Deno.test({
   },
 });
 
-Deno.test("A house without search.model stays lexical, and has nothing of a model", async () => {
+Deno.test("search without search.model stays lexical, and creates no model files", async () => {
   const home = Deno.realPathSync(await Deno.makeTempDir());
   const cwd = await Deno.makeTempDir();
   const environment = environmentOf({ PML_HOME: home, HOME: home, PML_LOG_LEVEL: "error" });
@@ -170,7 +170,7 @@ Deno.test("A house without search.model stays lexical, and has nothing of a mode
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
 });
 
-Deno.test("Only a process that stays installs the library for a search; others say how it is got", async () => {
+Deno.test("only a process that stays installs the library; others report how to install it", async () => {
   await using scene = new Scene();
   const folder = join(scene.home, "model");
   await Deno.mkdir(join(folder, "onnx"), { recursive: true });

@@ -111,9 +111,9 @@ export class EmbedderChild implements AsyncDisposable {
     this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
     try {
       const { error, vectors } = objectOf(await this.#process.answer(this.#next));
-      if (typeof error === "string") throw this.#fail(`it says ${visible(error, 400)}`);
+      if (typeof error === "string") throw this.#fail(`it reports ${visible(error, 400)}`);
       const found = vectorsOf(vectors, count);
-      if (found === undefined) throw this.#fail("its answer does not hold the vectors");
+      if (found === undefined) throw this.#fail("its answer does not contain the vectors");
       return found;
     } finally {
       if (this.#process.isIdle) {
@@ -127,7 +127,7 @@ export class EmbedderChild implements AsyncDisposable {
     const { model, spareBytes = SPARE_BYTES } = this.#options;
     const most = spareBytes + MODEL_TIMES * model.bytes;
     const now = this.#process.bytes();
-    if (now > most) this.#fail(`it took ${now >> 20} MB of memory, over ${most >> 20}`);
+    if (now > most) this.#fail(`it used ${now >> 20} MB of memory, more than ${most >> 20} MB`);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -224,7 +224,7 @@ function down(
   } = {},
 ): PmlError {
   return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
-    hint: "Search stays lexical; `pml doctor` tries it again at once",
+    hint: "Search stays lexical; `pml doctor` retries it now",
     ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
   });
 }

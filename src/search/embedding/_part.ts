@@ -90,9 +90,9 @@ export class PartialFile {
     const { name, sha256 } = this.file;
     if (!await isSame(this.#part, this.file)) {
       this.remove();
-      const message = `Cannot use ${quoted(name)}: the file is not what the hub says it is`;
+      const message = `Cannot use ${quoted(name)}: its size or hash differs from the hub's`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
-        hint: "Nothing of it is kept. Run it again, or tell its owner",
+        hint: "The file was removed. Run it again, or report it to the hub",
         detail: { wanted: sha256 },
       });
     }

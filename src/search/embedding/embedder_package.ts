@@ -93,7 +93,7 @@ export class EmbedderPackage {
     // The stamp shows quickly that no file has changed. Only PML writes to the PML home.
     if (stamp === textIfAny(join(folder, RECORD))) return folder;
     if (await treeHash(folder) !== lock.tree) {
-      const message = `Cannot load ${lock.name}: its files are not those that PML knows`;
+      const message = `Cannot load ${lock.name}: its files were changed`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
         hint: `Search stays lexical. \`pml search install-model\` installs it anew in ${
           quoted(folder, 400)
@@ -202,7 +202,7 @@ function failed(
   },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot install ${lock.name}: ${why}`, {
-    hint: "Search stays lexical. See that npm's registry can be reached, and the disk has room",
+    hint: "Search stays lexical. Check the connection to npm's registry and the free disk space",
     cause,
     ...(detail && { detail }),
   });

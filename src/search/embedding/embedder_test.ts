@@ -113,7 +113,7 @@ class Stage implements EmbedderOwner, AsyncDisposable {
   }
 }
 
-Deno.test("The embedder's child has the library and the model, and no other power", async () => {
+Deno.test("the embedder's child can read the library and the model, and do nothing else", async () => {
   // Each of these actions works without the sandbox.
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
     return new Response("");
@@ -127,14 +127,14 @@ Deno.test("The embedder's child has the library and the model, and no other powe
   const [pid = 0] = stage.pids;
   const flags = await Deno.readTextFile(`/proc/${pid}/cmdline`);
   assert.ok(!/--allow-(?!read)|-A\b/.test(flags), flags);
-  await assert.rejects(stage.embed("probe"), { message: /it says Error: open: $/ });
+  await assert.rejects(stage.embed("probe"), { message: /it reports Error: open: $/ });
   await assert.rejects(stage.embed("said"), {
     message:
       /\["feature-extraction",\{"dtype":"fp32","device":"wasm","session_options":0\},\{"pooling":"mean","normalize":true\},false,"undefined"\]$/,
   });
 });
 
-Deno.test("The embedder survives a child that dies, hangs, spins, prints or talks garbage", async () => {
+Deno.test("the embedder starts a new child after one that died, hung, looped or sent garbage", async () => {
   await using stage = new Stage({ bounds: { answerMs: 1_000 } });
   const failures: Readonly<Record<string, RegExp>> = {
     die: /its process ended with exit code 3/,
@@ -142,7 +142,7 @@ Deno.test("The embedder survives a child that dies, hangs, spins, prints or talk
     spin: /it did not answer in 1000 ms/,
     print: /it wrote something that is not an answer: hello/,
     forge: /it wrote something that is not an answer: \{"id":77/,
-    few: /its answer does not hold the vectors/,
+    few: /its answer does not contain the vectors/,
   };
   for (const [text, message] of Object.entries(failures)) {
     const [pid = 0] = stage.pids;
@@ -153,7 +153,7 @@ Deno.test("The embedder survives a child that dies, hangs, spins, prints or talk
   assert.equal(stage.looks, 1 + Object.keys(failures).length, "each start is looked at");
 });
 
-Deno.test("The embedder gives nothing for a text that the model makes nothing of, and goes on", async () => {
+Deno.test("the embedder returns undefined for a text without a vector, and keeps its child", async () => {
   await using stage = new Stage();
   for (const text of ["zero", "nan"]) {
     const vectors = await stage.embed(text, "more");
@@ -164,12 +164,14 @@ Deno.test("The embedder gives nothing for a text that the model makes nothing of
   assert.equal(stage.looks, 1, "it is the same child");
 });
 
-Deno.test("The embedder's child is ended for its memory, when it is idle, and with the embedder", async () => {
+Deno.test("the embedder ends a child that uses too much memory or is idle, and its child on dispose", async () => {
   await using stage = new Stage({
     bounds: { spareBytes: 300 << 20 },
     limits: { startMs: 20_000, idleMs: 50 },
   });
-  await assert.rejects(stage.embed("eat"), { message: /it took \d+ MB of memory, over 300/ });
+  await assert.rejects(stage.embed("eat"), {
+    message: /it used \d+ MB of memory, more than 300 MB/,
+  });
   await stage.embed("a");
   await until(() => stage.pids.size === 0);
   await stage.embed("a");
@@ -179,9 +181,9 @@ Deno.test("The embedder's child is ended for its memory, when it is idle, and wi
   await assert.rejects(stage.embed("a"), { code: "CANCELLED" });
 });
 
-Deno.test("The embedder tells why a model does not load, and heeds who waits no longer", async () => {
+Deno.test("the embedder reports why a model does not load, and stops waiting when its signal aborts", async () => {
   await using bad = new Stage({}, "throw new Error('no such thing');");
-  await assert.rejects(bad.embed("a"), { message: /it says Error: no such thing/ });
+  await assert.rejects(bad.embed("a"), { message: /it reports Error: no such thing/ });
   await using slow = new Stage({ limits: { startMs: 300, idleMs: 1_000 } }, "for (;;);");
   await assert.rejects(slow.embed("a"), { message: /it did not answer in 300 ms/ });
   await using stage = new Stage();

@@ -80,7 +80,7 @@ export function readModel(path: string): EmbeddingModel {
   }
   const dtype = Object.keys(KEPT).find((one) => sizeOf(onnxOf(one)) !== undefined);
   if (dtype === undefined) {
-    throw bad(`it has no ${onnxOf("q8")}, no ${onnxOf("fp32")}, nor any other that is known`);
+    throw bad(`it has no ${onnxOf("q8")}, ${onnxOf("fp32")} or other known model file`);
   }
   const files = [...MODEL_TEXTS, onnxOf(dtype), ...beside(folder, onnxOf(dtype))];
   for (const name of files) {
@@ -139,7 +139,7 @@ export class ModelPins {
       `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
         quoted(this.#fileOf(folder), 400)
       }`;
-    throw unusable(folder, "its files are not those that were first used", hint);
+    throw unusable(folder, "its files changed since their first use", hint);
   }
 
   #fileOf(folder: string): string {

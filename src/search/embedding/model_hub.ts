@@ -102,9 +102,9 @@ export class ModelHub {
         const { response, linked } = await this.#reach(name, { method: "HEAD" });
         await response.body?.cancel();
         const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
-        if (bytes === undefined) throw this.#bad(name, "it does not say how large it is");
+        if (bytes === undefined) throw this.#bad(name, "the answer has no size");
         if (bytes > mostOf(name)) {
-          const why = `it has ${bytes} bytes, and ${mostOf(name)} are the most that is taken`;
+          const why = `it has ${bytes} bytes, more than the limit of ${mostOf(name)}`;
           throw this.#error("RESULT_TOO_LARGE", name, { why });
         }
         return { name, bytes, sha256: linked.sha256 };
@@ -181,7 +181,7 @@ export class ModelHub {
     const { name } = part.file;
     if (part.bytes >= part.file.bytes) return await part.finish();
     const stall = new AbortController();
-    const late = () => stall.abort(this.#lost(name, `nothing came for ${stallMs} ms`));
+    const late = () => stall.abort(this.#lost(name, `no data came for ${stallMs} ms`));
     let timer = setTimeout(late, stallMs);
     try {
       const both = AbortSignal.any([signal, stall.signal]);
@@ -239,7 +239,7 @@ export class ModelHub {
       if (method === "HEAD" && linked.bytes !== undefined) return { response, linked };
       const to = URL.parse(response.headers.get("location") ?? "", url);
       const isSafe = to?.protocol === "https:" || to?.origin === origin;
-      if (to === null || !isSafe) throw this.#bad(name, "it redirects to a place without TLS");
+      if (to === null || !isSafe) throw this.#bad(name, "it redirects to an address without TLS");
       if (hops === REDIRECTS) throw this.#bad(name, `it redirects more than ${REDIRECTS} times`);
       url = to.href;
     }
@@ -303,7 +303,7 @@ function noRoom(error: unknown, folder: string): PmlError | undefined {
 }
 
 function full(folder: string, why: string): PmlError {
-  return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
-    hint: "Make room there; the downloaded part is kept",
+  return new PmlError("OVERLOADED", `Cannot store a model in ${quoted(folder, 400)}: ${why}`, {
+    hint: "Free disk space there; the downloaded part is kept",
   });
 }

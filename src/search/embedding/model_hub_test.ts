@@ -65,7 +65,7 @@ class Scene implements AsyncDisposable {
   }
 }
 
-Deno.test("ModelHub tells the size before it gets anything, and gets one fixed revision whole", async () => {
+Deno.test("ModelHub returns the size first, and downloads the complete fixed revision", async () => {
   await using scene = new Scene();
   const model = scene.model();
   const files = await model.look();
@@ -83,7 +83,7 @@ Deno.test("ModelHub tells the size before it gets anything, and gets one fixed r
   assert.equal(await model.has(files, scene.folder), false, "by its hash");
 });
 
-Deno.test("ModelHub goes on where the connection broke, in this run and in the next", async () => {
+Deno.test("ModelHub resumes a broken download, in the same run and in the next", async () => {
   await using scene = new Scene({ cut: { after: 70_000, times: 7 } });
   // The text files fit in one answer; each answer has a part of the model file.
   await scene.install();
@@ -96,7 +96,7 @@ Deno.test("ModelHub goes on where the connection broke, in this run and in the n
   const files = await model.look();
   await assert.rejects(model.install(files, {
     folder: broken.folder,
-    onBytes: (done) => done > 140_000 && stopped.abort(new Error("the person broke off")),
+    onBytes: (done) => done > 140_000 && stopped.abort(new Error("the user cancelled")),
   }));
   broken.hub.asked.length = 0;
   broken.hub.faults = {};
@@ -105,7 +105,7 @@ Deno.test("ModelHub goes on where the connection broke, in this run and in the n
   assert.match(broken.ranges().join(), /^bytes=1[4-9]\d{4}-$/);
 });
 
-Deno.test("ModelHub lets one install at a time, and the next when that is done or has failed", async () => {
+Deno.test("ModelHub allows one installation at a time, and another when the first has ended", async () => {
   await using scene = new Scene();
   const model = scene.model();
   const files = await model.look();
@@ -125,7 +125,7 @@ Deno.test("ModelHub lets one install at a time, and the next when that is done o
   scene.assertWhole();
 });
 
-Deno.test("ModelHub starts anew where the hub knows no ranges, or has other content now", async () => {
+Deno.test("ModelHub restarts a download if the hub supports no ranges or its content changed", async () => {
   await using plain = new Scene({ cut: { after: 70_000, times: 4 }, noRanges: true });
   await plain.install();
   plain.assertWhole();
@@ -136,7 +136,7 @@ Deno.test("ModelHub starts anew where the hub knows no ranges, or has other cont
   const model = other.model({ signal: stopped.signal });
   await assert.rejects(model.install(await model.look(), {
     folder: other.folder,
-    onBytes: (done) => done > 60_000 && stopped.abort(new Error("the person broke off")),
+    onBytes: (done) => done > 60_000 && stopped.abort(new Error("the user cancelled")),
   }));
   const part = join(`${other.folder}.part`, `${ONNX}.part`);
   assert.equal(Deno.statSync(part).size, 70_000);
@@ -148,7 +148,7 @@ Deno.test("ModelHub starts anew where the hub knows no ranges, or has other cont
   other.assertWhole();
 });
 
-Deno.test("ModelHub takes nothing whose hash or size is not what the hub says", async () => {
+Deno.test("ModelHub refuses a file whose hash or size differs from the hub's", async () => {
   await using wrong = new Scene({ wrongHash: true });
   await assert.rejects(wrong.install(), { code: "INTEGRITY_MISMATCH" });
   assert.throws(() => Deno.statSync(wrong.folder), Deno.errors.NotFound);
@@ -162,7 +162,7 @@ Deno.test("ModelHub takes nothing whose hash or size is not what the hub says", 
   await assert.rejects(less.install(), { message: /its answer broke off/ });
 });
 
-Deno.test("ModelHub says what it tried and that search stays lexical, whatever is wrong", async () => {
+Deno.test("ModelHub reports each failure with its reason, and that search stays lexical", async () => {
   const lexical = { hint: /Search stays lexical/ };
   for (const [status, code] of [[404, "UPSTREAM_PROTOCOL"], [503, "UPSTREAM_DOWN"]] as const) {
     await using scene = new Scene({ status });
@@ -189,18 +189,18 @@ Deno.test("ModelHub says what it tried and that search stays lexical, whatever i
     message: /MB are needed, 1 MB are free$/,
   });
   await using stalling = new Scene({ stalls: true });
-  await assert.rejects(stalling.install({ stallMs: 30 }), { message: /nothing came for 30 ms/ });
+  await assert.rejects(stalling.install({ stallMs: 30 }), { message: /no data came for 30 ms/ });
 });
 
-Deno.test("ModelHub follows redirects to TLS and to the hub itself, five of them, and no others", async () => {
+Deno.test("ModelHub follows at most five redirects, only to TLS or to the hub itself", async () => {
   const elsewhere = new FakeHub(FILES);
   await using _ = elsewhere;
   const to = async (location: string, message: RegExp) => {
     await using scene = new Scene({ location });
     await assert.rejects(scene.install(), { message });
   };
-  await to(`${elsewhere.url}/storage/${ONNX}`, /it redirects to a place without TLS$/);
-  await to("file:///etc/passwd", /it redirects to a place without TLS$/);
+  await to(`${elsewhere.url}/storage/${ONNX}`, /it redirects to an address without TLS$/);
+  await to("file:///etc/passwd", /it redirects to an address without TLS$/);
   await to("https://127.0.0.1:9/x", /its address is not public$/);
   await to("https://169.254.169.254/x", /its address is not public$/);
   const round = `/Xenova/all-MiniLM-L6-v2/resolve/${"0".repeat(40)}/${ONNX}`;
