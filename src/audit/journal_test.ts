@@ -302,7 +302,7 @@ Deno.test("a record contains no secret, even where a text is cut", async () => {
   assert.doesNotMatch(Deno.readTextFileSync(opened.files()[0] ?? ""), /hunter2/);
 });
 
-Deno.test("a record is bounded, and marks what was left out", async () => {
+Deno.test("a record is bounded, and marks omitted parts", async () => {
   using opened = open();
   const about = Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`k${i}`, "v"]));
   await opened.journal.write({ kind: "event", event: "e".repeat(1e6), about });

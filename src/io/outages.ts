@@ -22,7 +22,7 @@ const WAIT_MS = 70;
  * The outages of targets. A key contains everything that is needed to reach a target. During an
  * outage, one probe at a time checks whether the target is back, with a rest between two probes. A
  * caller waits for the probe a short time; then it gets the remembered error, and the probe
- * continues. The owner decides what is an outage: `note` begins one; `forget`, or a probe that
+ * continues. The owner decides: `note` begins an outage; `forget`, or a probe that
  * succeeds, ends it.
  */
 export class Outages {

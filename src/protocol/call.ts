@@ -177,7 +177,7 @@ export function wrappedQuestions(
   };
 }
 
-/** What the client wants about tasks. In revision 2026-07-28 the server decides. */
+/** The client's request for a task. In revision 2026-07-28 the server decides. */
 export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };

@@ -54,14 +54,14 @@ export function otherRequest(): PmlError {
 
 /** The hint and the detail of the error for an answer that no call waits for. */
 export const NOT_TWICE = {
-  hint: "Nothing ran twice. Check what was done before you send the request again",
+  hint: "Nothing ran twice. Check the effects before you send the request again",
   detail: { may_have_run: true },
 };
 
 /** Returns the error for work that had begun in a process that has ended or is ending. */
 export function goneElsewhere(): PmlError {
   return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
-    hint: "It may have run. Check what was done before you send the request again",
+    hint: "It may have run. Check its effects before you send the request again",
     detail: { may_have_run: true },
   });
 }

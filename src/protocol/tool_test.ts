@@ -20,7 +20,7 @@ Deno.test("parseModuleMeta() returns each tool with its own permissions or the m
   });
 });
 
-Deno.test("parseModuleMeta() reports the invalid key, its value and what is expected", () => {
+Deno.test("parseModuleMeta() reports the invalid key, its value and the expected type", () => {
   const table: readonly (readonly [unknown, RegExp])[] = [
     [undefined, /__meta__ is "undefined", wanted an object/],
     [{ name: "A B", tools: {} }, /__meta__\.name is/],

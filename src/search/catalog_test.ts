@@ -51,7 +51,7 @@ Deno.test("set() returns each refused tool with a reason, and adds the others", 
   assert.deepEqual(many.map(({ name }) => name), ["t49998", "t49999"]);
   assert.match(rejected[0]?.reason ?? "", /characters/);
   assert.match(rejected[1]?.reason ?? "", /another tool/);
-  assert.match(many[0]?.reason ?? "", /holds 50000 tools/);
+  assert.match(many[0]?.reason ?? "", /already contains 50000 tools/);
 });
 
 Deno.test("set() refuses a second tool that clients would see under the same name", () => {

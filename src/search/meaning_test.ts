@@ -107,7 +107,7 @@ Deno.test({
     await cp(here.model, folder, { recursive: true });
     {
       await using meaning = scene.open(folder);
-      assert.match((await meaning.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
+      assert.match((await meaning.check(ENTRIES)).said, /^lexical until .*\(0 of 3 now\)/);
       assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "lexical at first");
       await meaning.index(ENTRIES, { tell: () => {}, signal: new AbortController().signal });
       const queries = ["show me what is written in my document", "do I need an umbrella tomorrow"];
@@ -144,7 +144,7 @@ Deno.test({
     assert.equal(seen.isOther, true);
     const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
-    assert.match((await changed.check(ENTRIES)).said, /^lexical until .*, 0 of 3 are/);
+    assert.match((await changed.check(ENTRIES)).said, /^lexical until .*\(0 of 3 now\)/);
     // A model that does not work does not replace the pinned one.
     const numbers = join(folder, "onnx", "model_quantized.onnx");
     const whole = await Deno.readFile(numbers);

@@ -117,7 +117,7 @@ Deno.test("search() limits one server to half of the hits while others match nea
   assert.equal((await found("read a file", {}, { flood: many(50) })).length, 10);
 });
 
-Deno.test("search() takes up to five queries and merges what they find", async () => {
+Deno.test("search() takes up to five queries and merges their hits", async () => {
   const ids = await found(["weather", "create issue", "nothing like it"]);
   assert.deepEqual(ids.slice(0, 2).sort(), ["github:create_issue", "weather:forecast"]);
   assert.equal(new Set(ids).size, ids.length);

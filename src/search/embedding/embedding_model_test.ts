@@ -57,7 +57,7 @@ Deno.test("readModel() selects the smallest number format and the text files of 
   ]);
 });
 
-Deno.test("readModel() reports what is missing in a folder", () => {
+Deno.test("readModel() reports the missing part of a folder", () => {
   const numbers = { "onnx/model.onnx": "x" };
   assert.equal(problem("/nowhere/at/all"), "there is no such folder");
   assert.equal(problem(modelFolder({ ...numbers, "config.json": "-" })), "it has no config.json");
