@@ -335,7 +335,7 @@ Deno.test("Journal writes a start before it reports it, and the end of the call 
   assert.deepEqual(kinds(), ["start", "end", "end", "start"]);
   journal.end({ kind: "end", callId: "3", outcome: "result", ms: 1 });
   journal[Symbol.dispose]();
-  assert.deepEqual(kinds().slice(-2), ["end", "event"], "what waits is written at the end");
+  assert.deepEqual(kinds().slice(-2), ["end", "event"], "waiting records are written on dispose");
   let lost: unknown;
   journal.append(start("1"), (error) => lost = error);
   assert.ok(lost instanceof PmlError && lost.code === "AUDIT_UNAVAILABLE");

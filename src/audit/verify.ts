@@ -1,6 +1,6 @@
 /**
- * Checks the journal of a process: every flush of records must be complete, in order, and chained to
- * the one before it. In version 1 of the format each record is a flush.
+ * Checks the journal of a process: every flush of records must be complete, in order, and chained
+ * to the one before it. In version 1 of the format each record is a flush.
  *
  * @module
  */

@@ -144,7 +144,7 @@ Deno.test("verifyJournal() reads version 1, in which each record has a hash (GX1
   const changes: readonly (readonly string[])[] = [
     lines.toSpliced(1, 1),
     lines.with(1, lines[1]?.replace('"one"', '"two"') ?? ""),
-    // Hashed anew, but without the record before it, or with another number.
+    // With a recomputed hash, but a wrong `prev` or a wrong number.
     lines.with(1, rehashed(lines[1], /(?<="prev":")[0-9a-f]{64}/, "0".repeat(64))),
     lines.with(1, rehashed(lines[1], /(?<="seq":)1/, "7")),
   ];

@@ -231,7 +231,7 @@ export class Stage implements PlaceOwner, PoolOwner {
   /** Returns why a thing may not be closed now; undefined if it may. */
   wrongEnd(thing: Thing): string | undefined {
     if (this.disposing || !thing.alive) return undefined;
-    if (thing.uses.size > 0) return "closed under a call";
+    if (thing.uses.size > 0) return "closed during a call";
     const idle = this.things.filter((one) =>
       this.current(one.key) === one && one.uses.size === 0 && one.phase === "up"
     );
@@ -254,10 +254,10 @@ export class Stage implements PlaceOwner, PoolOwner {
     const living = this.#living();
     assert.ok(living <= this.most, `${living} live`);
     if (this.queue.length === 0) return;
-    assert.equal(living, this.most, "a place is free, and somebody waits");
+    assert.equal(living, this.most, "a place is free while a call waits");
     const isEnough = this.#among("ending").length >= this.queue.length;
     const unused = this.#among("up").filter(({ uses, alive }) => uses.size === 0 && alive);
-    assert.ok(isEnough || unused.length === 0, "something is unused, and somebody waits");
+    assert.ok(isEnough || unused.length === 0, "a thing is unused while a call waits");
   }
 
   #among(phase: Phase): readonly Thing[] {

@@ -1,6 +1,6 @@
 /**
- * Counts the bytes that wait for the client and the bytes of incomplete messages from servers. While
- * there are too many, servers are not read.
+ * Counts the bytes that wait for the client and the bytes of incomplete messages from servers.
+ * While there are too many, servers are not read.
  *
  * @module
  */

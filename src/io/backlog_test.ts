@@ -49,7 +49,7 @@ Deno.test("Backlog delays a long message once for stopped readers, and a short o
   await waiting;
   const took = performance.now() - since;
   assert.ok(took > 400 && took < 5_000, `${took} ms`);
-  assert.ok(goes(backlog, long, 3 * MB), "it goes on as the first that reads");
+  assert.ok(goes(backlog, long, 3 * MB), "it continues as the first reader");
 });
 
 Deno.test("Backlog delays a long message until the client reads", async () => {

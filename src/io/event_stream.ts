@@ -71,8 +71,8 @@ const NOTHING = new Uint8Array();
 const NEAR = 48;
 
 /**
- * After this many bytes, other work gets a turn. A call takes some twenty turns, so a stream of short
- * lines delays it by the time of twenty such pieces.
+ * After this many bytes, other work gets a turn. A call takes some twenty turns, so a stream of
+ * short lines delays it by the time of twenty such pieces.
  */
 const TURN = 1 << 14;
 

@@ -7,8 +7,8 @@
 import { Buffer } from "node:buffer";
 
 /**
- * A whole line without its newline; the beginning and the end of a line of which not all is kept; or
- * a report, made at once, that a line is too long and is skipped.
+ * A whole line without its newline; the beginning and the end of a line that is not kept whole; or
+ * an immediate report that a line is too long and is skipped.
  */
 export type Line =
   | { readonly kind: "line"; readonly bytes: Uint8Array }

@@ -33,7 +33,7 @@ Deno.test("Outages makes one probe for all callers, and no caller waits long for
   const since = performance.now();
   const all = Array.from({ length: 10 }, () => outages.pass("a", probes.probe).catch((why) => why));
   assert.deepEqual(new Set(await Promise.all(all)), new Set([error]));
-  assert.ok(performance.now() - since < 5_000, "a look that hangs keeps nobody");
+  assert.ok(performance.now() - since < 5_000, "a probe that hangs blocks no caller");
   assert.deepEqual([probes.begun.length, outages.isDue("a")], [1, false]);
   // The newest error is thrown, and it starts no second probe.
   outages.note("a", other);

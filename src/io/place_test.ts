@@ -81,7 +81,7 @@ Deno.test("isInside() compares Windows paths without case and with both separato
 });
 
 Deno.test("isGone() treats an impossible Windows name as missing", () => {
-  // What Deno throws for `lstat("https://h.example/?a=b")` there.
+  // Deno throws this error for `lstat("https://h.example/?a=b")` on Windows.
   const impossible = Object.assign(new Error("Invalid name. (os error 123)"), { code: "ENOENT" });
   assert.ok(isGone(impossible));
   assert.ok(isGone(new Deno.errors.NotFound()));

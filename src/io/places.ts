@@ -1,6 +1,6 @@
 /**
- * Limits how many things exist at once. A caller without a place waits in a queue, and unused things
- * are closed for it.
+ * Limits how many things exist at once. A caller without a place waits in a queue, and unused
+ * things are closed for it.
  *
  * @module
  */

@@ -15,7 +15,7 @@ class Thing implements Living {
   }
 }
 
-/** A pool with so many places, and a call in it that can make others. */
+/** Returns a pool with `most` places, and a function that makes calls, which can make others. */
 function poolOf(most: number) {
   const places: Places = new Places({
     mostPlaces: most,

@@ -17,8 +17,8 @@ export interface Living extends AsyncDisposable {
   /** The number of uses that have not stopped, including cancelled ones. */
   readonly pending: number;
   /**
-   * Whether it has stopped answering. If it is set, a cancelled use that goes on is no reason to
-   * start another thing.
+   * Whether it has stopped answering. If it is set, a cancelled use that continues does not cause
+   * the start of another thing.
    */
   readonly hung?: boolean;
   /** Is called when another thing replaces it. Uses without an end must stop then. */
@@ -63,7 +63,7 @@ export interface PoolUse<T, R> {
   readonly onWait?: () => Disposable;
 }
 
-/** How long a replaced thing may go on with cancelled uses, in milliseconds. */
+/** How long a replaced thing may continue with cancelled uses, in milliseconds. */
 const RETIRED_MS = 1_000;
 /** The same for a thing that was not replaced. */
 const UNSETTLED_MS = 30_000;
@@ -92,7 +92,7 @@ interface Slot<T extends Living> {
   users: number;
   /** When it is closed if it is unused until then. */
   until: number;
-  /** Whether a cancelled use goes on since its last use. */
+  /** Whether a cancelled use has continued since its last use. */
   unsettled: boolean;
   /** When the timer that closes it goes off; never if it is not set. */
   wakes: number;
@@ -261,7 +261,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     slot.unsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
     const wanted = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
     slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : wanted);
-    // A timer that is set already looks again when it goes off: uses may follow each other fast.
+    // A timer that is already set checks again when it fires, because uses may follow each other fast.
     if (slot.wakes > slot.until) this.#wake(slot);
     if (isRetired) return places?.look();
     // The map is ordered by the last use.
@@ -351,7 +351,7 @@ async function started<T extends Living>(
   return await (signal === undefined ? starting : unlessAborted(starting, signal));
 }
 
-// A cancelled use that goes on may end the thing at any moment, with all other uses.
+// A cancelled use that continues may end the thing at any moment, with all other uses.
 function isSound<T extends Living>({ living, users }: Slot<T>): boolean {
   if (living === undefined) return true;
   const { alive, hung, pending } = living;

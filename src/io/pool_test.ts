@@ -78,7 +78,7 @@ Deno.test("Pool never closes a thing during a call, even when the idle time ends
       const use = async (thing: Thing) => {
         assert.ok(!thing.closed);
         await scheduler.schedule(Promise.resolve(), "answered");
-        assert.ok(!thing.closed, "closed under a call");
+        assert.ok(!thing.closed, "closed during a call");
         return "answer";
       };
       const asked = Array.from({ length: calls }, async (_, at) => {
@@ -213,7 +213,7 @@ Deno.test("Pool delays the start of a key that always dies, longer each time, an
     use: () => Promise.resolve("good"),
   });
   assert.equal(good, "good");
-  assert.deepEqual(await tries(5), Array(5).fill("dead"), "a good use forgets the deaths");
+  assert.deepEqual(await tries(5), Array(5).fill("dead"), "a successful use resets the deaths");
 });
 
 function twice(word: string): string[] {

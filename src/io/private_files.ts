@@ -98,7 +98,7 @@ export function readPrivate<T>(
   return readPrivateText(path, (text) => parse(JSON.parse(text)), log);
 }
 
-/** Does the same with the text of the file. */
+/** Reads the text of such a file, as `readPrivate()` reads its JSON. */
 export function readPrivateText<T>(
   path: string,
   parse: (text: string) => T,

@@ -124,7 +124,7 @@ function before(
 
 const HINT = "Check it, and remove it if you did not create it";
 
-/** Makes the error for a file that cannot be used. */
+/** Returns the error for a file that cannot be used. */
 export function refused(path: string, why: string, hint = HINT): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -17,7 +17,7 @@ export function onAbort(signal: AbortSignal, act: () => void): Disposable {
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", act) };
 }
 
-/** Waits for work, or until a signal aborts, even if the work goes on. */
+/** Waits for work, or until a signal aborts, even if the work continues. */
 export async function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal,
@@ -80,8 +80,8 @@ export function isBusy(error: unknown, os = Deno.build.os): boolean {
 }
 
 /**
- * Runs a step that replaces, moves or removes files. On Windows it is repeated for a short time while
- * another program has such a file open. Other systems allow this.
+ * Runs a step that replaces, moves or removes files. On Windows the step is repeated for a short
+ * time while another program has such a file open. Other systems allow this.
  */
 export async function repeated<T>(
   step: () => Promise<T>,

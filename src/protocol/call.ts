@@ -207,7 +207,7 @@ export interface Call {
   readonly isOffered?: boolean | undefined;
   /** The keys of the client's `_meta` that pass to the server without being shown. */
   readonly meta?: JsonObject | undefined;
-  /** The other members of the message. The user sees and approves them, and the server receives them. */
+  /** The other members of the message, which the user approves and the server receives. */
   readonly members?: OtherMembers | undefined;
   /** Throws if the client's request does not agree with the definition of its tool. */
   readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
@@ -245,8 +245,8 @@ export interface Call {
 }
 
 /**
- * Returns a call with some members changed. A call in the pipeline has getters, which a spread would
- * lose, so members are copied by name.
+ * Returns a call with some members changed. A call in the pipeline has getters, which a spread
+ * would lose, so members are copied by name.
  */
 export function changedCall(call: Call, changes: Partial<Call>): Call {
   const { id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped } =

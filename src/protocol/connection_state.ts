@@ -47,7 +47,8 @@ export class ConnectionState {
 
   /**
    * Returns the messages that set the state again, the handshake first. Each request has an id from
-   * `newId`. Requests among `waiting` are left out: they have no answer yet, so the caller sends them.
+   * `newId`. Requests in `waiting` have no answer yet. They are left out, because the caller sends
+   * them.
    */
   *restoring(waiting: readonly JsonObject[], newId: () => string): Generator<JsonObject> {
     const all = [...this.#requests.values()].filter((request) => !waiting.includes(request));

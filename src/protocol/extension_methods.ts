@@ -43,7 +43,7 @@ export function passedExtensions({ extensions }: JsonObject): JsonObject {
   return passed;
 }
 
-/** Returns whether a client declares the extension that a method belongs to, and PML passes it on. */
+/** Returns whether a client declares the extension of a method, and PML passes it on. */
 export function declaresExtensionOf(method: string, capabilities: JsonObject = {}): boolean {
   // guard: extension-own
   if (extensionNameOf(method) === OWN) return false;

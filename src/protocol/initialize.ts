@@ -33,7 +33,7 @@ export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
   return isObject(declared) ? objectOf(declared) : undefined;
 }
 
-/** Returns whether `initialize` comes from a client that needs the answers of lists right after it. */
+/** Returns whether `initialize` comes from a client that needs the lists right after it. */
 export function isHurried(message: JsonObject): boolean {
   const { name } = objectOf(objectOf(message.params).clientInfo);
   return typeof name === "string" && HURRIED.test(name);

@@ -51,7 +51,7 @@ export const INSTRUCTIONS = "@instructions";
 /** The most bytes of a server's instructions. */
 const INSTRUCTIONS_BYTES = 4_096;
 
-/** Adds the instructions of a server, if it has some, to its tools as an item that no client sees. */
+/** Adds the instructions of a server, if it has any, to its tools as an internal item. */
 export function withInstructions(
   tools: readonly ListItem[],
   instructions: string,

@@ -1,6 +1,6 @@
 /**
- * Arguments that a tool marks with `x-mcp-header`. In the newest revision, requests over HTTP repeat
- * them in headers, for proxies that do not read bodies.
+ * Arguments that a tool marks with `x-mcp-header`. In the newest revision, requests over HTTP
+ * repeat them in headers, for proxies that do not read bodies.
  *
  * @module
  */

@@ -41,7 +41,7 @@ export interface OpenRequestOptions {
     method: string,
     asked: AskOptions & { readonly params: JsonObject; readonly related: string },
   ) => Promise<JsonObject>;
-  /** Returns whether the client has sent members that JSON-RPC does not define, so that it takes them. */
+  /** Returns whether the client has sent, and so takes, members that JSON-RPC does not define. */
   readonly takesMembers: () => boolean;
   /** The headers that came over HTTP. */
   readonly headers?: Pick<Headers, "get">;

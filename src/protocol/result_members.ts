@@ -19,10 +19,10 @@ const FOLDED = new Set([...MEMBERS].map(folded));
 const OF_PML = "pml/";
 
 /**
- * Returns a result without members whose names differ from the protocol's only in case (parsers that
- * ignore case, such as Go's, take them for those), and without `pml/*` in its `_meta` and in that of
- * its blocks: plans and code do not get blocks that PML marks as its remarks. Returns the same object
- * if it has none.
+ * Returns a result without members whose names differ from the protocol's only in case (parsers
+ * that ignore case, such as Go's, confuse them), and without `pml/*` in its `_meta` and in that of
+ * its blocks: plans and code do not get blocks that PML marks as its remarks. Returns the same
+ * object if it has none.
  */
 export function withoutForged<T extends object>(result: T): T {
   const names = Object.keys(result).filter(isForged);
@@ -55,7 +55,7 @@ function isOfPml(name: string): boolean {
 }
 
 /**
- * Returns an object without members whose names are among these, in any case, and without `pml/*` in
+ * Returns an object without members whose names are in `names`, in any case, and without `pml/*` in
  * its `_meta`.
  */
 export function withoutNamed<T extends object>(object: T, names: readonly string[]): T {

@@ -130,7 +130,7 @@ const NAMED_PARAMS: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-/** Returns the value that the header `Mcp-Name` repeats for a request; undefined if there is none. */
+/** Returns the value of the header `Mcp-Name` for a request; undefined if there is none. */
 export function namedBy(method: string, params: JsonObject): unknown {
   const param = memberOf(NAMED_PARAMS, method);
   return param === undefined ? undefined : params[param];

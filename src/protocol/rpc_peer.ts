@@ -16,7 +16,7 @@ import { RpcError } from "./errors.ts";
 import type { Message, RequestMessage } from "./message.ts";
 import { messageMembers, noteResultMembers } from "./message_members.ts";
 
-/** The id of a request of PML: an integer from 1 to 2^31 − 1, which programs in all languages decode. */
+/** The id of a request of PML: an integer from 1 to 2^31 − 1, which all languages can decode. */
 export type RequestId = number;
 
 /** The options of a request. */
@@ -355,7 +355,7 @@ export class RpcPeer {
     return pending;
   }
 
-  /** Remembers a cancelled request: it need not be answered, but a late answer is no error. */
+  /** Remembers a cancelled request, so that a late answer to it is not an error. */
   #remember(id: RequestId): void {
     this.#cancelled.add(id);
     dropOldest(this.#cancelled, CANCELLED_MAX);

@@ -61,7 +61,7 @@ export function safeText(text: string): string {
   return text.replace(patternOf(PARTS), (part: string, kept?: string) => kept ?? escaped(part));
 }
 
-/** Returns JSON whose texts are safe, and whose names stay. Throws `RangeError` if it is too deep. */
+/** Returns JSON with safe texts and unchanged names. Throws `RangeError` if it is too deep. */
 export function safeTexts<T>(json: T): T {
   if (typeof json === "string") return safeText(json) as T;
   if (Array.isArray(json)) return mapped(json, (one) => safeTexts(one));

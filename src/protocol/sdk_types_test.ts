@@ -1,6 +1,6 @@
 /**
  * Compares PML's types and names of MCP with those of the SDK. `deno check` fails where a type
- * differs, so a new version of the SDK shows what has changed.
+ * differs, so an update of the SDK shows each change.
  *
  * @module
  */

@@ -150,7 +150,7 @@ function isRefused(message: JSONRPCMessage | undefined): boolean {
     message.error.code === ERROR.unsupportedProtocolVersion;
 }
 
-/** Returns whether a request with a method of an extension ends with a question. In the SDK none may. */
+/** Returns whether an extension's request ends with a question, which the SDK does not allow. */
 function isQuestionOfExtension(answer: JSONRPCMessage, asked: JSONRPCMessage | undefined): boolean {
   return "result" in answer && answer.result.resultType === "input_required" &&
     asked !== undefined && "method" in asked && !isDefined(asked.method);

@@ -106,7 +106,7 @@ export class Subscriptions {
   }
 
   /**
-   * Returns what to send for a notification: one copy for each request that listens for it, or the
+   * Returns the notifications to send: one copy for each request that listens for this one, or the
    * notification itself if it is of a kind that needs no request.
    */
   copiesOf(notification: Notification): readonly Notification[] {

@@ -97,7 +97,7 @@ function* ordered(
   if (least > 0) yield* places((score) => score > 0 && score < least);
 }
 
-/** Returns a score that about so many tools reach; 0 if fewer have one. */
+/** Returns a score that about `most` tools reach; 0 if fewer tools have a score. */
 function leastOf(
   scores: Float64Array,
   { among, most }: Pick<PickingLimits, "among" | "most">,

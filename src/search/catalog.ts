@@ -33,7 +33,7 @@ export interface CatalogServer {
   readonly isShipped?: boolean;
   /** A description. */
   readonly description?: string;
-  /** Whether a registry or the cloud offers it: no server of this machine has it. */
+  /** Whether a registry or the cloud offers it, and it is not a server of this machine. */
   readonly isOffer?: boolean;
   /** Whether the user is asked before its first use, whatever the rules say. */
   readonly asksFirst?: boolean;
@@ -45,7 +45,7 @@ export interface CatalogEntry {
   readonly id: ToolId;
   /** The tool as clients see it. */
   readonly tool: ToolDefinition;
-  /** Whether its server lists another definition by now, which is not approved. */
+  /** Whether its server now lists a different definition, which is not approved. */
   readonly isChanged?: boolean;
   readonly server: CatalogServer;
 }

@@ -119,7 +119,7 @@ export class Meaning
     return await this.#package.ready();
   }
 
-  /** Forgets earlier failures, because the model works. */
+  /** Resets the failures, because the model works. */
   embedded(): void {
     this.#failures = 0;
     this.#why = undefined;

@@ -118,10 +118,14 @@ Deno.test({
       assert.match((await meaning.check(ENTRIES)).said, /^hybrid, 3 tools are indexed/);
       assert.equal(scene.pids.size, 1);
     }
-    assert.equal(scene.pids.size, 0, "it ends with the meaning");
+    assert.equal(scene.pids.size, 0, "the child has ended");
     {
       await using again = scene.open(folder);
-      assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "it was kept");
+      assert.notEqual(
+        await again.similarities(["q"], ENTRIES),
+        undefined,
+        "the vectors were stored",
+      );
       assert.ok(!scene.logged.slice(-1)[0]?.includes("Indexed"));
       assert.deepEqual(scene.warnings(), []);
       // Each start of a child checks the files again.

@@ -136,7 +136,11 @@ Deno.test("Vectors ignores a file that is damaged or belongs to another model", 
   }
   const anew = scene.open();
   await anew.make(entries, () => {});
-  assert.deepEqual(Deno.readFileSync(scene.path), whole, "it is made anew, and the same");
+  assert.deepEqual(
+    Deno.readFileSync(scene.path),
+    whole,
+    "the file is written again with the same bytes",
+  );
 });
 
 Deno.test("Vectors keeps the vectors of other processes, up to a limit", async () => {
@@ -173,7 +177,7 @@ Deno.test("Vectors reports progress, and stores the vectors that are computed wh
   await vectors.similarities([], entries);
   await vectors.settled();
   assert.deepEqual(scene.progress, ["200/650", "400/650", "600/650", "650/650"]);
-  assert.ok(scene.asked.every((batch) => batch.length <= 8), "queries wait for no more");
+  assert.ok(scene.asked.every((batch) => batch.length <= 8), "batches have at most 8 texts");
   await Deno.remove(scene.path);
   const given = scene.open();
   scene.asked.length = 0;
@@ -199,9 +203,9 @@ Deno.test("Vectors embeds the other texts if the model dies of one", async () =>
   assert.deepEqual(found && [...found].map(Number.isNaN), [false, true, true, false]);
   const asked = scene.asked.length;
   await vectors.similarities(["abc"], entries);
-  assert.equal(scene.asked.length, asked, "it is not tried again by each search");
+  assert.equal(scene.asked.length, asked, "later searches do not retry it");
   assert.equal(vectors.count(entries), 4);
-  assert.equal(scene.open().count(entries), 2, "it is tried again by the next PML");
+  assert.equal(scene.open().count(entries), 2, "the next process retries it");
   assert.deepEqual(scene.failures, []);
 });
 
@@ -221,7 +225,7 @@ Deno.test("Vectors embeds no blank query, and reports no failure for a query tha
     assert.deepEqual(await known(["evil", "void", "a c"]), [false, false, true]);
   }
   const sent = scene.asked.flat().filter((text) => text === "evil");
-  assert.equal(sent.length, 2, "with the others and alone, and never again");
+  assert.equal(sent.length, 2, "once with the others and once alone");
   assert.deepEqual(await known(["evil too"]), [false]);
   assert.deepEqual(scene.failures, []);
   // If the model does not work at all, that is a failure.
@@ -248,7 +252,7 @@ Deno.test("Vectors shares the vectors of concurrent queries, and caches the last
     return scene.asked.length > 0;
   };
   assert.deepEqual([await sent("59 5"), await sent("20 1")], [false, false]);
-  assert.equal(await sent("0 1"), true, "the oldest is forgotten");
+  assert.equal(await sent("0 1"), true, "the oldest query is removed");
   // It is new now and replaced the oldest query; the one that was asked again stays.
   assert.deepEqual([await sent("20 2"), await sent("20 1")], [true, false]);
 });
@@ -263,11 +267,11 @@ Deno.test("Vectors waits only once for a query that hangs", async () => {
   scene.held = promise;
   assert.equal(await vectors.similarities(["slow"], entries), undefined);
   assert.equal(await vectors.similarities(["another"], entries), undefined);
-  assert.deepEqual(scene.asked.slice(1), [["slow"]], "nothing more is asked meanwhile");
+  assert.deepEqual(scene.asked.slice(1), [["slow"]], "no other text is sent meanwhile");
   resolve();
   await vectors.settled();
   assert.notEqual(await vectors.similarities(["slow"], entries), undefined);
-  assert.equal(scene.asked.length, 2, "what came late is known");
+  assert.equal(scene.asked.length, 2, "the late vector is cached");
   scene.broken = new Error("it died");
   assert.equal(await vectors.similarities(["bad"], entries), undefined);
   assert.deepEqual(scene.failures, [scene.broken]);

@@ -150,7 +150,7 @@ Deno.test("the embedder starts a new child after one that died, hung, looped or 
     assert.equal((await stage.embed("a")).length, 1, `it is started anew after ${text}`);
     assert.ok(!stage.pids.has(pid) && (pid === 0 || await isGone(pid)), text);
   }
-  assert.equal(stage.looks, 1 + Object.keys(failures).length, "each start is looked at");
+  assert.equal(stage.looks, 1 + Object.keys(failures).length, "each start checks the files");
 });
 
 Deno.test("the embedder returns undefined for a text without a vector, and keeps its child", async () => {

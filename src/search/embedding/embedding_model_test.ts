@@ -105,7 +105,7 @@ Deno.test("ModelPins refuses a model that changed after its first use, until the
   await Deno.writeTextFile(join(folder, "onnx/model_quantized.onnx"), "others");
   const seen = await pins.look(readModel(folder));
   assert.deepEqual([seen.isOther, seen.hash === first], [true, false]);
-  await assert.rejects(pins.hashOf(readModel(folder)), "looking pins nothing");
+  await assert.rejects(pins.hashOf(readModel(folder)), "look() does not pin");
   const { sync } = Deno.FsFile.prototype;
   let synced = 0;
   try {

@@ -171,7 +171,7 @@ Deno.test("ModelHub reports each failure with its reason, and that search stays 
       code,
       message: new RegExp(`^Cannot download ".*" from "127.0.0.1:\\d+": it answers ${status}$`),
     });
-    assert.ok(scene.hub.asked.length >= (status === 503 ? 12 : 4), "what may pass is tried again");
+    assert.ok(scene.hub.asked.length >= (status === 503 ? 12 : 4), "failures are retried");
   }
   await using scene = new Scene();
   const gone = scene.hub.url;
