@@ -121,11 +121,7 @@ Deno.test({
     assert.equal(scene.pids.size, 0, "the child has ended");
     {
       await using again = scene.open(folder);
-      assert.notEqual(
-        await again.similarities(["q"], ENTRIES),
-        undefined,
-        "the vectors were stored",
-      );
+      assert.notEqual(await again.similarities(["q"], ENTRIES), undefined, "not stored");
       assert.ok(!scene.logged.slice(-1)[0]?.includes("Indexed"));
       assert.deepEqual(scene.warnings(), []);
       // Each start of a child checks the files again.
