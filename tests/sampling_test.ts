@@ -48,7 +48,7 @@ Deno.test("a provider answers servers whose client cannot sample, after a yes", 
     const question = questions.pop() ?? "";
     assert.match(question, /Tool: "@sampling"/);
     assert.ok(question.includes(
-      `It gives this text to m-1 at ${provider.host} (anthropic), with your ANTHROPIC_API_KEY`,
+      `It sends this text to m-1 at ${provider.host} (anthropic), with your ANTHROPIC_API_KEY`,
     ));
     assert.match(
       question,
@@ -283,7 +283,7 @@ Deno.test("the command line samples after a question on a terminal, or by a rule
     env,
     typed: [["Approve exactly this call?", "y"]],
   });
-  assert.match(approved.stdout, /It gives this text to m-1/);
+  assert.match(approved.stdout, /It sends this text to m-1/);
   const [once, again] = [
     await runPml(ws, ["call", "modern:sample"], { env }),
     await runPml(ws, ["call", "modern:sample"], { env }),

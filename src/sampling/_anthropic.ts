@@ -25,7 +25,7 @@ const STOP_REASONS = new Map(Object.entries({
 }));
 const CHOICES = { auto: "auto", required: "any", none: "none" } as const;
 
-/** The Messages API. */
+/** The format of the Messages API. */
 export const ANTHROPIC: WireFormat = {
   path: "/v1/messages",
   headers: (key) => ({ "x-api-key": key, "anthropic-version": "2023-06-01" }),

@@ -1,6 +1,6 @@
 /**
- * Keeps what sampling used: the requests of the last minute, and the tokens and the money of the
- * day. It is kept in one file in the PML home that all processes share.
+ * Counts the use of sampling: requests in the last minute, and tokens and money of the day. All
+ * processes share one file in the PML home.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { objectOf, quoted } from "../core/json.ts";
 import { locked, readPlain, writePrivate } from "../io/private_files.ts";
 import type { Usage } from "./_wire.ts";
 
-/** What was used in a day. */
+/** The use of one day. */
 export interface Used {
   readonly tokens: number;
   readonly money: number;
@@ -22,23 +22,23 @@ export interface Used {
 interface Kept extends Used {
   /** The day, in UTC. */
   readonly day: string;
-  /** When the requests of the last minute began, in milliseconds. */
+  /** Start times of the requests in the last minute, in milliseconds since the epoch. */
   readonly recent: readonly number[];
 }
 
 const MINUTE = 60_000;
 const FILE = "sampling.json";
 
-/** Counts what is used, and refuses what would be too much. */
+/** Counts requests, tokens and money, and enforces their limits. */
 export class Budget {
   readonly #path: string;
 
-  /** Takes the PML home; reads nothing yet. */
+  /** Creates a budget in the PML home. Reads nothing yet. */
   constructor(home: string) {
     this.#path = join(home, FILE);
   }
 
-  /** Counts a request. Throws OVERLOADED if the last minute had too many. */
+  /** Counts a request. Throws OVERLOADED if the last minute had too many requests. */
   async begin({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
     await this.#change((kept) => {
       // guard: sampling-minute
@@ -51,8 +51,8 @@ export class Budget {
   }
 
   /**
-   * Counts what a question may use at most, before it is asked. Throws OVERLOADED if the day has
-   * too little left. A process that dies meanwhile leaves it counted.
+   * Reserves the most that a request may use, before it is sent. Throws OVERLOADED if less is left
+   * for today. If the process dies before `settle()`, the reservation stays counted.
    */
   async reserve(most: Usage, settings: SamplingSettings): Promise<void> {
     const { tokensPerDay, moneyPerDay = Infinity } = settings;
@@ -75,14 +75,14 @@ export class Budget {
     });
   }
 
-  /** Counts what was used in place of what was reserved. */
+  /** Replaces a reservation by the actual use. */
   async settle(
     used: Usage,
     { most, settings }: { readonly most: Usage; readonly settings: SamplingSettings },
   ): Promise<void> {
     const tokens = used.input + used.output - most.input - most.output;
     const money = moneyOf(used, settings) - moneyOf(most, settings);
-    // A day that began meanwhile knows nothing of what was reserved.
+    // A new day may have begun since the reservation, and does not include it.
     await this.#change((kept) => ({
       ...kept,
       tokens: Math.max(kept.tokens + tokens, 0),
@@ -90,7 +90,7 @@ export class Budget {
     }));
   }
 
-  /** Returns what was used today. */
+  /** Returns the use of today. */
   today(): Used {
     return this.#read();
   }
@@ -113,12 +113,12 @@ export class Budget {
   }
 }
 
-/** Returns what tokens cost; 0 without prices. */
+/** Returns the cost of tokens; 0 without prices. */
 export function moneyOf({ input, output }: Usage, { prices }: SamplingSettings): number {
   return prices === undefined ? 0 : (input * prices.input + output * prices.output) / 1e6;
 }
 
-/** Returns an amount of money for people. */
+/** Formats an amount of money for users. */
 export function shownMoney(money: number): string {
   return money === 0 || money >= 1 ? money.toFixed(2) : money.toPrecision(2);
 }
@@ -134,7 +134,7 @@ function capped(why: string, name: string, wait: string): PmlError {
 
 function unreadable(path: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot sample: ${quoted(path, 400)} cannot be read`, {
-    hint: "It counts what was used today; remove it to begin anew",
+    hint: "The file counts the use of today; remove it to start from zero",
   });
 }
 

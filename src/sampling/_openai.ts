@@ -1,5 +1,5 @@
 /**
- * The wire format of OpenAI's Chat Completions API, which many other servers speak, too.
+ * The wire format of OpenAI's Chat Completions API, which many other providers support, too.
  *
  * @module
  */
@@ -22,9 +22,10 @@ const STOP_REASONS = new Map(Object.entries({
   tool_calls: "toolUse",
   content_filter: "contentFilter",
 }));
-/** How many stop sequences the API takes. */
+/** The most stop sequences that the API accepts. */
 const STOPS_MAX = 4;
-/** The Chat Completions API. */
+
+/** The format of the Chat Completions API. */
 export const OPENAI: WireFormat = {
   path: "/chat/completions",
   headers: (key) => ({ authorization: `Bearer ${key}` }),
@@ -41,7 +42,7 @@ function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
   return defined({
     model,
     messages: [...system, ...messages.flatMap(messagesOf)],
-    // The older name is the only one that all compatible servers know.
+    // All compatible servers support the older name; only some support the newer one.
     [isCompatible ? "max_tokens" : "max_completion_tokens"]: maxTokens,
     temperature: temperature && Math.min(Math.max(temperature, 0), 2),
     stop: stopSequences,
@@ -55,7 +56,7 @@ function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
   }) as JsonObject; // its parts are JSON
 }
 
-/** The result of each tool is a message of its own, before the rest of what the user says. */
+/** Returns one message for each tool result, then one with the rest of the content. */
 function messagesOf({ role, content }: Message): readonly JsonObject[] {
   const results = content.filter(({ type }) => type === "tool_result").map((block) => ({
     role: "tool",

@@ -1,6 +1,6 @@
 /**
- * Asks a provider one question: sends the request, tries again where the provider is busy, and
- * reads the stream of its answer within bounds.
+ * Sends one request to a provider, retries while the provider is busy, and reads the streamed
+ * answer up to a size limit.
  *
  * @module
  */
@@ -17,30 +17,30 @@ import { ANTHROPIC } from "./_anthropic.ts";
 import { OPENAI } from "./_openai.ts";
 import type { Answer, Turn } from "./_wire.ts";
 
-/** Shows how the answer to one question comes along. */
+/** Receives the progress of one request. */
 export interface AnswerProgress {
-  /** Shows the number of characters that have come. */
+  /** Reports the number of characters received so far. */
   grown(characters: number): void;
-  /** Shows that a busy provider is asked again. */
+  /** Reports that the request to a busy provider is retried. */
   busy(message: string): void;
 }
 
-/** How a provider is asked. */
+/** The settings and collaborators of a request. */
 export interface Asking {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly fetch: Fetch;
   readonly signal: AbortSignal;
-  /** Removes keys from error texts of the provider. */
+  /** Removes keys from the provider's error messages. */
   readonly redactor: Pick<Redactor, "clean">;
   readonly progress: AnswerProgress;
 }
 
-/** Why a provider did not answer. */
+/** A request that the provider rejected. */
 interface Refusal {
   readonly status: number;
   readonly said: string;
-  /** How long the provider wants PML to wait, in milliseconds. */
+  /** The time from `Retry-After`, in milliseconds. */
   readonly waitMs?: number | undefined;
 }
 
@@ -48,7 +48,7 @@ const FORMATS = { anthropic: ANTHROPIC, openai: OPENAI };
 const ATTEMPTS = 3;
 const BUSY = [408, 429, 500, 502, 503, 504, 529];
 const [WAIT_MS, WAIT_MAX_MS] = [500, 20_000];
-/** An event that brings one token has some 300 bytes. */
+/** An event with one token has about 300 bytes. */
 const [BYTES_A_TOKEN, BYTES_BESIDE] = [1_024, 256 * 1_024];
 const TOO_LONG = /too (?:long|large)|context|maximum.{1,30}tokens/i;
 const IN_STREAM = new Map(Object.entries({
@@ -57,7 +57,7 @@ const IN_STREAM = new Map(Object.entries({
   api_error: 500,
   server_error: 500,
 }));
-/** Ends the reading of a stream whose answer is whole. */
+/** Ends the reading of a stream when the answer is complete. */
 const WHOLE = new Error("the answer is whole");
 
 /** Returns the host of a provider, with its port. */
@@ -65,7 +65,7 @@ export function hostOf({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
   return new URL(baseUrl).host;
 }
 
-/** Asks a question. Throws an error that says what to do if there is no answer. */
+/** Sends a request and returns the answer. Throws a `PmlError` with a hint if there is none. */
 export async function askProvider(turn: Turn, asking: Asking): Promise<Answer> {
   const { settings, signal, progress } = asking;
   for (let attempt = 1;; attempt++) {
@@ -93,7 +93,7 @@ async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> 
     },
     body: JSON.stringify(format.body(turn, isCompatible)),
     signal,
-    // The person named it; the provider's own address has to be a public one.
+    // The user configured this host, so it may be private. The default address must be public.
     named: new Set(isCompatible ? [hostname] : []),
   });
   const { status } = response;
@@ -102,7 +102,7 @@ async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> 
   const said = status === 200
     ? `its answer is no stream of events but ${quoted(typeOf(response))}`
     : status >= 300 && status < 400
-    ? "it sends PML to another address, where your key does not go"
+    ? "it redirects to another address, and PML does not send your key there"
     : messageIn(text);
   return { status, said, waitMs: waitOf(response.headers) };
 }
@@ -121,7 +121,7 @@ async function read(
     if ((bytes += data.length) > most) throw new Error(`it has more than ${most} bytes`);
     const event = boundedJson(data);
     if (event === undefined) {
-      // The end of OpenAI's streams.
+      // OpenAI ends its streams with this text.
       if (new TextDecoder().decode(data) === "[DONE]") throw WHOLE;
       if (data.length > 0) throw new Error("an event of it is no JSON");
     }
@@ -140,7 +140,7 @@ async function read(
     if (asking.signal.aborted) throw asking.signal.reason;
     if (error !== WHOLE) throw broken(settings, redactor.clean(visible(messageOf(error), 300)));
   }
-  // What was begun is not asked for again.
+  // An answer that has begun is not retried.
   if (refusal !== undefined && characters === 0) return refusal;
   const answer = refusal === undefined ? reader.end() : undefined;
   if (answer === undefined) {
@@ -154,14 +154,14 @@ function refusalIn(error: JsonObject): Refusal {
   return { status: IN_STREAM.get(kind) ?? 400, said: messageIn(JSON.stringify({ error })) };
 }
 
-/** Returns the message of an error's body, of either provider. */
+/** Returns the message in the body of an error, in the format of either provider. */
 function messageIn(text: string): string {
   const { error, message } = objectOf(boundedJson(new TextEncoder().encode(text)));
   const said = textOf(objectOf(error).message ?? message ?? error);
   return visible(said === "" ? text.replace(/\s+/g, " ") : said, 300);
 }
 
-/** Returns how many milliseconds a provider wants PML to wait. */
+/** Returns the time from `Retry-After` in milliseconds; undefined without a valid one. */
 function waitOf(headers: Headers): number | undefined {
   const after = headers.get("retry-after") ?? "";
   return /^\d{1,6}$/.test(after) ? Number(after) * 1_000 : undefined;
@@ -171,11 +171,11 @@ function broken(settings: SamplingSettings, why: string): PmlError {
   return new PmlError(
     "UPSTREAM_PROTOCOL",
     `Cannot read the answer of ${quoted(hostOf(settings))}: ${why}`,
-    { hint: "Ask again; what was used is counted", detail: { may_have_run: true } },
+    { hint: "Try again. The tokens of this request count as used", detail: { may_have_run: true } },
   );
 }
 
-/** Returns the error that says who must do what. */
+/** Returns the error for a rejected request, with a hint for the user. */
 function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlError {
   const { settings: { key, model, baseUrl }, redactor } = asking;
   const fault = (code: ErrorCode, why: string, hint: string) =>

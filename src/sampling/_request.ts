@@ -1,6 +1,6 @@
 /**
- * Reads a request for a completion, as MCP defines it. Older servers write contents as plain texts
- * and name tools by patterns.
+ * Parses the `sampling/createMessage` requests of MCP. Older servers send content as plain text and
+ * name tools by patterns.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId, wireName } from "../core/tool_id.ts";
 
-/** A part of a message: text, image, audio, the use of a tool, or the result of that. */
+/** A part of a message: text, image, audio, a tool use, or a tool result. */
 export type Block = JsonObject & { readonly type: string };
 
 /** A message of a conversation. */
@@ -28,7 +28,7 @@ export interface OfferedTool {
   readonly inputSchema: JsonObject;
 }
 
-/** What a model is asked. */
+/** A parsed request to a model. */
 export interface Prompt {
   readonly messages: readonly Message[];
   readonly systemPrompt?: string;
@@ -38,7 +38,7 @@ export interface Prompt {
   readonly metadata?: JsonObject;
   readonly tools?: readonly OfferedTool[];
   readonly toolChoice?: "auto" | "required" | "none";
-  /** Names of models, or parts of names, the preferred one first. */
+  /** Names of models, or parts of names, in order of preference. */
   readonly hints: readonly string[];
   /** The patterns of tools that the server wants PML to run. */
   readonly patterns: readonly string[];
@@ -51,10 +51,10 @@ const PATTERNS_MAX = 100;
 const MODES = ["auto", "required", "none"];
 const COUNT = "a whole number from 1";
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
-/** The names that both providers take. */
+/** The tool names that both providers accept. */
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Reads a request. Throws BAD_REQUEST if it is none. */
+/** Parses a request. Throws BAD_REQUEST if it is invalid. */
 export function promptOf(params: JsonObject): Prompt {
   const { messages, toolChoice, tools, metadata, modelPreferences } = params;
   const { systemPrompt, stopSequences } = params;
@@ -95,22 +95,22 @@ export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly
 }
 
 /**
- * Returns the test of whether a tool fits a pattern of both lists. Servers name tools by globs of
- * their names, as `git_*`, `git__*`, `git:*` or `*`.
+ * Returns a predicate for tools that match a pattern of both lists. Servers use globs of tool
+ * names, such as `git_*`, `git__*`, `git:*` or `*`.
  */
 export function fits(
   wanted: readonly string[],
   allowed: readonly Pattern[],
 ): (id: ToolId) => boolean {
   const globs = new GlobSet(wanted);
-  // All tools share them: who wants more than can be looked for gets fewer.
+  // All tools share these steps, so a request with very many patterns may match fewer tools.
   const steps = { left: STEPS };
   const isWanted = (name: string) => {
     const found = globs.covering(name, { steps });
     return found !== undefined && found.size > 0;
   };
   return (id) => {
-    // The person's list is the bound, whatever a server asks for.
+    // The user's list is the limit for every request of a server.
     // guard: sampling-bound
     if (!allowed.some((pattern) => matches(pattern, id))) return false;
     return [id, wireName(id), splitToolId(id).tool].some(isWanted);

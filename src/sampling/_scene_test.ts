@@ -1,5 +1,5 @@
 /**
- * The scene of the tests of sampling: a provider on loopback, and what answers by it.
+ * The setup of the sampling tests: a fake provider on loopback, and a `Sampling` that uses it.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import {
   type SamplingRequest,
 } from "./sampling.ts";
 
-/** What the provider and the person say. */
+/** The replies of the provider, and the settings and tools of the user. */
 export interface SceneOptions {
   readonly format?: Format;
   readonly replies?: readonly Reply[];
@@ -32,13 +32,13 @@ export interface SceneOptions {
 
 /** The key of the scene. */
 export const KEY = "sk-secret-of-the-scene";
-/** The text that a request holds where a test says nothing else. */
+/** The default request. */
 export const ASKED: JsonObject = {
   messages: [{ role: "user", content: { type: "text", text: "Say it" } }],
   maxTokens: 100,
 };
 
-/** A request in a scene, which keeps its events and its progress. */
+/** A request whose events and progress the scene records. */
 export class SceneRequest implements SamplingRequest {
   readonly key = KEY;
   readonly settings: SamplingSettings;
@@ -79,7 +79,7 @@ export class SceneRequest implements SamplingRequest {
   }
 }
 
-/** A provider, and what asks it. */
+/** A fake provider, and a `Sampling` that sends requests to it. */
 export class Scene implements AsyncDisposable {
   readonly provider: FakeProvider;
   readonly sampling: Sampling;
@@ -107,18 +107,18 @@ export class Scene implements AsyncDisposable {
     this.sampling = new Sampling(this.home, this.#network.fetch, redactor);
   }
 
-  /** Where what was used is kept. */
+  /** The path of the budget's file. */
   get file(): string {
     return join(this.home, "sampling.json");
   }
 
-  /** Asks for an answer. */
+  /** Sends a request and returns the answer. */
   async ask(params: JsonObject = {}, signal?: AbortSignal): Promise<JsonObject> {
     const prompt = this.sampling.prompt({ ...ASKED, ...params });
     return await this.sampling.answer(prompt, new SceneRequest(this, this.#options, { signal }));
   }
 
-  /** Asks, and returns the error. */
+  /** Sends a request and returns its error. */
   async error(params: JsonObject = {}): Promise<PmlError> {
     try {
       await this.ask(params);

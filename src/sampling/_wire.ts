@@ -1,6 +1,6 @@
 /**
- * What the formats of both providers have in common: a request is made of a prompt, and an answer is
- * put together from events.
+ * The types and functions that the formats of both providers share: they build a request from a
+ * prompt, and an answer from events.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { Block, Prompt } from "./_request.ts";
 
-/** One question to a model. */
+/** One request to a model. */
 export interface Turn extends Omit<Prompt, "hints" | "patterns"> {
   readonly model: string;
   readonly maxTokens: number;
 }
 
-/** How many tokens were used. */
+/** The number of used tokens. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -27,17 +27,17 @@ export interface Usage {
 export interface Answer {
   readonly model: string;
   readonly content: readonly Block[];
-  /** As MCP has it: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another word. */
+  /** `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or the provider's own word. */
   readonly stopReason: string;
-  /** What the provider counted; undefined if it does not say. */
+  /** The usage that the provider reported; undefined without one. */
   readonly usage: Usage | undefined;
 }
 
-/** Puts an answer together. */
+/** Builds an answer from events. */
 export interface AnswerReader {
-  /** Takes the data of one event. Returns how many characters the answer grew by. */
+  /** Adds the data of one event. Returns the number of added characters. */
   take(event: JsonObject): number;
-  /** Returns the answer; undefined if the stream broke off before its end. */
+  /** Returns the answer; undefined if the stream ended early. */
   end(): Answer | undefined;
 }
 
@@ -50,30 +50,30 @@ export interface WireFormat {
   reader(): AnswerReader;
 }
 
-/** Stands for arguments of a tool that are no JSON object. */
+/** The key that marks a tool use whose arguments are not a JSON object. */
 export const BAD_INPUT = "pml/bad-input";
 
 const BLOCKS_MAX = 256;
 
-/** The parts of an answer, by their place. Texts and arguments come in pieces. */
+/** The parts of an answer, by position. Texts and arguments arrive in pieces. */
 export class Parts {
   readonly #parts = new Map<string, { block: Block; pieces: string[] }>();
 
-  /** Begins a part, unless it has begun. */
+  /** Starts a part if it has not started. */
   begin(key: string, block: Block): void {
     if (this.#parts.has(key)) return;
     if (this.#parts.size >= BLOCKS_MAX) throw new Error("it has too many parts");
     this.#parts.set(key, { block, pieces: [] });
   }
 
-  /** Adds a piece to a part that has begun. Returns its length. */
+  /** Appends a piece to a part that has started. Returns the length of the piece. */
   add(key: string, piece: unknown): number {
     if (typeof piece !== "string") return 0;
     this.#parts.get(key)?.pieces.push(piece);
     return piece.length;
   }
 
-  /** Returns the whole parts. */
+  /** Returns the complete parts. */
   blocks(): readonly Block[] {
     return [...this.#parts.values()].flatMap(({ block, pieces }): readonly Block[] => {
       const text = pieces.join("");
@@ -83,7 +83,7 @@ export class Parts {
   }
 }
 
-/** Returns how many tokens were used, if the provider says sensible counts. */
+/** Returns the number of used tokens; undefined unless the provider reports valid counts. */
 export function usageOf(
   inputs: readonly unknown[],
   outputs: readonly unknown[],
@@ -107,12 +107,12 @@ export function resultBlocks({ content, structuredContent }: JsonObject): readon
   return blocks.map((block) => {
     const { type } = objectOf(block);
     const isPlain = type === "text" || type === "image";
-    // A block of either kind has its own fields.
+    // Text and image blocks have the fields of `Block`.
     return isPlain ? block as Block : { type: "text", text: JSON.stringify(block) };
   });
 }
 
-/** Returns the error of a part that a provider does not take. */
+/** Returns the error for content that a provider does not support. */
 export function untaken(what: string, provider: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} takes no ${what}`, {
     hint: "Leave it out, or use another provider in `sampling` of config.yaml",
@@ -123,6 +123,6 @@ export function untaken(what: string, provider: string): PmlError {
 function inputOf(text: string): { readonly input: JsonObject; readonly [BAD_INPUT]?: string } {
   const input = boundedJson(new TextEncoder().encode(text || "{}"), parseExact);
   if (isObject(input)) return { input: input as JsonObject };
-  // What the model wrote is told.
+  // Keeps the model's text for the error.
   return { input: {}, [BAD_INPUT]: text.slice(0, 200) };
 }

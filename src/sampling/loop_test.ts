@@ -13,11 +13,11 @@ const TOOLS = ["read", "write"].map((tool) => ({
   inputSchema: { type: "object" },
 }));
 const WANTED: JsonObject = { allowedToolPatterns: ["fs__*"] };
-/** A model that always wants to read. */
+/** A reply that always calls the tool `read`. */
 const READS = { text: "I read", uses: [{ name: "fs__read", input: { path: "a" } }] };
 const BOUND = { allowed_tool_patterns: ["fs:*"] };
 
-Deno.test("A model calls the tools that it was offered, until it is done", async () => {
+Deno.test("a model calls the offered tools until it finishes", async () => {
   const ran: unknown[] = [];
   for (const format of ["anthropic", "openai"] as const) {
     await using scene = new Scene({
@@ -70,7 +70,7 @@ Deno.test("A model calls the tools that it was offered, until it is done", async
   }
 });
 
-Deno.test("Names and arguments that are not valid go back to the model, and to no tool", async () => {
+Deno.test("invalid tool names and arguments are returned to the model and reach no tool", async () => {
   const uses = [
     { name: "shell__exec", input: {} },
     { name: "fs:read", input: {} },
@@ -92,13 +92,13 @@ Deno.test("Names and arguments that are not valid go back to the model, and to n
     ...Array(2).fill("The arguments are no JSON object"),
   ]);
   assert.ok(content.every((one: { is_error?: boolean }) => one.is_error === true));
-  // A server that runs its tools itself gets no such arguments either.
+  // A server that runs its own tools does not receive such arguments either.
   await using own = new Scene({ replies: [{ uses: [{ name: "x", input: "{oops" }] }] });
   const { message } = await own.error({ tools: [{ name: "x", inputSchema: {} }] });
   assert.match(message, /no JSON object/);
 });
 
-Deno.test("What a tool refuses is told to the model, but what only the person can do ends the loop", async () => {
+Deno.test("a tool's error is returned to the model, but a required approval ends the loop", async () => {
   let error = new PmlError("PERMISSION_DENIED", "Cannot run it", { hint: "A rule forbids it" });
   const scene = () =>
     new Scene({
@@ -117,7 +117,7 @@ Deno.test("What a tool refuses is told to the model, but what only the person ca
   assert.equal(asks.provider.received.length, 1);
 });
 
-Deno.test("A loop that never ends is stopped at each of its caps, which the answer names", async () => {
+Deno.test("each limit stops an endless loop, and the answer names the limit", async () => {
   const run = () => Promise.resolve({ content: [{ type: "text", text: "b" }] });
   const scene = (settings: object) =>
     new Scene({ replies: [READS], settings: { ...BOUND, ...settings }, tools: TOOLS, run });
@@ -151,7 +151,7 @@ Deno.test("A loop that never ends is stopped at each of its caps, which the answ
   assert.equal(money.provider.received.length, 3);
 });
 
-Deno.test("A long result of a tool is cut for the model", async () => {
+Deno.test("a long tool result is truncated for the model", async () => {
   await using scene = new Scene({
     replies: [READS, { text: "long" }],
     settings: { ...BOUND, tokens_per_day: 1_000_000 },
@@ -163,7 +163,7 @@ Deno.test("A long result of a tool is cut for the model", async () => {
   assert.ok(text.endsWith("x… (10000 more)"));
 });
 
-Deno.test("fits() spends so many steps on all tools together", () => {
+Deno.test("fits() limits its steps for all tools together", () => {
   const wanted = Array.from({ length: 100 }, (_, at) => ("*a".repeat(98) + at).slice(0, 200));
   const isFit = fits(wanted, [parsePattern("*")]);
   const since = performance.now();

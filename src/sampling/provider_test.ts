@@ -7,7 +7,7 @@ function failing(status: number, body: unknown, headers: Record<string, string> 
   return () => new Response(text, { status, headers: { "retry-after": "0", ...headers } });
 }
 
-Deno.test("What a provider refuses is told with what to do", async () => {
+Deno.test("an error of the provider is reported with a hint", async () => {
   const error = (message: string) => ({ error: { type: "x", message } });
   const cases = [
     [
@@ -26,7 +26,7 @@ Deno.test("What a provider refuses is told with what to do", async () => {
       "UPSTREAM_PROTOCOL",
       /refuses the request \(400: messages: odd\)/,
     ],
-    [307, "", "UPSTREAM_PROTOCOL", /another address, where your key does not go/],
+    [307, "", "UPSTREAM_PROTOCOL", /another address, and PML does not send your key there/],
     [200, "{}", "UPSTREAM_PROTOCOL", /no stream of events/],
   ] as const;
   for (const [status, body, code, expected] of cases) {
@@ -36,13 +36,13 @@ Deno.test("What a provider refuses is told with what to do", async () => {
     assert.match(`${message}. ${hint}`, expected);
     assert.equal(scene.provider.received.length, 1);
     assert.ok(!message.includes(KEY));
-    // Nothing was used.
+    // No tokens count as used.
     assert.deepEqual(scene.sampling.today().tokens, 0);
     assert.equal(scene.events[0]?.code, code);
   }
 });
 
-Deno.test("A busy provider is asked three times, or not again if it wants to be left alone", async () => {
+Deno.test("a busy provider is tried three times, but not if it demands a long wait", async () => {
   const busy = { error: { type: "overloaded_error", message: "Overloaded" } };
   for (const status of [429, 500, 503, 529]) {
     await using scene = new Scene({ replies: [failing(status, busy), { text: "it" }] });
@@ -57,14 +57,14 @@ Deno.test("A busy provider is asked three times, or not again if it wants to be 
   const error = await limited.error();
   assert.deepEqual([error.code, limited.provider.received.length], ["OVERLOADED", 1]);
   assert.match(error.hint ?? "", /in 3600 s/);
-  // It may say so in the stream, before it began to answer.
+  // The provider may report it in the stream, before the answer begins.
   const told = events([{ type: "error", ...busy }]);
   await using streamed = new Scene({ replies: [told, { text: "it" }] });
   assert.equal((await streamed.ask()).stopReason, "endTurn");
   assert.equal(streamed.provider.received.length, 2);
 });
 
-Deno.test("What is no whole answer is an error, and counts as used", async () => {
+Deno.test("an incomplete answer is an error and counts as used", async () => {
   const all = eventsOf("anthropic", { text: "half" });
   const broken: readonly (readonly [readonly unknown[], RegExp])[] = [
     [all.slice(0, -1), /broke off before its end/],
@@ -84,7 +84,7 @@ Deno.test("What is no whole answer is an error, and counts as used", async () =>
   }
 });
 
-Deno.test("An answer is bounded by the tokens that were asked for", async () => {
+Deno.test("the size of an answer is limited by the requested tokens", async () => {
   let sent = 0;
   const piece = new TextEncoder().encode(
     `data: {"type":"content_block_delta","index":0,"delta":{"text":"${"x".repeat(10_000)}"}}\n\n`,
@@ -103,7 +103,7 @@ Deno.test("An answer is bounded by the tokens that were asked for", async () => 
   const { message } = await scene.error();
   assert.match(message, /more than 364544 bytes/);
   assert.ok(sent < 3_000_000, `${sent} bytes were read`);
-  // One event that never ends is bounded, too.
+  // The size of a single event is limited, too.
   const line = () =>
     new Response(
       new ReadableStream({ pull: (stream) => stream.enqueue(new Uint8Array(65_536).fill(120)) }),
@@ -115,7 +115,7 @@ Deno.test("An answer is bounded by the tokens that were asked for", async () => 
   assert.match((await other.error()).message, /over 364544 bytes/);
 });
 
-Deno.test("A request that is given up ends the one to the provider, and stays counted", async () => {
+Deno.test("an aborted request ends the request to the provider and stays counted", async () => {
   const gone = Promise.withResolvers<void>();
   const abort = new AbortController();
   await using scene = new Scene({

@@ -1,6 +1,7 @@
 /**
- * Has a provider answer what servers ask a model: judged, asked about and journalled as every call,
- * and so is each tool that the model calls. It is loaded by the first such request.
+ * Answers sampling requests of servers with the model of a provider. The request and each tool call
+ * of the model pass the same checks, approvals and journal as every call. The first sampling
+ * request loads this module.
  *
  * @module
  */
@@ -41,10 +42,10 @@ import type { Fetch } from "../core/fetch.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
-/** The pipeline of calls, the journal, and the way to the network. */
+/** The call pipeline, the journal and the network. */
 export interface SamplingPath {
   readonly callTool: CallTool;
-  /** Leaves a question that no user can be asked now, and returns the error that says so. */
+  /** Stores an approval request for later, and returns the error for the caller. */
   leave(question: Question): Promise<PmlError>;
   /** Writes an event to the journal. */
   record(event: string, of: Pick<EventRecord, "about">): void;
@@ -61,39 +62,39 @@ export interface SamplerParts {
   readonly path: SamplingPath;
 }
 
-/** The call during which a server asks, and its client. */
+/** The call during which a server sends its request, and the client of the call. */
 interface During {
   readonly call: Call;
   /** The client of the call, without this sampler. */
   readonly client: CallClient;
 }
 
-/** How many tools a model is offered. */
+/** The most tools that a model is offered. */
 const TOOLS_MAX = 64;
 
-/** Answers servers by the model of a provider. */
+/** Answers sampling requests of servers with the model of a provider. */
 export class Sampler {
   readonly #parts: SamplerParts;
   readonly #sampling: Sampling;
 
-  /** Takes the collaborators; sends nothing. */
+  /** Creates a sampler. Sends nothing. */
   constructor(parts: SamplerParts) {
     const { policy, path, redactor } = parts;
     this.#parts = parts;
     this.#sampling = new Sampling(policy.now.config.home, path.machine.fetch, redactor);
   }
 
-  /** Tells whether the client's model answers a request, and not the provider. */
+  /** Returns whether the client's model answers a request instead of the provider. */
   isForClient(params: JsonObject, able: JsonObject | undefined): boolean {
     const { prefer, tools: allowed } = settingsOf(this.#parts);
     const wantsTools = Array.isArray(params.tools) && params.tools.length > 0;
     if (prefer === "provider" || wantsTools && objectOf(able).tools === undefined) return false;
-    // A client cannot run the tools of PML for a server.
+    // The client's model cannot call PML's tools for a server.
     const isLoop = !wantsTools && patternsOf(params).length > 0 && allowed.length > 0;
     return prefer === "client" || !isLoop;
   }
 
-  /** Answers a request, after it passed all gates. */
+  /** Answers a request after it passes all checks. */
   async answer(asked: ServerRequest, during: During): Promise<JsonObject> {
     const { call, client } = during;
     const { server, method, params, signal } = asked;
@@ -102,7 +103,7 @@ export class Sampler {
     const { limits } = this.#parts.policy.now.config;
     // guard: sampling-depth
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
-    keyOf(this.#parts, server, settings); // no user is asked without a key
+    keyOf(this.#parts, server, settings); // fails before the user is asked
     const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
     using cancellation = Cancellation.of(signal);
@@ -131,11 +132,11 @@ export class Sampler {
       },
     };
     const result = await answeredResult(own, this.#parts.path);
-    // What the model said, as plain JSON.
+    // The answer of the model is plain JSON.
     return result as unknown as JsonObject;
   }
 
-  /** Says whether there is a model to ask, and what was used. */
+  /** Checks whether the provider's key is set, and reports the use of today. */
   async check(): Promise<Check> {
     const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
     const said = `${model} of ${provider}`;
@@ -149,7 +150,7 @@ export class Sampler {
     });
   }
 
-  /** The run of one request: what its model calls passes all gates, and can ask the person. */
+  /** Creates the run of one request, whose tool calls pass all checks and can ask the user. */
   #run(signal: AbortSignal, { call, client }: During): Run {
     const { path: { callTool }, policy } = this.#parts;
     const { depth = 0, actor } = call;
@@ -171,14 +172,14 @@ export class Sampler {
   }
 }
 
-/** A request of a server as the user was shown it. */
+/** A request of a server, as shown to the user. */
 interface ShownRequest {
-  /** The call that the user was asked about. */
+  /** The call that the approval request shows. */
   readonly own: Call;
   readonly server: string;
   readonly prompt: Prompt;
   readonly facts: readonly string[];
-  /** The run that the tools of the model are called in. */
+  /** The run for the model's tool calls. */
   readonly run: Run;
   readonly client: CallClient;
   readonly signal: AbortSignal;
@@ -193,7 +194,7 @@ class ApprovedRequest implements SamplingRequest {
   readonly #sampling: Sampling;
   readonly #shown: ShownRequest;
 
-  /** Takes the present settings. Throws KEY_MISSING without the key of the provider. */
+  /** Reads the current settings. Throws KEY_MISSING without the key of the provider. */
   constructor(parts: SamplerParts, sampling: Sampling, shown: ShownRequest) {
     this.settings = settingsOf(parts);
     this.key = keyOf(parts, shown.server, this.settings);
@@ -205,7 +206,7 @@ class ApprovedRequest implements SamplingRequest {
 
   assertCurrent(): void {
     const { own, prompt, facts } = this.#shown;
-    // The user may have chosen another model, or none, since this was shown.
+    // The user may have changed or removed the model since this was shown.
     const now = this.#sampling.lines(prompt, settingsOf(this.#parts));
     // guard: late-provider
     if (`${now}` !== `${facts}`) throw keepsChanging(own);
@@ -226,7 +227,7 @@ class ApprovedRequest implements SamplingRequest {
     this.#parts.path.record("sampled", { about });
   }
 
-  /** Returns the tools that the server wants, the user allows, and no rule denies. */
+  /** Returns the tools that the server requests, the user allows and no rule denies. */
   async tools(patterns: readonly string[]): Promise<readonly RunnableTool[]> {
     const { servers, policy, log } = this.#parts;
     const { tools: allowed } = this.settings;
@@ -254,12 +255,12 @@ class ApprovedRequest implements SamplingRequest {
       const name = wireName(shownId({ server: { name: server }, tool }));
       return { id, name, inputSchema, ...defined({ description }) };
     } catch {
-      return undefined; // it was removed or switched off
+      return undefined; // the tool was removed or disabled
     }
   }
 }
 
-/** Shows the client of a call how sampling comes along. */
+/** Reports the progress of sampling to the client of a call. */
 function show({ onProgress }: CallClient, message: string): void {
   onProgress?.(ownProgress("working", message));
 }
@@ -276,7 +277,7 @@ function keyOf(
   throw new PmlError("KEY_MISSING", why, { hint: keyHint(name) });
 }
 
-// A file of the workspace must not choose whose account gets the user's texts.
+// A file in the workspace must not select the account that receives the user's texts.
 function keyNamed(name: string, { keys }: Pick<SamplerParts, "keys">): string | undefined {
   const key = keys.find(name);
   // guard: sampling-key
@@ -286,14 +287,14 @@ function keyNamed(name: string, { keys }: Pick<SamplerParts, "keys">): string | 
 function settingsOf({ policy }: Pick<SamplerParts, "policy">): SamplingSettings {
   const { sampling } = policy.now.config;
   if (sampling !== undefined) return sampling;
-  throw new PmlError("CONFIG_INVALID", "Cannot sample: no provider is configured any more", {
+  throw new PmlError("CONFIG_INVALID", "Cannot sample: the provider is no longer configured", {
     hint: "Set `sampling` in config.yaml, or use a client that can sample",
   });
 }
 
 function tooDeep(server: string, most: number): PmlError {
-  const why = `Cannot sample for ${quoted(server)}: ${most} runs wait for this one already`;
+  const why = `Cannot sample for ${quoted(server)}: ${most} nested runs are already waiting for it`;
   return new PmlError("OVERLOADED", why, {
-    hint: "Narrow sampling.allowed_tool_patterns: tools ask models that call tools",
+    hint: "Narrow sampling.allowed_tool_patterns so that tools do not start sampling in a loop",
   });
 }

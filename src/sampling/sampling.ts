@@ -1,6 +1,6 @@
 /**
- * Answers `sampling/createMessage` by a provider, with the person's own key: asks the model, runs
- * the tools that it may use, and asks again with what they gave.
+ * Answers `sampling/createMessage` with a provider and the user's own key: sends the prompt to the
+ * model, runs the tools that the model calls, and sends their results to the model.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export interface RunnableTool extends OfferedTool {
   readonly id: ToolId;
 }
 
-/** One question to a provider, as the journal tells of it. No text is part of it. */
+/** The journal record of one request to a provider. It contains no text of the request. */
 export interface SampledEvent {
   readonly host: string;
   readonly model: string;
@@ -34,36 +34,36 @@ export interface SampledEvent {
   readonly output: number;
   readonly money?: number;
   readonly ms: number;
-  /** The code of the error, if there was no answer. */
+  /** The code of the error if the request failed. */
   readonly code?: string;
 }
 
-/** An approved request of a server, with the tools that the model may call to answer it. */
+/** An approved request of a server, with the tools that the model may call. */
 export interface SamplingRequest {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Throws if the user chose another provider since, or none. Each turn calls it. */
+  /** Throws if the user has changed or removed the provider since. Runs before each turn. */
   assertCurrent(): void;
-  /** Returns the tools that fit these patterns and that the model may use. */
+  /** Returns the tools that match these patterns and that the model may use. */
   tools(patterns: readonly string[]): Promise<readonly RunnableTool[]>;
   /** Calls a tool, with all checks. */
   run(id: ToolId, args: JsonObject): Promise<ToolResult>;
-  /** Shows the client of the call how the answer comes along. */
+  /** Reports the progress of the answer to the client of the call. */
   report(message: string): void;
-  /** Writes one question to the provider to the journal. */
+  /** Writes one request to the provider to the journal. */
   record(event: SampledEvent): void;
 }
 
-/** How much of what a tool returns a model gets. */
+/** The most characters of a tool's result that the model receives. */
 const RESULT_MAX = 50_000;
-/** How many characters of pictures all tools give a model for one request. */
+/** The most characters of images, from all tools, that a model receives for one request. */
 const PICTURES_MAX = 10_000_000;
-/** How many tools a model may use in one turn. */
+/** The most tool calls of a model in one turn. */
 const USES_MAX = 16;
-/** Longer texts are estimated by their length alone. */
+/** The tokens of longer texts are estimated from the length only. */
 const ESTIMATED_MAX = 50_000;
-/** What a picture or a sound is taken to cost. */
+/** The estimated tokens of an image or a sound. */
 const MEDIA_TOKENS = 2_000;
 const TOLD_MS = 500;
 
@@ -73,19 +73,19 @@ export class Sampling {
   readonly #fetch: Fetch;
   readonly #redactor: Pick<Redactor, "clean">;
 
-  /** Takes the PML home and the network; sends nothing yet. */
+  /** Creates an instance with its budget in the PML home. Sends nothing yet. */
   constructor(home: string, fetch: Fetch, redactor: Pick<Redactor, "clean">) {
     this.#budget = new Budget(home);
     this.#fetch = fetch;
     this.#redactor = redactor;
   }
 
-  /** Reads a request. Throws BAD_REQUEST if it is none. */
+  /** Parses a request. Throws BAD_REQUEST if it is invalid. */
   prompt(params: JsonObject): Prompt {
     return promptOf(params);
   }
 
-  /** Returns what a person must know before a request is sent, one line each. */
+  /** Returns the facts that the user needs to approve a request, one per line. */
   lines(prompt: Prompt, settings: SamplingSettings): readonly string[] {
     const { provider, key, prices, maxTurns, tools } = settings;
     const turn = turnOf(prompt, settings);
@@ -93,24 +93,26 @@ export class Sampling {
     const isLoop = loops(prompt) && tools.length > 0;
     const output = isLoop ? settings.maxTokens : turn.maxTokens;
     const money = shownMoney(moneyOf({ input: isLoop ? 0 : input, output }, settings));
-    const bound = isLoop ? `the answers cost ${money} at most, the texts beside` : `about ${money}`;
+    const bound = isLoop
+      ? `the answers cost at most ${money}, plus the cost of the text`
+      : `about ${money}`;
     const cost = prices === undefined ? "" : `; ${bound}`;
     const turns = isLoop
-      ? ` in at most ${maxTurns} turns, each with all that was said before and what the tools are`
+      ? ` in at most ${maxTurns} turns, each with all earlier messages and the tool definitions`
       : "";
     return [
-      `It gives this text to ${turn.model} at ${hostOf(settings)} (${provider}), with your ${key}`,
+      `It sends this text to ${turn.model} at ${hostOf(settings)} (${provider}), with your ${key}`,
       `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
       ...(loops(prompt) ? [toolsLine(prompt, settings)] : []),
     ];
   }
 
-  /** Returns what was used today. */
+  /** Returns the use of today. */
   today(): Used {
     return this.#budget.today();
   }
 
-  /** Answers a request that the person allowed. */
+  /** Answers an approved request. */
   async answer(prompt: Prompt, request: SamplingRequest): Promise<JsonObject> {
     const { settings } = request;
     const { maxTurns } = settings;
@@ -176,7 +178,7 @@ export class Sampling {
       return answer;
     } catch (error) {
       const { code, detail } = asPmlError(error);
-      // What was refused, or never sent, used nothing; what broke off may have used all of it.
+      // A rejected or unsent request used no tokens. An interrupted one may have used all of them.
       const isUsed = detail?.status === undefined && detail?.may_have_run !== false;
       const used = isUsed ? most : { input: 0, output: 0 };
       event(used, signal.aborted ? "CANCELLED" : code);
@@ -186,7 +188,7 @@ export class Sampling {
   }
 }
 
-/** Reports the progress of one turn, not too often. */
+/** Reports the progress of one turn, at most once in `TOLD_MS`. */
 class TurnProgress implements AnswerProgress {
   readonly #request: SamplingRequest;
   readonly #count: number;
@@ -210,7 +212,7 @@ class TurnProgress implements AnswerProgress {
   }
 }
 
-/** Tells whether PML runs tools for the model. Where a server brings tools, it runs them itself. */
+/** Returns whether PML runs tools for the model. A server that sends tools runs them itself. */
 function loops({ tools, patterns }: Prompt): boolean {
   return tools === undefined && patterns.length > 0;
 }
@@ -226,7 +228,7 @@ function turnOf(
 ): Turn {
   const known = [model, ...models];
   const wanted = hints.map((hint) => known.find((one) => one.includes(hint)));
-  // Who must use a tool has to use one once.
+  // A required tool choice applies to the first turn only; otherwise the loop could not end.
   const { toolChoice = "auto" } = prompt;
   const choice = count > 1 && toolChoice === "required" ? "auto" : toolChoice;
   return {
@@ -246,11 +248,11 @@ function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
   return `The model may call tools that fit ${wanted} and ${allowed}; your rules judge each call`;
 }
 
-/** Estimates the tokens of what a model is asked, or of what it answered. */
+/** Estimates the tokens of a request or of an answer. */
 function estimateOf(said: Turn | readonly Block[]): number {
   const blocks = "messages" in said ? said.messages.flatMap(({ content }) => content) : said;
   const parts = blocks.flatMap((one) => one.type === "tool_result" ? resultBlocks(one) : [one]);
-  // Elsewhere `data` goes out as a text.
+  // In other blocks, `data` is sent as text.
   const media = new Set<unknown>(parts.filter(({ type }) => type === "image" || type === "audio"));
   const text = JSON.stringify(
     said,
@@ -260,7 +262,7 @@ function estimateOf(said: Turn | readonly Block[]): number {
   return tokens + media.size * MEDIA_TOKENS;
 }
 
-/** Runs a tool for a model. What goes wrong is told to the model, unless the person must act. */
+/** Runs a tool for a model. Returns errors to the model, but throws APPROVAL_REQUIRED. */
 async function used(
   use: Block,
   tools: readonly RunnableTool[],
@@ -271,7 +273,7 @@ async function used(
   // guard: sampling-arguments
   if (use[BAD_INPUT] !== undefined) return failed(use, "The arguments are no JSON object");
   try {
-    // Each member was checked, or parsed from JSON.
+    // Each member was validated or parsed from JSON.
     const result = await request.run(tool.id, use.input as JsonObject);
     return toolResult(use, result as unknown as JsonObject, room);
   } catch (error) {
@@ -287,7 +289,7 @@ function failed(use: Block, why: string): Block {
   return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
 }
 
-/** How many characters of pictures a model may still get. */
+/** The characters of images that a model may still receive. */
 interface Room {
   pictures: number;
 }
@@ -301,7 +303,7 @@ function toolResult(
   const content = resultBlocks(result).map((block) => {
     if (block.type === "image") {
       const { length } = textOf(block.data);
-      if (length > room.pictures) return { type: "text", text: "(a picture that is too large)" };
+      if (length > room.pictures) return { type: "text", text: "(an image that is too large)" };
       // guard: sampling-pictures
       room.pictures -= length;
       return block;
@@ -324,7 +326,7 @@ function capOf(turns: number): string {
   return `the model was asked ${turns} times (sampling.max_turns)`;
 }
 
-/** Returns the result of a loop that a cap ended: what the model said till then, and why. */
+/** Returns the result of a loop that a limit ended: the model's last text and the reason. */
 function stopped(messages: readonly Message[], model: string, why: string): JsonObject {
   const last = messages.findLast(({ role }) => role === "assistant");
   const content = (last?.content ?? []).filter(({ type }) => type === "text");
@@ -344,7 +346,7 @@ function resultOf({ model, content, stopReason }: Answer, why?: string): JsonObj
   return {
     role: "assistant",
     model: visible(model, 200),
-    // Servers of older revisions know one block only.
+    // Servers of older revisions accept only one block.
     content: isText ? { type: "text", text } : all,
     stopReason: why === undefined ? stopReason : "maxTurns",
   };

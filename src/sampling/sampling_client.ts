@@ -1,5 +1,5 @@
 /**
- * Lets the model of a provider answer what servers ask during a call.
+ * Lets the model of a provider answer sampling requests that servers send during a call.
  *
  * @module
  */
@@ -24,8 +24,10 @@ export function samplingClient(
     onAsk: async (asked) => {
       if (asked.method !== SAMPLING) {
         if (onAsk !== undefined) return await onAsk(asked);
-        const what = `Cannot ask the person for ${quoted(asked.server)}: no client is there`;
-        throw new PmlError("BAD_REQUEST", what, { hint: "Call the tool from a client that asks" });
+        const what = `Cannot ask the user for ${quoted(asked.server)}: no client is connected`;
+        throw new PmlError("BAD_REQUEST", what, {
+          hint: "Call the tool from a client that supports elicitation",
+        });
       }
       const sampler = await open();
       const ownModel = isObject(sampling) ? onAsk : undefined;

@@ -11,7 +11,7 @@ import { fits, patternsOf, Sampling } from "./sampling.ts";
 const WANTED: JsonObject = { allowedToolPatterns: ["fs__*"] };
 const BOUND = { allowed_tool_patterns: ["fs:*"] };
 
-Deno.test("Requests of a minute and tokens of a day hold across processes and restarts", async () => {
+Deno.test("the limits of requests per minute and tokens per day apply across processes and restarts", async () => {
   await using scene = new Scene({ settings: { requests_per_minute: 2 } });
   await scene.ask();
   await scene.ask();
@@ -28,14 +28,14 @@ Deno.test("Requests of a minute and tokens of a day hold across processes and re
   const kept = JSON.parse(await Deno.readTextFile(scene.file));
   await Deno.writeTextFile(scene.file, JSON.stringify({ ...kept, recent: [], tokens: 499_990 }));
   assert.match((await scene.error()).message, /499990 of 500000 tokens of today are used/);
-  // Another day, another budget.
+  // A new day starts from zero.
   await Deno.writeTextFile(scene.file, JSON.stringify({ ...kept, recent: [], day: "2020-01-01" }));
   await scene.ask();
   await Deno.writeTextFile(scene.file, "{}");
-  assert.match((await scene.error()).hint ?? "", /remove it to begin anew/);
+  assert.match((await scene.error()).hint ?? "", /remove it to start from zero/);
 });
 
-Deno.test("What is under way is counted, so that requests at once cannot pass a cap together", async () => {
+Deno.test("running requests count, so that concurrent requests cannot exceed a limit together", async () => {
   const held = Promise.withResolvers<void>();
   await using scene = new Scene({
     settings: { tokens_per_day: 1_000, requests_per_minute: 100, max_tokens: 400 },
@@ -58,7 +58,7 @@ Deno.test("What is under way is counted, so that requests at once cannot pass a 
     () =>
       scene.ask({ maxTokens: 400 }).catch(({ code }) => void (code === "OVERLOADED" && refused++)),
   );
-  // Two are under way, and the others do not wait for their end.
+  // Two are running, and the others fail without waiting for them.
   await waitUntil(() => refused >= 3, 10_000);
   held.resolve();
   await Promise.all(asked);
@@ -66,7 +66,7 @@ Deno.test("What is under way is counted, so that requests at once cannot pass a 
   assert.equal(scene.sampling.today().tokens, 30);
 });
 
-Deno.test("A person is told where the text goes, what it may cost, and which tools there are", async () => {
+Deno.test("the user sees the recipient of the text, the possible cost and the tools", async () => {
   await using scene = new Scene({
     settings: { ...BOUND, prices: { input_per_million: 3, output_per_million: 15 } },
   });
@@ -74,7 +74,7 @@ Deno.test("A person is told where the text goes, what it may cost, and which too
     scene.sampling.lines(scene.sampling.prompt({ ...ASKED, ...params }), settings);
   assert.match(
     lines({})[0] ?? "",
-    /^It gives this text to m-1 at 127.* \(anthropic\), with your ANTHR/,
+    /^It sends this text to m-1 at 127.* \(anthropic\), with your ANTHR/,
   );
   assert.match(
     lines({})[1] ?? "",
@@ -83,7 +83,7 @@ Deno.test("A person is told where the text goes, what it may cost, and which too
   const [, cost, tools] = lines(WANTED);
   assert.match(
     cost ?? "",
-    /at most 4096 of answers in at most 8 turns.*; the answers cost 0\.061 at most, the texts/,
+    /at most 4096 of answers in at most 8 turns.*; the answers cost at most 0\.061, plus the cost/,
   );
   assert.equal(
     tools,
@@ -93,7 +93,7 @@ Deno.test("A person is told where the text goes, what it may cost, and which too
   assert.match(lines(WANTED, none)[2] ?? "", /allowed_tool_patterns in config\.yaml allows none/);
 });
 
-Deno.test("Tools fit the patterns of a server only within those of the person", () => {
+Deno.test("tools match the patterns of a server only within the patterns of the user", () => {
   const fit = (wanted: readonly string[], allowed: readonly string[]) => {
     const isFit = fits(wanted, allowed.map((text) => parsePattern(text)));
     const ids = [["git", "status"], ["git", "git_log"], ["vfs", "read"], [

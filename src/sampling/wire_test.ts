@@ -12,7 +12,7 @@ const TOOL = {
   description: "Add numbers",
   inputSchema: { type: "object", properties: { a: { type: "number" } } },
 };
-/** A request with everything that MCP has. */
+/** A request with every field that MCP defines. */
 const FULL: JsonObject = {
   messages: [
     { role: "user", content: [{ type: "text", text: "Look" }, PICTURE] },
@@ -46,7 +46,7 @@ const FULL: JsonObject = {
   toolChoice: { mode: "required" },
 };
 
-Deno.test("Every field and header of a request to Anthropic is as its API has it", async () => {
+Deno.test("every field and header of a request to Anthropic matches its API", async () => {
   await using scene = new Scene();
   await scene.ask(FULL);
   const [{ method, path, headers } = assert.fail()] = scene.provider.received;
@@ -104,7 +104,7 @@ Deno.test("Every field and header of a request to Anthropic is as its API has it
   });
 });
 
-Deno.test("Every field and header of a request to OpenAI is as its API has it", async () => {
+Deno.test("every field and header of a request to OpenAI matches its API", async () => {
   await using scene = new Scene({ format: "openai" });
   await scene.ask(FULL);
   const [{ method, path, headers } = assert.fail()] = scene.provider.received;
@@ -156,7 +156,7 @@ Deno.test("Every field and header of a request to OpenAI is as its API has it", 
   assert.deepEqual(scene.provider.bodies[0], { ...expected, max_tokens: 77 });
 });
 
-Deno.test("At its own address OpenAI gets the newer name of a bound", async () => {
+Deno.test("a request to OpenAI's own address uses the newer name of the token limit", async () => {
   await using scene = new Scene({ format: "openai" });
   const sent: string[] = [];
   const fetch = (url: string, options: { readonly body?: string }) => {
@@ -172,7 +172,7 @@ Deno.test("At its own address OpenAI gets the newer name of a bound", async () =
   assert.deepEqual([most, older], [77, undefined]);
 });
 
-Deno.test("An answer comes back as MCP has it, from both formats", async () => {
+Deno.test("both formats return an answer in the format of MCP", async () => {
   for (const format of ["anthropic", "openai"] as const) {
     await using scene = new Scene({ format, replies: [{ text: "it is" }] });
     const model = format === "anthropic" ? "m-1-20260101" : "m-1-2026";
@@ -192,7 +192,7 @@ Deno.test("An answer comes back as MCP has it, from both formats", async () => {
       output: 5,
       ms: 0,
     });
-    // What a server brings as tools it runs itself.
+    // A server runs the tools that it sends itself.
     await using other = new Scene({
       format,
       replies: [{ text: "I add", uses: [{ name: "add", input: { a: 1 } }] }],
@@ -207,7 +207,7 @@ Deno.test("An answer comes back as MCP has it, from both formats", async () => {
   }
 });
 
-Deno.test("Each reason to stop is MCP's, or the provider's own word", async () => {
+Deno.test("each stop reason is MCP's or the provider's own word", async () => {
   const reasons: Readonly<Record<Format, Readonly<Record<string, string>>>> = {
     anthropic: {
       end_turn: "endTurn",
@@ -234,7 +234,7 @@ Deno.test("Each reason to stop is MCP's, or the provider's own word", async () =
   }
 });
 
-Deno.test("A request chooses among the models that the person names", async () => {
+Deno.test("a request selects among the models that the user configured", async () => {
   await using scene = new Scene({
     settings: { model: "claude-small-1", models: ["claude-large-2"], requests_per_minute: 100 },
   });
@@ -248,9 +248,9 @@ Deno.test("A request chooses among the models that the person names", async () =
   assert.equal(await asked("claude-huge-9"), "claude-small-1");
 });
 
-Deno.test("A request takes older forms, and says what is wrong with others", async () => {
+Deno.test("a request accepts older forms and reports errors in others", async () => {
   await using scene = new Scene({ settings: { max_tokens: 50 } });
-  // The mode of a choice may be left out.
+  // The mode of a tool choice is optional.
   const plain = [{ role: "user", content: "plain" }];
   await scene.ask({ messages: plain, maxTokens: 1_000, toolChoice: {} });
   assert.deepEqual(scene.provider.bodies[0].messages, [

@@ -182,7 +182,7 @@ Deno.test("a redirect of a provider is not followed, and the key goes nowhere", 
     await using provider = new FakeProvider("openai", away);
     await using scene = await open(provider);
     const said = textOf(await call(scene.pml, "legacy:sample"));
-    assert.match(said, /another address, where your key does not go/);
+    assert.match(said, /another address, and PML does not send your key there/);
   }
   elsewhere.assertSilent();
 });
@@ -215,7 +215,7 @@ Deno.test("a loop that never ends is stopped, also one that starts itself again"
   assert.match(said, /sampling\.max_turns/);
   // Three nested requests, of two turns each.
   assert.equal(provider.received.length, 6);
-  assert.match(resultsIn(provider).join(), /3 runs wait for this one already/);
+  assert.match(resultsIn(provider).join(), /3 nested runs are already waiting for it/);
   await endWell(scene.ws, scene.pml);
 });
 
