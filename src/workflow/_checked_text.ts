@@ -1,6 +1,6 @@
 /**
- * Puts code and the declarations of the tools that it uses into one text for the compiler, and says
- * what the compiler's errors mean for the code.
+ * Combines code and the declarations of its tools into one text for the compiler, and translates
+ * the compiler's errors into problems of the code.
  *
  * @module
  */
@@ -14,47 +14,47 @@ import type { TypeProblem } from "./checked_code.ts";
 import { keyText } from "./_schema_type.ts";
 import { anyTool, type DeclaredServer, toolTypes } from "./declarations.ts";
 
-/** What code can call. */
+/** The servers and tools that code can call. */
 export interface Callable {
-  /** All servers by name. */
+  /** The names of all servers. */
   readonly names: readonly string[];
-  /** The servers that the code uses, with all their tools. */
+  /** The servers that the code uses, with all tools of each. */
   readonly used: readonly DeclaredServer[];
 }
 
 const MOST_SERVERS = 1_000;
 const MOST_TOOLS = 2_000;
 const MOST_NAMED = 12;
-/** How many names are compared with one that is not there. */
+/** The most names that are compared with an unknown name. */
 const MOST_NEAR = 500;
-/** How many errors of the compiler are read, and how many problems are told. */
+/** The most compiler errors that are read, and the most problems that are reported. */
 const MOST_READ = 200;
 const MOST_PROBLEMS = 20;
-/** How many characters the types of one check have. */
+/** The most characters of the types in one check. */
 const LONGEST_TYPES = 300_000;
 const LONGEST_MESSAGE = 300;
-/** The compiler's numbers for names that are nowhere declared. */
+/** Compiler error numbers for undeclared names. */
 const NO_NAME = new Set([2304, 2552, 18004]);
-/** The compiler's numbers for values that do not have the type that is wanted. */
+/** Compiler error numbers for values of the wrong type. */
 const UNFIT = new Set([2322, 2345, 2353, 2559, 2739, 2740, 2741, 2820]);
-/** How far the beginning of a call is looked for. */
+/** The most characters searched backwards for the start of a call. */
 const LONGEST_CALL = 20_000;
 const LONGEST_NAMES = 300;
 const NAME = String.raw`(?:\??\.\s*([\w$]+)|(?:\?\.)?\[\s*["'\`]([^"'\`\n]+)["'\`]\s*\])`;
 const NAMES = new RegExp(`${NAME}?\\s*${NAME}$`);
-/** Where the compiler's numbers for syntax, and for types that are not written, begin and end. */
+/** The ranges of compiler error numbers for syntax and for implicit types. */
 const IMPLICIT = { from: 7_000, to: 8_000 };
 const SYNTAX = { from: 1_000, to: 2_000 };
 
-/** Words that could name other modules. In the text for the compiler they are plain names. */
+/** Words that could load other modules. They become plain names in the text for the compiler. */
 const MODULE_WORDS = /(?<!(?<!\.)\.)\b(?:import|export|require|module)\b/g;
-/** A letter that is written by its number. */
+/** A letter written as a Unicode escape. */
 const WRITTEN_LETTER = /\\u(?=\{?0*[4-7][0-9a-f])/gi;
 const CHANGED = /\b_(?:mport|xport|equire|odule)\b/;
 
 /**
- * Globals whose types are in none of the compiler's libraries, or in one that takes too long to
- * load.
+ * Globals whose types are missing from the compiler's libraries, or in a library that takes too
+ * long to load.
  */
 const UNTYPED = (
   "AbstractWorkerEventMap AllowSharedBufferSource Buffer BufferSource Cache CacheStorage CustomEvent " +
@@ -82,14 +82,14 @@ export class CheckedText {
   readonly text: string;
   /** The tools whose types are on each line. */
   readonly #tools = new Map<number, DeclaredTool>();
-  /** By the number in the names of their types. */
+  /** The tools by the number in the names of their types. */
   readonly #numbered: DeclaredTool[] = [];
   readonly #types: string[] = [];
   readonly #callable: Callable;
   readonly #body: readonly string[];
   readonly #lines: string[] = [...GLOBALS];
 
-  /** Writes the text. */
+  /** Builds the text. */
   constructor(code: string, callable: Callable) {
     this.#callable = callable;
     this.#declare(new Words(code));
@@ -100,16 +100,16 @@ export class CheckedText {
     this.text = [...this.#lines, "export default async function () {", body, "}"].join("\n");
   }
 
-  /** Returns the problems that are certain, or why nothing is known about the code. */
+  /** Returns the certain problems, or the reason why the code cannot be checked. */
   problemsOf(found: readonly Diagnostic[]): readonly TypeProblem[] | string {
     const first = this.#lines.length + 1;
     const inCode = found.filter(({ line }) => line >= first);
     const broken = inCode.find(({ code }) => code >= SYNTAX.from && code < SYNTAX.to);
     if (broken !== undefined) {
       const said = visible(broken.message, LONGEST_MESSAGE);
-      return `TypeScript cannot read code:${broken.line - first + 1}: ${said}`;
+      return `TypeScript cannot parse code:${broken.line - first + 1}: ${said}`;
     }
-    // Only a part is looked at, because that takes time, and nobody reads all of it.
+    // Reading all errors takes too long, and the answer shows only a few.
     return inCode.values().take(MOST_READ).flatMap((one) => {
       const problem = CHANGED.test(one.message) ? undefined : this.#problem(one);
       return problem === undefined ? [] : [{ line: one.line - first + 1, ...problem }];
@@ -121,7 +121,7 @@ export class CheckedText {
     let left = LONGEST_TYPES;
     used.forEach(({ name: server, tools }, at) => {
       this.#lines.push(`interface $Server${at} {`);
-      // Declarations cost time. A tool that the code does not name is known all the same.
+      // Declarations cost time, so only the tools that the code names are declared.
       const named = tools.filter((tool) => words.has(tool.name));
       for (const tool of named.slice(0, MOST_TOOLS)) {
         const isTyped = left > 0;
@@ -148,7 +148,7 @@ export class CheckedText {
     this.#types.push(`type $Args${number} = ${args}; type $Output${number} = ${output};`);
     this.#tools.set(this.#lines.length, declared);
     const [key, promise] = [keyText(tool.name), `Promise<$Output${number}>`];
-    // The compiler says less about an optional argument than about one of two signatures.
+    // The compiler reports better errors for two signatures than for an optional argument.
     const bare = isOptional ? `${key}(): ${promise}; ` : "";
     return `${bare}${key}(args: $Args${number}): ${promise};`;
   }
@@ -160,7 +160,7 @@ export class CheckedText {
     const [, name = "", type = ""] =
       /^Property '(.+)' does not exist on type '\$(Mcp|Server\d+)'/.exec(message) ?? [];
     if (type !== "") return this.#missing(name, type);
-    // Only what the tools declare is certain. Other errors may be of style.
+    // Only errors about declared types of tools are certain. Others may be a matter of style.
     const last = message.split("\n").at(-1)?.trim() ?? "";
     const tool = this.#toolOf(found);
     const isOurs = tool !== undefined || /\$(?:Mcp|Server\d)/.test(message);
@@ -189,7 +189,7 @@ export class CheckedText {
   ): Omit<TypeProblem, "line"> | undefined {
     const server = this.#callable.used[Number(/\d+/.exec(type)?.[0] ?? -1)];
     const names = server?.tools.map((tool) => tool.name) ?? this.#callable.names;
-    // The code wrote the name in another way, such as in parts.
+    // The tool exists, but the code writes its name with escapes, so it was not declared.
     if (names.includes(name)) return undefined;
     const near = nearName(name, names.slice(0, MOST_NEAR));
     const list = names.slice(0, MOST_NAMED).map((one) => visible(one, 64)).join(", ");
@@ -218,23 +218,23 @@ interface DeclaredTool {
   readonly tool: ToolDefinition;
 }
 
-/** The words of code: names of servers and tools that it may use. */
+/** The words of code, which include the names of the servers and tools that it may use. */
 export class Words {
   readonly #code: string;
   readonly #words: ReadonlySet<string>;
 
-  /** Reads the words. */
+  /** Collects the words. */
   constructor(code: string) {
     this.#code = code;
     this.#words = new Set(code.match(/[A-Za-z0-9_$]+/g));
   }
 
-  /** Tells whether a name occurs, anywhere. */
+  /** Returns whether a name occurs anywhere in the code. */
   has(name: string): boolean {
     return /^[A-Za-z0-9_$]+$/.test(name) ? this.#words.has(name) : this.#code.includes(name);
   }
 
-  /** Returns the names that the code has behind `mcp`. */
+  /** Returns the names that follow `mcp` in the code. */
   servers(): ReadonlySet<string> {
     const found = this.#code.matchAll(
       /\bmcp(?:\??\.([\w$]+)|(?:\?\.)?\[["'`]([^"'`\n]{1,128})["'`])/g,
@@ -243,7 +243,7 @@ export class Words {
   }
 }
 
-/** Returns the server and the tool in whose arguments a text ends, if these are not a function's. */
+/** Returns the server and the tool whose arguments contain the end of a text; else undefined. */
 function calledAround(text: string): readonly (string | undefined)[] | undefined {
   const from = Math.max(0, text.length - LONGEST_CALL);
   for (let at = text.length - 1, depth = 0; at >= from; at--) {
@@ -259,8 +259,8 @@ function calledAround(text: string): readonly (string | undefined)[] | undefined
 }
 
 /**
- * Tells whether an error may be none when the code runs: a value that may be undefined, a text that
- * may be the right one, a list that may have the right length.
+ * Returns whether an error may not occur when the code runs: for values that may be undefined,
+ * strings that may be one of the allowed ones, and lists that may have the right length.
  */
 function isOpenQuestion(message: string): boolean {
   if (/source may have (?:fewer|more)/.test(message)) return true;

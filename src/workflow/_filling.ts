@@ -10,27 +10,27 @@ import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Literal, Step } from "./_steps.ts";
 
-/** An argument that a tool needs and nobody knows. */
+/** A required argument without a known value. */
 export interface OpenArgument {
   readonly argument: string;
   readonly type: string;
 }
 
-/** The arguments of a tool as far as they are known. */
+/** The known arguments of a tool. */
 export interface Filled {
   readonly arguments: JsonObject;
   readonly open: readonly OpenArgument[];
-  /** How many literals of the step found their place. */
+  /** The number of literals of the step that fill an argument. */
   readonly used: number;
 }
 
-/** An earlier task, and the JSON Schema of its output; undefined if nobody knows it. */
+/** An earlier task, and the JSON Schema of its output; undefined if it is unknown. */
 export interface Source {
   readonly id: string;
   readonly output: JsonObject | undefined;
 }
 
-/** Names of arguments that take literals of a kind. */
+/** Names of arguments that accept literals of a kind. */
 const NAMES: Readonly<Record<Literal["kind"], RegExp>> = {
   url: /ur[il]|link|href|site|address/i,
   email: /mail|recipient|^(?:to|cc|bcc|from)$/i,
@@ -44,11 +44,11 @@ const QUERY =
 const ABOUT = /\b(?:for|about|on|regarding)\s+(.+)$/i;
 const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdown|html)$/i;
 
-/** How many arguments, and literals of a step, are looked at. More are no call that an intent says. */
+/** The most arguments, and the most literals of a step. Intents do not describe longer calls. */
 const MOST = 100;
 const NONE: JsonObject = {};
 
-/** The members of an output by their plain names and types; the first of the same counts. */
+/** The members of an output by plain name and type; the first wins. */
 const membersOf = memoized((output: JsonObject) =>
   new Map(
     Object.entries(objectOf(output.properties)).toReversed()
@@ -56,7 +56,7 @@ const membersOf = memoized((output: JsonObject) =>
   )
 );
 
-/** Fills the arguments of a tool with literals; what it needs beside them stays open. */
+/** Fills the arguments of a tool with literals. Other required arguments stay open. */
 export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
@@ -65,7 +65,7 @@ export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
   const { length: taken } = left;
   const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
   const args: Record<string, Json> = {};
-  // What is needed is filled first, then what is optional and says by its name what it takes.
+  // Required arguments come first, then optional ones whose name matches the kind of literal.
   const names = Object.keys(properties)
     .sort((one, other) => Number(required.has(other)) - Number(required.has(one)))
     .slice(0, MOST);
@@ -83,8 +83,8 @@ export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
 }
 
 /**
- * Returns the reference to an output that fits an open argument, and whether it is only a guess;
- * undefined if none fits. The latest source comes last.
+ * Returns a reference to an output that matches an open argument, and whether it is a guess;
+ * undefined if no output matches. The latest source comes last.
  */
 export function referenceFor(
   { argument, type }: OpenArgument,
@@ -104,7 +104,7 @@ export function referenceFor(
 
 interface Wanted {
   readonly schema: JsonObject;
-  /** The literals that have no place yet. */
+  /** The literals that fill no argument yet. */
   readonly left: Literal[];
   readonly needed: boolean;
   readonly text: string;
@@ -116,7 +116,7 @@ function valueFor(name: string, wanted: Wanted): Json | undefined {
   const { schema, left, needed, text, words } = wanted;
   const type = typeText(schema);
   const { const: only } = schema;
-  // An object could be a reference to what another server said.
+  // An object could be a reference to another server's output.
   const isScalar = typeof only !== "object" || isExactNumber(only);
   if (only !== undefined) return needed && isScalar ? only : undefined;
   if (Array.isArray(schema.enum)) return needed ? namedIn(words, schema.enum) : undefined;
@@ -133,11 +133,11 @@ function valueFor(name: string, wanted: Wanted): Json | undefined {
   return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
 }
 
-/** Takes the first literal that fits an argument. */
+/** Removes and returns the first literal that matches an argument. */
 function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
   const type = typeText(schema);
   const at = left.findIndex(({ kind }) => {
-    // A number or a text fits almost everything, so it goes only where a value is needed.
+    // A number or a text matches almost every argument, so it fills only required ones.
     if (kind === "number") return needed && (type === "number" || type === "integer");
     if (type !== "string" || schema.enum !== undefined) return false;
     if (kind === "text") return needed && NAMES.text.test(name);
@@ -148,7 +148,7 @@ function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
   return literal.kind === "number" ? Number(literal.value) : literal.value;
 }
 
-/** Returns the only value of a list that words name. */
+/** Returns the value of a list that the words name; undefined unless it is the only one. */
 function namedIn(words: ReadonlySet<string>, values: readonly Json[]): Json | undefined {
   const named = values.filter((value) =>
     words.has((numberText(value) ?? String(value)).toLowerCase())

@@ -1,6 +1,6 @@
 /**
- * Judges a plan before anything of it runs: every call as far as it is known, all problems at once,
- * and one question for all calls that the person must be asked about.
+ * Checks a plan before any part of it runs: all calls that are known, with all problems in one
+ * error, and one approval request for all calls that require approval.
  *
  * @module
  */
@@ -27,11 +27,11 @@ import type { ToolNames } from "./tool_names.ts";
 /** Checks calls before any of them runs. `Ahead` implements it. */
 export interface Preflight {
   /**
-   * Throws what is wrong with a call, some of whose arguments may be open. Returns whether the tool
-   * could be looked at.
+   * Throws if a call is invalid or denied. Some of its arguments may be open. Returns whether the
+   * tool could be checked.
    */
   check(call: Call, open: ReadonlySet<string>): Promise<boolean>;
-  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  /** Asks once for several calls. Returns the answer for each call, by `callId`. */
   askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>>;
 }
 
@@ -41,12 +41,12 @@ export interface JudgeParts {
   readonly preflight: Preflight;
 }
 
-/** The run for which a plan is judged. */
+/** The run for which a plan is checked. */
 export interface JudgedRun {
   readonly known: Known;
-  /** What earlier runs of the plan did. */
+  /** The outputs of earlier runs of the plan. */
   readonly kept: KeptRun;
-  /** What is the same for all calls. */
+  /** The fields that all calls share. */
   readonly from: Pick<Call, "client" | "via" | "actor" | "run" | "depth"> & {
     readonly signal: AbortSignal;
   };
@@ -58,8 +58,8 @@ interface Judged {
 }
 
 /**
- * Returns the answers of the one question, by `keyOf`. Throws an error that names everything wrong
- * with the plan. Nothing runs before it returns.
+ * Returns the answers to the approval request, by `keyOf`. Throws one error with all problems of
+ * the plan. No call runs before it returns.
  */
 export async function judgePlan(
   plan: Plan,
@@ -77,13 +77,13 @@ export async function judgePlan(
   }
   const { length: count } = all;
   if (count > most) problems.push({ error: tooManyTasks(count, most) });
-  // Many calls of a plan that does not run need no look.
+  // A plan that is refused anyway does not need a check of every call.
   if (problems.length > 0 && count > most) throw refused(problems);
   const unseen = await checkAll(all, preflight, problems);
   if (problems.length > 0) throw refused(problems);
   const known = all.filter(({ step: { open } }) => open.size === 0);
   const answers = await preflight.askForAll(known.map(({ call }) => call));
-  // After a yes all tools can be looked at, rules may have changed, and still nothing has run.
+  // After the approval, all tools can be checked. Rules may have changed; nothing has run yet.
   if (answers.size + unseen.length > 0) await checkAll(all, preflight, problems);
   if (problems.length > 0) throw refused(problems);
   return new Map(known.flatMap(({ step, call: { callId } }) => {
@@ -92,7 +92,7 @@ export async function judgePlan(
   }));
 }
 
-/** Returns the calls of a task, as far as they are known and not made yet. */
+/** Returns the known calls of a task that have not been made yet. */
 async function callsOf(
   task: Task,
   { tools }: JudgeParts,
@@ -115,7 +115,7 @@ async function callsOf(
   }
 }
 
-/** Notes what is wrong with calls. Returns those whose tools cannot be looked at yet. */
+/** Adds the problems of calls to `problems`. Returns the calls whose tools are unavailable yet. */
 async function checkAll(
   calls: readonly Judged[],
   preflight: Preflight,

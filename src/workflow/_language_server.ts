@@ -1,6 +1,6 @@
 /**
- * Runs Deno's own language server for types. It sees one text, finds no other module, and reaches
- * no network.
+ * Runs Deno's language server to check types. It reads one text, resolves no other module, and has
+ * no access to the network.
  *
  * @module
  */
@@ -16,24 +16,24 @@ import { AnsweringProcess } from "../sandbox/answering.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 
-/** What the compiler says about one place of a text. Lines and columns start at 0. */
+/** A compiler error at a position of a text. Lines and columns start at 0. */
 export interface Diagnostic {
   readonly code: number;
   readonly message: string;
   readonly line: number;
   readonly column: number;
-  /** The lines of the same text that it refers to. */
+  /** The lines of the same text that the error refers to. */
   readonly related: readonly number[];
 }
 
-/** Most checkers check a few texts: what V8 would optimize for them runs too seldom to earn that. */
+/** Most checkers check only a few texts, so optimized code runs too rarely to pay off. */
 const V8_FLAGS = "--max-old-space-size=1024,--no-opt";
 const LONGEST_FRAME = 32 << 20;
 const LONGEST_HEAD = 1_000;
 const ERROR = 1;
 /**
- * The libraries of Deno's own types without `deno.shared_globals`, which loads all types of Node:
- * they take half of the start and a fourth of the memory.
+ * The libraries of Deno's types without `deno.shared_globals`, which loads all types of Node. Those
+ * would take half of the startup time and a quarter of the memory.
  */
 const LIBRARIES = [
   "esnext",
@@ -41,7 +41,7 @@ const LIBRARIES = [
     .map((name) => `deno.${name}`),
   ...["deno.broadcast_channel", "deno.webstorage"],
 ];
-/** Nobody listens here. Requests that should not exist end at this address. */
+/** An address without a server. Imports resolve to it, so that they load nothing. */
 const NOWHERE = "http://127.0.0.1:1/";
 
 /** A running language server. */
@@ -53,8 +53,8 @@ export class LanguageServer implements AsyncDisposable {
   #isOpen = false;
 
   /**
-   * Starts the process, with a folder for its settings that contains nothing else. The groups end it
-   * with PML.
+   * Starts the process in a folder that contains only its settings. The groups end the process when
+   * PML ends.
    */
   constructor(folder: string, groups: Pick<Reaper, "mark" | "add" | "remove">) {
     this.#folder = folder;
@@ -69,24 +69,24 @@ export class LanguageServer implements AsyncDisposable {
     this.#process = new AnsweringProcess(program, {
       groups,
       read: (stdout) => this.#read(stdout),
-      hear: (stderr) => stderr.pipeTo(new WritableStream()), // it tells nothing that is needed
+      hear: (stderr) => stderr.pipeTo(new WritableStream()), // its log is not needed
       ended: (how) => new Error(`it ended with ${how}`),
     });
     this.#ready = this.#begin();
-    this.#ready.catch(() => {}); // told by the first check
+    this.#ready.catch(() => {}); // the first check reports it
   }
 
-  /** Whether it can check nothing more. */
+  /** Whether the process can no longer check texts. */
   get isOver(): boolean {
     return this.#process.isOver;
   }
 
-  /** Returns the memory of the process. */
+  /** Returns the memory of the process in bytes. */
   bytes(): number {
     return this.#process.bytes();
   }
 
-  /** Resolves when the process can check; rejects if it ended before. */
+  /** Resolves when the process is ready; rejects if it ends before. */
   get ready(): Promise<unknown> {
     return this.#ready;
   }
@@ -100,7 +100,7 @@ export class LanguageServer implements AsyncDisposable {
   async #diagnose(text: string): Promise<readonly Diagnostic[]> {
     const uri = this.#address("code.ts");
     const version = ++this.#next;
-    // One document that changes costs less than a new one for each check.
+    // Changing one document is cheaper than opening a new one for each check.
     if (this.#isOpen) {
       const textDocument = { uri, version };
       this.#write({
@@ -113,7 +113,9 @@ export class LanguageServer implements AsyncDisposable {
       this.#isOpen = true;
     }
     const said = await this.#ask("textDocument/diagnostic", { textDocument: { uri } });
-    if (!isObject(said) || !Array.isArray(said.items)) throw new Error("it gave no diagnostics");
+    if (!isObject(said) || !Array.isArray(said.items)) {
+      throw new Error("it returned no diagnostics");
+    }
     return said.items.flatMap((item) => diagnosticOf(item, uri));
   }
 
@@ -122,7 +124,7 @@ export class LanguageServer implements AsyncDisposable {
     await this.#process.close(new Error("it was ended"));
   }
 
-  /** Ends the process at once. What waits for it fails with this reason. */
+  /** Ends the process at once. Pending checks fail with this reason. */
   end(why: string): void {
     this.#process.end(new Error(why));
   }
@@ -143,7 +145,7 @@ export class LanguageServer implements AsyncDisposable {
       },
     });
     this.#write({ method: "initialized", params: {} });
-    // The first check loads the compiler's own types, which takes longer than most checks.
+    // The first check loads the compiler's own types, which takes longer than most checks do.
     await this.#diagnose("");
   }
 
@@ -173,7 +175,7 @@ export class LanguageServer implements AsyncDisposable {
 
   #take(said: unknown): void {
     if (!isObject(said) || typeof said.id !== "number") return;
-    // Its own requests have ids, too. None of them needs an answer but this.
+    // The server sends requests, too. An empty result answers all of them.
     if (said.method !== undefined) return this.#write({ id: said.id, result: null });
     const waiting = this.#process.take(said.id);
     if (said.error === undefined) return waiting?.resolve(said.result);
@@ -185,7 +187,7 @@ export class LanguageServer implements AsyncDisposable {
 class Frames {
   #bytes = new Uint8Array();
 
-  /** Takes a piece, and returns the frames that are complete. */
+  /** Adds a piece and returns the complete frames. */
   push(piece: Uint8Array): readonly Uint8Array[] {
     const all = joined([this.#bytes, piece]);
     const frames: Uint8Array[] = [];
@@ -206,7 +208,7 @@ class Frames {
   }
 }
 
-/** Returns the settings: how types are checked, and that each address leads to nothing. */
+/** Returns the settings: the compiler options, and an import map that resolves to no module. */
 function settingsIn(folder: string): string {
   const nothing = pathToFileURL(join(folder, "nothing", "/")).href;
   return JSON.stringify({

@@ -1,5 +1,5 @@
 /**
- * The file in which the use of tools is kept.
+ * The file that stores the use of tools.
  *
  * @module
  */
@@ -13,27 +13,27 @@ import { parseUse, type ToolUse } from "./_tool_use.ts";
 const MOST_BYTES = 4 << 20;
 const MOST_TOOLS = 500;
 
-/** Reads the use of all tools. Throws if the file is broken; a missing file gives none. */
+/** Reads the use of all tools; empty if the file is missing. Throws if the file is corrupt. */
 export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> {
   const said = parsed(path);
   if (said === undefined) return new Map();
   if (!isObject(said) || said.version !== 1 || !isObject(said.tools)) {
-    throw new TypeError("it is no memory of tools");
+    throw new TypeError("it does not contain the use of tools");
   }
   const entries = Object.entries(said.tools).slice(0, MOST_TOOLS);
   return new Map(entries.map(([name, use]) => {
     const id = parseToolId(name);
-    if (id !== name) throw new TypeError("it names no tool");
+    if (id !== name) throw new TypeError("it contains an invalid tool id");
     return [id, parseUse(use)];
   }));
 }
 
-/** Writes the use of all tools, which fits. */
+/** Writes the use of all tools, which must be within the limits. */
 export function keepUses(path: string, uses: ReadonlyMap<ToolId, ToolUse>): void {
   keep(path, { version: 1, tools: Object.fromEntries(uses) });
 }
 
-/** Returns the tools that were used last, as many as may be kept. */
+/** Returns the most recently used tools, up to the limits of the file. */
 export function fittedUses(all: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
   const entries = [...all].sort(([, one], [, other]) => other.at - one.at);
   for (let most = MOST_TOOLS; most > 0; most >>= 1) {

@@ -1,5 +1,5 @@
 /**
- * Shows a part of a kept output: a page of it, or its shape in a line.
+ * Shows a part of a kept output: one page, or its shape in one line.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { isExactNumber } from "../core/exact_number.ts";
 import { decoded, type Json, type JsonObject, visible } from "../core/json.ts";
 import { bad, isList, partAt } from "./_refs.ts";
 
-/** Which part of which output: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
+/** A parsed URI of a page: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
 export interface PageRequest {
   /** The name of the output: `RUN.TASK`. */
   readonly name: string;
@@ -17,17 +17,17 @@ export interface PageRequest {
   readonly limit: number | undefined;
 }
 
-/** How the URIs of kept outputs begin. */
+/** The prefix of the URIs of kept outputs. */
 export const RESULTS = "pml://results/";
 
-/** How many characters of a value one page shows. */
+/** The most characters of a value on one page. */
 const PAGE_CHARACTERS = 16_000;
 const SHAPE_MAX = 300;
 const SHAPE_DEPTH = 4;
 const MEMBERS_SHOWN = 12;
 const URI = /^([a-z2-7]+\.[A-Za-z0-9_-]+)(?:\?([^#]*))?(?:#(.*))?$/s;
 
-/** Reads the URI of a kept output, or its name with a pointer. Throws BAD_ARGUMENTS for others. */
+/** Parses the URI of a kept output, or its name with a pointer. Throws BAD_ARGUMENTS. */
 export function pageRequestOf(text: string): PageRequest {
   const plain = text.startsWith(RESULTS) ? text.slice(RESULTS.length) : text;
   const [, name, query = "", fragment = ""] = URI.exec(plain) ?? [];
@@ -43,7 +43,7 @@ export function pageRequestOf(text: string): PageRequest {
   };
 }
 
-/** Returns a page of a value: the elements, members or characters that fit, and where to go on. */
+/** Returns a page of a value: the elements, members or characters that fit, and the next offset. */
 export function pageOf(whole: Json, { name, pointer, offset, limit }: PageRequest): JsonObject {
   const value = partAt(whole, { source: name, pointer });
   if (typeof value === "string") {
@@ -54,7 +54,7 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     return paged(value.slice(offset, end), { offset, end, total: value.length });
   }
   if (typeof value !== "object" || value === null || isExactNumber(value)) return { value };
-  // An output may have very many members, so only those of the page are looked at.
+  // An output may have very many members, so only those of the page are read.
   const names = isList(value) ? undefined : Object.keys(value);
   const { length: total } = names ?? value as readonly Json[];
   const last = Math.min(offset + (limit ?? total), total);
@@ -66,14 +66,14 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     const size = JSON.stringify(one).length + key.length;
     if (size > left && page.length > 0) break;
     left -= size;
-    // One that fills the page alone is read by its own pointer.
+    // A member that is larger than a page has its own pointer.
     page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeOf(one)}` : one]);
   }
   const shown = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
   return paged(shown, { offset, end: offset + page.length, total });
 }
 
-/** Returns one line that says what a value is made of: types and names, no values. */
+/** Returns the shape of a value in one line: types and names, no values. */
 export function shapeOf(value: Json): string {
   return visible(shape(value, 0), SHAPE_MAX);
 }
@@ -109,6 +109,6 @@ function shape(value: Json, depth: number): string {
 
 function countOf(text: string | null, name: string): number | undefined {
   if (text === null) return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is no number`);
+  if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is not a number`);
   return Number(text);
 }

@@ -1,5 +1,5 @@
 /**
- * What a model is told about a plan that ran: in few tokens, with large outputs left outside.
+ * Builds the answer for a plan that ran: short, without large outputs.
  *
  * @module
  */
@@ -13,9 +13,9 @@ import type { Plan } from "./plan.ts";
 import { type KeptRun, sizeOf } from "./results.ts";
 import type { ToolResult } from "../protocol/call.ts";
 
-/** The most characters of an output that stands in the answer. */
+/** The most characters of an output that the answer includes. */
 const INLINE = 8_000;
-/** The same for an output that another task takes: it was wanted there. */
+/** The same for an output that another task uses, so the model rarely needs it. */
 const INLINE_TAKEN = 1_000;
 /** The most characters of all outputs in one answer. */
 const INLINE_ALL = 32_000;
@@ -45,7 +45,7 @@ export function answerOf(
   const groups: Record<string, Record<string, Json>> = {};
   for (const { id } of plan.tasks) {
     const { state, isEarlier, ...more } = states.get(id) ?? { state: "not run" };
-    // What an earlier answer told is not told again.
+    // An earlier answer already contains this output.
     const told = isEarlier ? "earlier" : state === "done" ? { ...more, ...shown(id) } : more;
     const { why } = more;
     const group = groups[state.replace(" ", "_")] ??= {};
@@ -71,18 +71,18 @@ export function answerOf(
   };
 }
 
-/** Describes an output that stays outside of the answer. */
+/** Describes an output that the answer does not include. */
 export function keptOutput(name: string, output: Json): JsonObject {
   return { kept: `${RESULTS}${name}`, size: sizeOf(output), shape: shapeOf(output) };
 }
 
-/** Says how outputs of a run that are outside of the answer are read. */
+/** Explains how to read the outputs of a run that the answer does not include. */
 export function readHint(run: string): string {
   return `execute_workflow {"read":"${RESULTS}${run}.TASK?offset=0&limit=20#/json/pointer"}, ` +
     `or {"$ref":"${run}.TASK#/json/pointer"} in a plan`;
 }
 
-/** Returns the output of the tasks that no other task needs. */
+/** Returns the outputs of the tasks that no other task needs. */
 function outputOf({ tasks }: Plan, { outputs }: KeptRun): Json {
   const needed = new Set(tasks.flatMap(({ needs }) => needs));
   const last = tasks.filter(({ id }) => !needed.has(id));
@@ -91,16 +91,16 @@ function outputOf({ tasks }: Plan, { outputs }: KeptRun): Json {
   return Object.fromEntries(last.map(({ id }) => [id, outputs.get(id) ?? null]));
 }
 
-/** What came of a plan. */
+/** The outcome of a plan. */
 export interface PlanOutcome {
-  /** What a model is told: the state of each task. */
+  /** The answer for the model: the state of each task. */
   readonly result: ToolResult;
   readonly run: string;
   /** Whether all tasks are done or were skipped. */
   readonly isDone: boolean;
   /**
-   * The output of the plan: that of the only task which no other needs, or an object of the outputs
-   * of all such tasks.
+   * The output of the only task that no other task needs, or an object with the outputs of all such
+   * tasks.
    */
   readonly output: Json;
   readonly plan: Plan;

@@ -1,6 +1,6 @@
 /**
- * Runs a plan that was judged: each task as soon as those are done that it needs. A failed task
- * stops only the tasks that need it.
+ * Runs a checked plan. Each task starts when the tasks that it needs are done. A failed task stops
+ * only the tasks that need it.
  *
  * @module
  */
@@ -16,59 +16,59 @@ import type { KeptRun, Results } from "./results.ts";
 import { type Run, tooManyTasks } from "./run.ts";
 import type { ToolNames } from "./tool_names.ts";
 
-/** A judged plan, and the collaborators of its run. */
+/** A checked plan, and the collaborators of its run. */
 export interface PlanRunParts {
   readonly plan: Plan;
   readonly run: Run;
-  /** Where outputs are kept, also those of tasks that were done before. */
+  /** The kept outputs, including those of tasks from earlier runs. */
   readonly kept: KeptRun;
   readonly results: Results;
   readonly known: Known;
   readonly tools: ToolNames;
-  /** The answers of the question that was asked before, by `keyOf`. */
+  /** The answers to the approval request before the run, by `keyOf`. */
   readonly answers: ReadonlyMap<string, Answer>;
-  /** How many calls may run at once. */
+  /** The most concurrent calls. */
   readonly atOnce: number;
-  /** The client that gets the progress of the plan. */
+  /** The client that receives the progress of the plan. */
   readonly client: CallClient;
 }
 
-/** What became of a task. */
+/** The outcome of a task. */
 export interface TaskState {
   readonly state: "done" | "failed" | "skipped" | "not run";
-  /** Why it was skipped, or not run. */
+  /** The reason why the task was skipped or not run. */
   readonly why?: string;
   readonly ms?: number;
-  /** What a failed call said, or its error. */
+  /** The result of the failed call as JSON, or its error. */
   readonly error?: JsonObject;
-  /** How many calls it made and how many of them are done, if it has `for_each`. */
+  /** The number of calls, and how many are done, if the task has `for_each`. */
   readonly of?: number;
   readonly done?: number;
-  /** What failed calls said, by their elements. */
+  /** The errors of failed calls, by element. */
   readonly errors?: JsonObject;
-  /** Whether an earlier run of the plan did it. */
+  /** Whether an earlier run of the plan completed the task. */
   readonly isEarlier?: boolean;
 }
 
 const TEXT_MAX = 2_000;
 const ERRORS_MAX = 10;
-/** Errors of calls that may have run, if the error does not say it. */
+/** Codes of errors after which a call may have run, unless the error states it. */
 const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
-/** Returns the key of a call in what is kept: the task, with the place of its element. */
+/** Returns the key of a call's output: the task and the index of its element. */
 export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
   return index === undefined ? task.id : `${task.id}/${index}`;
 }
 
 /** One run of a plan. */
 export class PlanRun {
-  /** What became of each task so far. */
+  /** The state of each finished task. */
   readonly states = new Map<string, TaskState>();
-  /** The tasks with calls that failed, and of which nobody knows whether they ran. */
+  /** The tasks with failed calls that may have run. */
   readonly unsure = new Set<string>();
   /** The plan that runs. */
   readonly plan: Plan;
-  /** Where its outputs are kept. */
+  /** The kept outputs of the run. */
   readonly kept: KeptRun;
   readonly #parts: PlanRunParts;
   readonly #onProgress: CallClient["onProgress"];
@@ -77,7 +77,7 @@ export class PlanRun {
   #total: number;
   #ended = 0;
 
-  /** Takes the plan; runs nothing. */
+  /** Creates a run of a plan. Runs nothing yet. */
   constructor(parts: PlanRunParts) {
     this.plan = parts.plan;
     this.kept = parts.kept;
@@ -87,7 +87,7 @@ export class PlanRun {
     this.#total = parts.plan.tasks.length;
   }
 
-  /** Runs all tasks that are not done, and returns when none is left to run. */
+  /** Runs all tasks that are not done. Resolves when no task can run. */
   async all(): Promise<void> {
     const over = new Map<string, Promise<void>>();
     for (const task of this.plan.tasks) {
@@ -115,7 +115,7 @@ export class PlanRun {
     if (stop !== undefined) return stop;
     const { signal } = run.options;
     if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
-    if (!runsNow(task, known)) return { state: "skipped", why: "`when` does not hold" };
+    if (!runsNow(task, known)) return { state: "skipped", why: "`when` is false" };
     const steps = await stepsOf(task, known);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
       throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
@@ -127,7 +127,7 @@ export class PlanRun {
     return failure === undefined ? { state: "done" } : { state: "failed", error: failure };
   }
 
-  /** Says why a task cannot run: one that it needs was not done. */
+  /** Returns why a task cannot run: a task that it needs is not done. */
   #stopOf({ needs }: Task): TaskState | undefined {
     for (const need of needs) {
       const { state } = this.states.get(need) ?? { state: "not run" };
@@ -165,7 +165,7 @@ export class PlanRun {
     return { state: "failed", of, done: of - errors.length, errors: shown };
   }
 
-  /** Makes one call and keeps its output. Returns what it said if it failed. */
+  /** Makes one call and keeps its output. Returns the error if the call failed. */
   async #step(step: Step): Promise<JsonObject | undefined> {
     const { kept, results, run, answers, tools } = this.#parts;
     const key = keyOf(step);
@@ -198,7 +198,7 @@ export class PlanRun {
     }
   }
 
-  /** Waits until fewer calls run than may. */
+  /** Waits until another call may run. */
   async #place(): Promise<void> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -214,7 +214,7 @@ export class PlanRun {
   }
 }
 
-/** Returns the fields of an error that leave the process. */
+/** Returns the fields of an error that the answer includes. */
 function bodyOf({ code, message, hint, detail }: PmlError): JsonObject {
   return defined({ code, message, hint, detail }) as JsonObject; // a detail is JSON
 }

@@ -1,6 +1,6 @@
 /**
- * References in plans: `{"$ref": "task#/json/pointer"}` takes a part of an output, and
- * `{"$literal": value}` takes a value as it is.
+ * References in plans: `{"$ref": "task#/json/pointer"}` refers to a part of an output, and
+ * `{"$literal": value}` contains a value without references.
  *
  * @module
  */
@@ -10,26 +10,26 @@ import { isExactNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, memberOf, quoted } from "../core/json.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
-/** What a reference takes: a part of the output of a task, or of another source. */
+/** A parsed reference to a part of a task's output, or of another source. */
 export interface Ref {
   /** A task, `$item`, `$index`, `$params`, or `RUN.TASK` for an output that was kept. */
   readonly source: string;
-  /** A JSON pointer; empty for all of it. */
+  /** A JSON pointer; empty for the whole output. */
   readonly pointer: string;
 }
 
-/** The error of a reference to a part that its output does not have. */
+/** The error of a reference to a part that the output does not have. */
 export class Missing extends PmlError {}
 
 /** Returns the value of a reference. */
 export type Take = (ref: Ref) => Json;
 
 const DEPTH_MAX = 64;
-/** Values without references, which need no second look: plans do not change. */
+/** Values without references. Plans do not change, so one check of a value is enough. */
 const PLAIN = new WeakSet<object>();
 const KEYS_SHOWN = 12;
 
-/** Returns a value with all references replaced by what they take. */
+/** Returns a value with all references replaced by their values. */
 export function filled(value: Json, take: Take, depth = 0): Json {
   if (typeof value !== "object" || value === null || PLAIN.has(value)) return value;
   if (isExactNumber(value)) return value;
@@ -45,11 +45,11 @@ export function filled(value: Json, take: Take, depth = 0): Json {
     return value;
   }
   if (isList(value)) return after;
-  // Not an assignment: a member may be called `__proto__`.
+  // Not an assignment, because a member may be named `__proto__`.
   return Object.fromEntries(Object.keys(value).map((key, at) => [key, after[at] ?? null]));
 }
 
-/** Returns the references in a value. Throws BAD_ARGUMENTS for what is none, and too deep nesting. */
+/** Returns the references in a value. Throws BAD_ARGUMENTS if one is invalid or nested too deep. */
 export function refsIn(value: Json): readonly Ref[] {
   const refs: Ref[] = [];
   filled(value, (ref) => {
@@ -59,7 +59,7 @@ export function refsIn(value: Json): readonly Ref[] {
   return refs;
 }
 
-/** Reads `source#pointer`. */
+/** Parses `source#pointer`. */
 export function parseRef(text: string): Ref {
   const hash = text.indexOf("#");
   const source = hash < 0 ? text : text.slice(0, hash);
@@ -70,7 +70,7 @@ export function parseRef(text: string): Ref {
   return { source, pointer };
 }
 
-/** Returns the part of a value at a JSON pointer. Throws BAD_ARGUMENTS that says what there is. */
+/** Returns the part at a JSON pointer. Throws BAD_ARGUMENTS with the members that exist. */
 export function partAt(whole: Json, { source, pointer }: Ref): Json {
   if (pointer === "") return whole;
   let value = whole;
@@ -91,18 +91,18 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
   return value;
 }
 
-/** Tells whether a value is an array. The platform's own check does not know read-only arrays. */
+/** Returns whether a value is an array. `Array.isArray` does not narrow read-only arrays. */
 export function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-/** Makes the error of something in a plan that cannot be read. */
+/** Returns the error for an invalid part of a plan. */
 export function bad(why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot read it: ${why}`);
 }
 
 function refOf(text: Json): Ref {
-  if (typeof text !== "string") throw bad('"$ref" is no text');
+  if (typeof text !== "string") throw bad('"$ref" is not a string');
   return parseRef(text);
 }
 
@@ -122,7 +122,7 @@ function valueAt(value: Json, key: string): Json | undefined {
   return memberOf(value, key);
 }
 
-/** Says what a value is, with the names of its members. */
+/** Describes a value, with the names of its members. */
 function said(value: Json): string {
   if (isObject(value)) {
     const keys = Object.keys(value);

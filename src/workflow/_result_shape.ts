@@ -1,6 +1,6 @@
 /**
- * Describes results by their types alone, as JSON Schema. No value of a result is kept, and no key
- * that looks like one.
+ * Describes the types of results as JSON Schema. It keeps no value of a result, and no key that
+ * looks like a value.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, memberOf } from "../core/json.ts";
 
-/** A JSON Schema that says nothing but types. */
+/** A JSON Schema with types only. */
 export interface Shape {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, Shape>>;
@@ -20,21 +20,21 @@ export interface Shape {
 
 const ANYTHING: Shape = {};
 const DEEPEST = 6;
-/** How many values of one result are looked at, and how many items of one array. */
+/** The most values of one result, and the most items of one array, that are read. */
 const MOST_VALUES = 1_000;
 const MOST_ITEMS = 20;
 /** An object with more keys is a map. */
 const MOST_NAMES = 64;
-/** So many objects of the same shape are the values of a map. */
+/** The number of objects with the same shape that makes an object a map. */
 const ALIKE = 4;
 const LONGEST_NAME = 40;
-/** How much text a shape may have as JSON. */
+/** The most characters of a shape as JSON. */
 const MOST_TEXT = 4_000;
-/** Words, and a few digits at the end of a word: no number, path, address, date or id. */
+/** Words with at most a few digits at the end, but no number, path, address, date or id. */
 const NAME = /^[$@_]?[A-Za-z][A-Za-z_$-]*(?:\d{1,3}[A-Za-z_$-]*){0,2}$/;
 const TYPES = new Set(["null", "boolean", "integer", "number", "string", "array", "object"]);
 
-/** Returns the shape of a result. A key that is a text of the arguments is not kept either. */
+/** Returns the shape of a result, without keys that are texts of the arguments. */
 export function shapeOf(value: Json, args: JsonObject = {}): Shape {
   const texts = new Set(textsOf(args));
   let left = MOST_VALUES;
@@ -53,7 +53,7 @@ export function shapeOf(value: Json, args: JsonObject = {}): Shape {
   return fitted(at(value, 0));
 }
 
-/** Returns a shape that both results have. */
+/** Returns a shape that matches both results. */
 export function mergedShape(one: Shape, other: Shape): Shape {
   const types = [...new Set([typesOf(one), typesOf(other)].flat())];
   if (typesOf(one).length === 0 || typesOf(other).length === 0) return ANYTHING;
@@ -67,13 +67,13 @@ export function mergedShape(one: Shape, other: Shape): Shape {
   };
 }
 
-/** Returns a merged shape that is not too large to be kept. */
+/** Returns the merged shape, reduced to the size limit. */
 export function mergedShapes(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
   const merged = either(one, other);
   return merged && fitted(merged);
 }
 
-/** Returns a shape that was kept. Throws if it says anything but types. */
+/** Parses a stored shape. Throws if it contains anything but types. */
 export function parseShape(said: unknown, depth = 0): Shape {
   const inner = (part: unknown) => parseShape(part, depth + 1) !== undefined;
   const known: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -86,8 +86,8 @@ export function parseShape(said: unknown, depth = 0): Shape {
   };
   const isShape = isObject(said) && depth <= DEEPEST + 1 && Object.entries(said)
     .every(([key, value]) => Object.hasOwn(known, key) && known[key]?.(value));
-  if (!isShape) throw new TypeError("it is no shape");
-  // Each of its members was checked.
+  if (!isShape) throw new TypeError("it is not a shape");
+  // Each member was checked.
   return said as Shape;
 }
 
@@ -102,10 +102,10 @@ function typesOf({ type = [] }: Shape): readonly string[] {
   return typeof type === "string" ? [type] : type;
 }
 
-/** Returns whether a key may be kept: it looks like a name that a programmer gave. */
+/** Returns whether a key may be kept, because it looks like a programmer's identifier. */
 function isName(name: string): boolean {
   if (name.length > LONGEST_NAME || !NAME.test(name)) return false;
-  // Random letters change between small and large ones more often than words do.
+  // Random letters change case more often than words do.
   return (name.match(/[a-z][A-Z]/g)?.length ?? 0) <= Math.max(2, name.length / 5);
 }
 
@@ -136,7 +136,7 @@ function mergedObject(one: Shape, other: Shape): Shape {
   const common = names.filter((name) => others.includes(name));
   const maps = either(one.additionalProperties, other.additionalProperties);
   const least = Math.min(names.length, others.length);
-  // Objects that share no keys, or few of many, have data as keys.
+  // The keys of objects are data if the objects share no or few keys.
   const isMap = maps !== undefined || least > 0 && common.length * 2 < Math.min(least, 3);
   const all = [...new Set([...names, ...others])].map((name) => {
     const [mine, theirs] = both.map((of) => memberOf(of, name));
@@ -162,7 +162,7 @@ function either(one: Shape | undefined, other: Shape | undefined): Shape | undef
   return one && other ? mergedShape(one, other) : one ?? other;
 }
 
-/** Leaves out the deepest parts of a shape until it is short enough. */
+/** Removes the deepest parts of a shape until it is short enough. */
 function fitted(shape: Shape): Shape {
   let kept = shape;
   for (let depth = DEEPEST; JSON.stringify(kept).length > MOST_TEXT && depth >= 0; depth--) {

@@ -1,6 +1,6 @@
 /**
- * Writes a JSON Schema as a type of TypeScript. Where the schema says more than a type can say, the
- * type is wider: every value that the schema allows has the type.
+ * Converts a JSON Schema to a TypeScript type. Where the type cannot express the schema, it is
+ * wider: every value that the schema allows has the type.
  *
  * @module
  */
@@ -9,20 +9,20 @@ import { asPlatformValue, numberOf } from "../core/exact_number.ts";
 import { isObject, memberOf, objectOf, textsOf, visible } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
-/** How types are written. */
+/** Options of `typeOf`. */
 export interface TypeOptions {
   /**
-   * Whether types also allow what authors of schemas seldom mean, such as properties that are not
-   * listed. A check needs that, because servers accept them.
+   * Whether types also allow values that authors of schemas rarely intend, such as unlisted
+   * properties. The type check needs that, because servers accept them.
    */
   readonly isOpen?: boolean;
-  /** Whether a number may be a BigInt, as that of an integer beyond 2^53 in arguments. */
+  /** Whether a number may be a BigInt, for integers beyond 2^53 in arguments. */
   readonly takesBigInts?: boolean;
   /** Whether descriptions are written as comments. */
   readonly docs?: boolean;
 }
 
-/** A type, and whether parts of it were left out because it is too large. */
+/** A type, and whether it was shortened because it is too large. */
 export interface WrittenType {
   readonly text: string;
   readonly isCut: boolean;
@@ -49,7 +49,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-/** Returns the type of a schema. A large one loses its innermost parts, which become `any`. */
+/** Returns the type of a schema. The innermost parts of a large type become `any`. */
 export function typeOf(schema: unknown, options: TypeOptions = {}): WrittenType {
   for (const depth of DEPTHS) {
     const writer = new TypeWriter(schema, { ...options, depth });
@@ -64,23 +64,23 @@ export function keyText(name: string): string {
   return IDENTIFIER.test(name) ? name : literalText(name);
 }
 
-/** Returns a text as a literal in which every character can be seen. */
+/** Returns a text as a string literal in which every character is visible. */
 export function literalText(text: string): string {
   return visible(JSON.stringify(text), Infinity);
 }
 
-/** Returns a comment with a text of somebody else, which cannot end the comment. */
+/** Returns a comment with an untrusted text, which cannot end the comment. */
 export function comment(text: unknown, max = LONGEST_DOC): string {
   if (typeof text !== "string" || text.trim() === "") return "";
   return `/** ${visible(text.trim().replace(/\s+/g, " "), max).replaceAll("*/", "*\\/")} */ `;
 }
 
-/** Writes the types of one schema, within one bound for all of them. */
+/** Writes the types of one schema, with one size limit for all of them. */
 class TypeWriter {
-  /** Whether something was left out. */
+  /** Whether the type was shortened. */
   isCut = false;
   readonly #options: TypeOptions & { readonly depth: number };
-  /** References start here. */
+  /** The schema in which references are resolved. */
   #root: unknown;
   #left = MOST_SCHEMAS;
 
@@ -94,7 +94,7 @@ class TypeWriter {
     if (!isObject(schema)) return ANY;
     if (depth > this.#options.depth || this.#left-- <= 0) return this.#cut();
     const outer = this.#root;
-    // References inside a schema with an id of its own start there.
+    // References inside a schema with its own `$id` are resolved in that schema.
     if (depth > 0 && typeof schema.$id === "string") this.#root = schema;
     try {
       const text = this.#constrained(schema, depth);
@@ -136,7 +136,7 @@ class TypeWriter {
     const { type, properties, items, prefixItems } = schema;
     if (Array.isArray(type)) return union(type.map((each) => this.#named(each, schema, depth)));
     if (type !== undefined) return this.#named(type, schema, depth);
-    // Without a type, such a schema allows all other values. Nobody means that.
+    // Without "type", such a schema also allows all other types, which authors do not intend.
     if (this.#options.isOpen === true) return ANY;
     if (isObject(properties)) return this.#object(schema, depth);
     return items === undefined && prefixItems === undefined ? ANY : this.#array(schema, depth);
@@ -192,7 +192,7 @@ class TypeWriter {
   }
 }
 
-/** Returns the type of one value as code gets it, of any kind but a text. */
+/** Returns the literal type of a value that is not a string. */
 function literalOf(value: unknown): string {
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "number" && !Number.isFinite(value)) return "number";
@@ -205,7 +205,7 @@ function union(types: readonly string[]): string {
   return [...all].join(" | ") || NEVER;
 }
 
-/** Returns the type of values that have all these types. */
+/** Returns the intersection of types. */
 function both(types: readonly string[]): string {
   const all = [...new Set(types.filter((type) => type !== ANY))];
   if (all.length <= 1) return all[0] ?? ANY;

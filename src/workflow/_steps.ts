@@ -6,7 +6,7 @@
 
 import { termsOf } from "../search/terms.ts";
 
-/** A value that stands in an intent as it is. */
+/** A value that an intent contains literally. */
 export interface Literal {
   readonly kind: "text" | "url" | "email" | "path" | "date" | "number";
   readonly value: string;
@@ -14,15 +14,15 @@ export interface Literal {
 
 /** One step of an intent. */
 export interface Step {
-  /** The words that find its tool. Paths and addresses are replaced by their kinds. */
+  /** The search query for the tool. Paths and addresses are replaced by their kinds. */
   readonly query: string;
-  /** The words as they were written. */
+  /** The original words. */
   readonly text: string;
   readonly literals: readonly Literal[];
 }
 
 const MOST_STEPS = 12;
-/** Each kind of literal. What an earlier one matches is no part of a later one. */
+/** The kinds of literals. Later patterns do not match text that an earlier one matched. */
 const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["text", /"[^"\n]+"|“[^“”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
   ["url", /https?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/],
@@ -36,12 +36,12 @@ const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["number", /(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/],
 ];
 const LITERAL = new RegExp(PATTERNS.map(([, { source }]) => `(${source})`).join("|"), "g");
-/** Stand for a literal while the text is split. */
+/** Delimit the placeholder of a literal while the text is split. */
 const [OPEN, CLOSE] = ["\uE000", "\uE001"];
 const PLACE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
 const BREAK = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
 const LEADING = /^(?:and|then|finally|please|also|next|after that)\s+/i;
-/** Words by which tools speak of files of a kind. */
+/** The words that tools use for kinds of files, by file name extension. */
 const FILES: Readonly<Record<string, string>> = {
   ...{ md: "markdown", py: "python", ts: "typescript", js: "javascript", txt: "text" },
   ...{ xls: "excel sheet", xlsx: "excel sheet", ppt: "presentation", pptx: "presentation" },
@@ -67,7 +67,7 @@ export function stepsOf(intent: string): readonly Step[] {
     };
     const said = part.replace(PLACE, " ");
     const before = steps.at(-1);
-    // "Read a.txt and b.txt": the second part is done as the first one.
+    // "Read a.txt and b.txt": the second part has the same action as the first.
     const isMore = termsOf(said).length === 0 && step.literals.length > 0;
     if (isMore && before !== undefined) steps.push({ ...step, query: before.query });
     else if (termsOf(step.query).length > 0) steps.push(step);
@@ -75,7 +75,7 @@ export function stepsOf(intent: string): readonly Step[] {
   return steps.slice(0, MOST_STEPS);
 }
 
-/** Returns a quoted text; what is quoted may be an address or a path. */
+/** Returns the literal of a quoted text, which may be an address or a path. */
 function quotedLiteral(value: string): Literal {
   if (/^https?:\/\/\S+$/.test(value)) return { kind: "url", value };
   const isPath = /^(?:[A-Za-z]:\\|~?\/|\.{1,2}\/)|^[^<>?*]{0,200}\.[A-Za-z]\w{0,4}$/.test(value);

@@ -1,6 +1,6 @@
 /**
- * The record of the use of one tool: how often, how fast, with which words it was found, and what
- * followed it.
+ * The record of the use of one tool: the number of calls, their times, the words of searches that
+ * found it, and the tools that were called next.
  *
  * @module
  */
@@ -16,20 +16,20 @@ export type Counts = Readonly<Record<string, number>>;
 export interface ToolUse {
   /** The hash of the definition. */
   readonly hash: string;
-  /** When it was last used, in milliseconds. */
+  /** The time of the last use, in milliseconds since the epoch. */
   readonly at: number;
   readonly calls: number;
   readonly errors: number;
-  /** How many calls took how long: the number of a step, and the count. */
+  /** The number of calls by step of duration. */
   readonly times: Counts;
   /** The tools that were called next. */
   readonly next: Counts;
-  /** The words of the queries that found it, as hashes. */
+  /** The words of the queries that found the tool, as hashes. */
   readonly words: Counts;
   readonly shape?: Shape | undefined;
 }
 
-/** A step of the times is so many parts of a factor of two. */
+/** The number of steps of duration per factor of two. */
 const STEPS = 4;
 const MOST_TIMES = 1_000;
 const MOST_NEXT = 20;
@@ -38,12 +38,12 @@ const LARGEST = 1e12;
 
 const NOTHING = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
 
-/** Returns the number of the step that a time belongs to. */
+/** Returns the step of a duration. */
 export function stepOf(ms: number): number {
   return Math.round(STEPS * Math.log2(Math.max(ms, 0.05)));
 }
 
-/** Returns the time below which this part of the calls stayed, within a tenth. */
+/** Returns the duration that this share of calls did not exceed, accurate to a tenth. */
 export function timeAt({ times }: Pick<ToolUse, "times">, part: number): number {
   const steps = Object.entries(times).sort(([one], [other]) => Number(one) - Number(other));
   const total = sum(times);
@@ -52,12 +52,12 @@ export function timeAt({ times }: Pick<ToolUse, "times">, part: number): number 
   return Number((2 ** (Number(step) / STEPS)).toPrecision(2));
 }
 
-/** Returns all counts together. */
+/** Returns the sum of all counts. */
 export function sum(counts: Counts): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
-/** Adds what was used later. If the definition changed since, only the later use counts. */
+/** Adds later use. If the definition has changed, only the later use counts. */
 export function mergedUse(before: ToolUse | undefined, later: ToolUse): ToolUse {
   if (before?.hash !== later.hash) return mergedUse({ ...later, ...NOTHING }, later);
   const shape = mergedShapes(before.shape, later.shape);
@@ -73,10 +73,10 @@ export function mergedUse(before: ToolUse | undefined, later: ToolUse): ToolUse 
   };
 }
 
-/** Reads a record that was kept. Throws if it is none. */
+/** Parses a stored record. Throws if it is invalid. */
 export function parseUse(said: unknown): ToolUse {
   if (!isObject(said) || typeof said.hash !== "string" || !/^sha256-\w{64}$/.test(said.hash)) {
-    throw new TypeError("it is no record of use");
+    throw new TypeError("it is not a record of use");
   }
   const { hash, at, calls, errors, times, next, words, shape } = said;
   return {
@@ -93,7 +93,7 @@ export function parseUse(said: unknown): ToolUse {
 
 function countOf(value: unknown, most = LARGEST): number {
   if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= most) return Number(value);
-  throw new TypeError("it has a count that is none");
+  throw new TypeError("it has an invalid count");
 }
 
 function countsOf(value: unknown, isKnown: (name: string) => boolean): Counts {
@@ -109,7 +109,7 @@ function added(one: Counts, other: Counts): Counts {
   return Object.fromEntries(all);
 }
 
-/** Halves the counts when there are many, so that the newer calls count more. */
+/** Halves large counts, so that newer calls have more weight. */
 function recent(times: Counts): Counts {
   if (sum(times) <= MOST_TIMES) return times;
   const halved = Object.entries(times).map(([step, count]) => [step, count >> 1] as const);

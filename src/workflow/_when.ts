@@ -13,15 +13,15 @@ const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, '
   '{"and": [c, …]}, {"or": [c, …]}';
 
 /**
- * Returns whether a condition holds. A reference holds if its value is there and is none of false,
- * null, 0 and what is empty. What is missing is not there; it is no error.
+ * Returns whether a condition is true. A reference is true if its value exists and is not false,
+ * null, 0 or empty. A missing value is not an error.
  */
 export function holds(condition: Json, take: Take, depth = 0): boolean {
   if (typeof condition === "boolean") return condition;
-  if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is none of ${FORMS}`);
+  if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is not one of ${FORMS}`);
   const [[name, said] = [], ...others] = Object.entries(condition as Record<string, Json>);
   if (name === undefined || said === undefined || others.length > 0) {
-    throw bad(`\`when\` is none of ${FORMS}`);
+    throw bad(`\`when\` is not one of ${FORMS}`);
   }
   const value = (one: Json | undefined) => valueOf(one, take);
   const inner = (one: Json) => holds(one, take, depth + 1);
@@ -40,16 +40,16 @@ export function holds(condition: Json, take: Take, depth = 0): boolean {
     case "and":
     case "or": {
       if (!isList(said) || said.length === 0) throw bad(`"${name}" takes a list of conditions`);
-      // Each is looked at, so that a wrong one is told whatever the others are.
+      // Evaluates every condition, so that an invalid one is always reported.
       const all = said.map(inner);
       return name === "and" ? all.every(Boolean) : all.some(Boolean);
     }
     default:
-      throw bad(`\`when\` is none of ${FORMS}`);
+      throw bad(`\`when\` is not one of ${FORMS}`);
   }
 }
 
-/** Compares values part by part: large ones are mostly told apart, or known again, at once. */
+/** Compares values part by part. Most large values differ early, or are the same object. */
 function isSame(one: Json, other: Json): boolean {
   if (one === other) return true;
   const [number, another] = [numberText(one), numberText(other)];
@@ -74,7 +74,7 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
     try {
       return take(ref);
     } catch (error) {
-      // What is there and cannot be taken is no answer to any condition.
+      // Only a missing value is false. A value that cannot be read is an error.
       // guard: when-too-large
       if (!(error instanceof Missing)) throw error;
       isMissing = true;

@@ -53,7 +53,7 @@ Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
     [/need each other: "a" needs "a"$/, [task("a", { when: REF("a") })]],
     [/task "a": .*no task "x"; there are "a"\. .*\$literal/, [task("a", { depends_on: ["x"] })]],
     [/no task ""; .*\$literal/, [task("a", { arguments: { x: REF("#/$defs/y") } })]],
-    [/"\$ref" is no text/, [task("a", { arguments: { x: { $ref: 1 } } })]],
+    [/"\$ref" is not a string/, [task("a", { arguments: { x: { $ref: 1 } } })]],
     [/"\$ref" must be the only member.*\$literal/, [
       task("a", { arguments: { x: { $ref: "a", type: "object" } } }),
     ]],
@@ -61,8 +61,8 @@ Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
     [/"\$item" stands only in the arguments/, [task("a", { for_each: [1], when: REF("$item") })]],
     [/no task "\$params"/, [task("a", { arguments: { x: REF("$params#/x") } })]],
     [/pointer in "b#x" does not begin with "\/"/, [task("b", { arguments: { x: REF("b#x") } })]],
-    [/`when` is none of/, [task("a", { when: { any: [] } })]],
-    [/`when` is none of/, [task("a", { when: { equals: [1, 1], not: true } })]],
+    [/`when` is not one of/, [task("a", { when: { any: [] } })]],
+    [/`when` is not one of/, [task("a", { when: { equals: [1, 1], not: true } })]],
     [/"equals" takes two/, [task("a", { when: { equals: [1] } })]],
     [/"and" takes a list/, [task("a", { when: { not: { and: [] } } })]],
     [/`for_each` is neither/, [task("a", { for_each: "abc" })]],
@@ -88,7 +88,7 @@ Deno.test("parsePlan() refuses what is nested too deep, and takes data in $liter
   assert.match(problemsOf(task("a", { arguments: { deep } })), /nested deeper than 64/);
   let not: Json = true;
   for (let depth = 0; depth < 20; depth++) not = { not };
-  assert.match(problemsOf(task("a", { when: not })), /`when` is none of/);
+  assert.match(problemsOf(task("a", { when: not })), /`when` is not one of/);
   const schema = { $literal: { $ref: "#/$defs/x", type: "object" } };
   const { tasks: [only] } = parsed(task("a", { arguments: { schema } }));
   assert.ok(only !== undefined);

@@ -134,7 +134,7 @@ Deno.test("Plans.run() stops only what needs a failed task, and goes on without 
     last: 'it needs "after", which did not run',
   });
   assert.deepEqual(said.skipped, {
-    no: "`when` does not hold",
+    no: "`when` is false",
     nor: 'it needs "no", which was skipped',
   });
   isWell = true;
