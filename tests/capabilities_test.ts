@@ -144,7 +144,7 @@ Deno.test("a capability that cannot be saved does not run", async () => {
     ["my:Upper", /NAME_INVALID/],
     ["pml:mine", /NAME_INVALID/],
     [7, /save_as/],
-    [{ name: "my:x", parameters: { city: "Rome" } }, /"Rome" is no literal of the code/],
+    [{ name: "my:x", parameters: { city: "Rome" } }, /"Rome" is not a literal of the code/],
     [{ name: "my:x", other: 1 }, /unknown key "other"/],
   ];
   for (const [saveAs, wanted] of cases) {
@@ -158,5 +158,5 @@ Deno.test("a capability that cannot be saved does not run", async () => {
     code: 'throw new Error("no")',
     save_as: "my:x",
   });
-  assert.match(JSON.stringify(failed), /Only what succeeds is saved/);
+  assert.match(JSON.stringify(failed), /Nothing was saved because the run failed/);
 });

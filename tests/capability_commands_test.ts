@@ -200,7 +200,7 @@ Deno.test("a changed tool makes a capability stale: PML reports it, and asks bef
   await writeFile(join(ws.path, "weather.js"), WEATHER.replaceAll("get", "fetch"));
   await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
   const gone = await runPml(ws, ["call", "my:weather", "city=Rome"]);
-  assert.match(gone.stderr, /UNKNOWN_TOOL.*it calls "weather:get", which is gone/s);
+  assert.match(gone.stderr, /UNKNOWN_TOOL.*it calls "weather:get", which no longer exists/s);
 });
 
 Deno.test("a capability that another process saves is found without a restart", async () => {

@@ -155,7 +155,7 @@ Deno.test("execute_code calls tools by any name, in parallel and one after the o
   const answer = await runCode(pml, "mcp.led.hang(); mcp.led.hang(); return 'done'");
   const [value, said = ""] = textsOf(answer);
   assert.equal(value, "done");
-  assert.match(said, /Calls that the code did not wait for were cancelled: 2/);
+  assert.match(said, /Cancelled calls that the code did not await: 2/);
   const meta = answer.result?._meta as unknown as Record<string, string>;
   await endWell(ws, pml);
   const lines = await journalOf(ws) as readonly (JournalLine & { readonly run?: string })[];
@@ -304,7 +304,7 @@ Deno.test("execute_code reports wrong types before anything runs", async () => {
 await mcp.filesystem.read_file({ path: 5 });`;
   const answer = await runCode(pml, code);
   assert.equal(answer.result?.isError, true);
-  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: its types are wrong\ncode:2: /);
+  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: it has type errors\ncode:2: /);
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml, { calls: 1 });
 });

@@ -4,7 +4,7 @@ import { endWell, textOf } from "./attacks/oracles.ts";
 import { FILES_ALLOWED, makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
 
-const WRONG = "The code did not run: its types are wrong";
+const WRONG = "The code did not run: it has type errors";
 
 Deno.test("execute_code reports wrong types with the line, and runs nothing", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28" });

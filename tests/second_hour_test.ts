@@ -87,7 +87,7 @@ Deno.test("a hint refers to the typed command: no tool without a name, and no un
   const table: readonly (readonly [line: string, says: RegExp])[] = [
     [
       "capability save my:a --code code.ts --parameter city=Rome",
-      /no literal of the code\n {2}Name each value as it is in what ran/,
+      /not a literal of the code\n {2}Name each value exactly as one literal of what ran/,
     ],
     [
       "capability import README.md",

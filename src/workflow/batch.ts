@@ -1,6 +1,6 @@
 /**
- * Runs several independent calls together: all are judged before the first starts, and the person
- * is asked at most once.
+ * Runs several independent calls together. All calls are checked before the first starts, and the
+ * user is asked at most once.
  *
  * @module
  */
@@ -13,11 +13,11 @@ import { answeredResult } from "./run.ts";
 
 /** One call of a batch. */
 export interface BatchCall {
-  /** The caller's own id for it, if it gave one. */
+  /** The optional id that the caller assigned. */
   readonly id: string | undefined;
-  /** The tool, as the caller named it. */
+  /** The tool name that the caller sent. */
   readonly tool: string;
-  /** The call, or the error if it is not valid. */
+  /** The call, or the error of an invalid call. */
   readonly call: Call | PmlError;
 }
 
@@ -29,7 +29,7 @@ export interface BatchItem {
   readonly error?: PmlError;
 }
 
-/** How the calls of a batch are made. */
+/** The collaborators of `runBatch`. */
 export interface BatchParts {
   readonly callTool: CallTool;
   readonly preflight: Pick<Preflight, "askForAll">;
@@ -38,8 +38,8 @@ export interface BatchParts {
 }
 
 /**
- * Runs the calls of a batch at the same time, each through all gates. The person is asked first,
- * while nothing runs.
+ * Runs the calls of a batch concurrently, each with all checks. The user is asked before the first
+ * call runs.
  */
 export async function runBatch(
   calls: readonly BatchCall[],
@@ -55,7 +55,7 @@ export async function runBatch(
       if (call instanceof PmlError) throw call;
       const result = await answeredResult(call, { callTool, answer: answers.get(call.callId) });
       const { length } = JSON.stringify(result);
-      // What has no room is given up at once, so that the results do not fill the memory.
+      // A result over the limit is dropped at once, so that the results do not fill the memory.
       if (length > left) {
         throw tooLarge("the result", { why: `those of a batch have at most ${most} characters` });
       }

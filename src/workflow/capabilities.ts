@@ -1,6 +1,6 @@
 /**
- * The capabilities that a person saved: which there are, whether what they call is still what it
- * was, and how they run.
+ * The capabilities that the user saved. This module lists and runs them, and detects changes of
+ * the tools that they call.
  *
  * @module
  */
@@ -28,7 +28,7 @@ import { type Capability, capabilityTool } from "../servers/capability/capabilit
 import type { CapabilityCall } from "./capability_call.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
 
-/** What is known of a tool: its definition, that it is gone, or nothing. */
+/** The known definition of a tool; "gone" if it was removed, undefined if it is unknown. */
 export type KnownDefinition = ToolDefinition | "gone" | undefined;
 
 /** The tools that capabilities call. */
@@ -45,7 +45,7 @@ export interface CapabilityRuns {
 
 /** Opens the pipeline and the workflow at their first use. `App` implements it. */
 export interface RunOpener {
-  /** Opens the pipeline of calls. */
+  /** Opens the call pipeline. */
   callPath(): Promise<{ readonly callTool: CallTool }>;
   /** Opens the runner of code and plans. */
   workflow(): Promise<CapabilityRuns>;
@@ -59,17 +59,17 @@ export interface CapabilitiesParts {
   readonly opener: RunOpener;
 }
 
-/** What changed of the tools that a capability calls. */
+/** The changes of the tools that a capability calls. */
 export interface Changed {
-  /** One line or more for each tool whose definition is another one. */
+  /** One or more lines for each tool whose definition changed. */
   readonly lines: readonly string[];
   /** The new hashes of these tools. */
   readonly hashes: Readonly<Record<string, string>>;
-  /** Tools that are not there any more. */
+  /** The tools that no longer exist. */
   readonly gone: readonly ToolId[];
 }
 
-/** The saved capabilities of a person. */
+/** The saved capabilities of the user. */
 export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** Reads and writes them. */
   readonly store: CapabilityStore;
@@ -77,12 +77,12 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   readonly #hashOf = memoized(definitionHash);
   #approved: Approved = new Map();
   #namespaces: ReadonlyMap<string, CapabilityNamespace> = new Map();
-  /** What was read, by hash. It is read again before it runs. */
+  /** The capabilities that were read, by hash. A run reads them again. */
   readonly #read = new Map<string, Capability>();
-  /** How many calls are left to each run of a capability; one inside another shares them. */
+  /** The calls left to each run of a capability. Nested capabilities share them. */
   readonly #left = new Map<string, { calls: number }>();
 
-  /** Takes the collaborators; reads nothing yet. */
+  /** Creates an instance. Reads nothing yet. */
   constructor(parts: CapabilitiesParts) {
     this.#parts = parts;
     this.store = new CapabilityStore(parts.policy.config.home);
@@ -110,18 +110,18 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     this.#parts.policy.takeCapabilities(new SavedCapabilityRules(names, this));
   }
 
-  /** Returns the definition of a capability. Throws if its content is not the approved one. */
+  /** Returns the definition of a capability. Throws if its content is not approved. */
   definition(id: ToolId, outside?: RegistryCapability): ToolDefinition {
     return capabilityTool(id, this.store.load(id, outside));
   }
 
-  /** Returns the definition of a saved capability; undefined if its content is not the approved one. */
+  /** Returns the definition of a saved capability; undefined if its content is not approved. */
   savedDefinition(id: ToolId): ToolDefinition | undefined {
     const capability = this.usable(id);
     return capability && capabilityTool(id, capability);
   }
 
-  /** Returns a capability as it was read last; undefined if it is not the approved one. */
+  /** Returns the cached or newly read capability; undefined if its content is not approved. */
   usable(id: ToolId): Capability | undefined {
     const hash = this.#approved.get(id);
     const known = hash === undefined ? undefined : this.#read.get(hash);
@@ -136,22 +136,26 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     }
   }
 
-  /** Returns the tools that a capability calls; undefined for what is no capability. */
+  /** Returns the tools that a capability calls; undefined if the id is not a capability. */
   toolsOf(id: ToolId): readonly ToolId[] | undefined {
     if (!this.#approved.has(id)) return undefined;
-    // They were checked when it was read.
+    // The ids were checked when the capability was read.
     return Object.keys(this.usable(id)?.toolsUsed ?? {}) as ToolId[];
   }
 
-  /** Returns what a call needs and nobody has approved yet. */
+  /** Returns the approval that a call still needs; undefined if none is needed. */
   async unapproved(id: ToolId): Promise<Unapproved | undefined> {
     const capability = this.store.load(id);
     const { lines, hashes, gone: [gone] } = await this.changesOf(capability, { isAsked: true });
     if (gone !== undefined) {
-      throw new PmlError("UNKNOWN_TOOL", `Cannot run "${id}": it calls "${gone}", which is gone`, {
-        hint: `Bring that tool back, or save another "${id}"`,
-        detail: { gone },
-      });
+      throw new PmlError(
+        "UNKNOWN_TOOL",
+        `Cannot run "${id}": it calls "${gone}", which no longer exists`,
+        {
+          hint: `Restore that tool, or save "${id}" again`,
+          detail: { gone },
+        },
+      );
     }
     // guard: capability-stale
     if (lines.length === 0) return undefined;
@@ -170,13 +174,13 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     };
   }
 
-  /** Tells what changed of the tools that a capability calls. */
+  /** Returns the changes of the tools that a capability calls. */
   async changesOf(
     { toolsUsed, definitions = {} }: Capability,
     how: { readonly isAsked: boolean },
   ): Promise<Changed> {
     const { tools } = this.#parts;
-    // They were checked when it was read.
+    // The ids were checked when the capability was read.
     const used = Object.entries(toolsUsed) as [ToolId, string][];
     const looked = await Promise.all(used.map(async ([id, was]) => {
       const known = await tools.definition(id, how);
@@ -184,7 +188,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       const hash = known && this.#hashOf(known);
       if (known === undefined || hash === undefined || hash === was) return {};
       const before = definitions[id];
-      // Where only the hash of the one before is known, all of this one is told.
+      // If only the hash of the earlier definition is known, the lines show the whole new one.
       const isKept = before !== undefined && this.#hashOf(before) === was;
       const lines = definitionChanges(
         isKept ? before : { name: known.name, inputSchema: {} },
@@ -202,7 +206,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     };
   }
 
-  /** Says in a few words that a capability is stale; asks no server. */
+  /** Returns a short note if a capability is stale. Sends nothing to servers. */
   async remark(id: ToolId): Promise<string | undefined> {
     const capability = this.usable(id);
     if (capability === undefined) return undefined;
@@ -211,7 +215,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     return names.length === 0 ? undefined : `stale: ${names.join(", ")} changed since it was saved`;
   }
 
-  /** Returns the definitions of tools, as far as they are known. */
+  /** Returns the known definitions of tools. */
   async definitionsOf(ids: readonly ToolId[]): Promise<Record<string, ToolDefinition>> {
     const { tools } = this.#parts;
     const all = await Promise.all(
@@ -226,18 +230,18 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     return Object.fromEntries(all);
   }
 
-  /** Saves a capability with the definitions that it was approved with. */
+  /** Saves a capability with the definitions of its tools. */
   async save(id: ToolId, capability: Capability, over: string | undefined): Promise<void> {
     const definitions = await this.definitionsOf(Object.keys(capability.toolsUsed) as ToolId[]);
     await this.store.save(id, {
       ...capability,
-      // What is not known now was known before.
+      // Keeps the earlier definitions of tools that are unavailable now.
       definitions: { ...capability.definitions, ...definitions },
     }, { over });
     this.look();
   }
 
-  /** Returns the way on which a capability would call itself; undefined if there is none. */
+  /** Returns the chain of calls by which a capability would call itself; undefined without one. */
   cycle(id: ToolId, { toolsUsed }: Capability): readonly string[] | undefined {
     const seen = new Set<string>();
     const search = (tools: readonly string[], way: readonly string[]): typeof way | undefined => {
@@ -253,7 +257,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     return search(Object.keys(toolsUsed), [id]);
   }
 
-  /** Runs a capability. Its calls pass all gates, each for itself. */
+  /** Runs a capability. Each of its calls passes all checks. */
   async run(call: CheckedCall, outside?: RegistryCapability): Promise<Outcome> {
     const { policy, opener } = this.#parts;
     const { id, run: above = "", depth: around = 0 } = call;
@@ -263,7 +267,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     if (depth > capabilityDepth) {
       throw tooMuch(id, `${capabilityDepth} capabilities wait for each other`, "capability_depth");
     }
-    // What runs is what was compared.
+    // Runs exactly the content whose hash was compared.
     const capability = this.store.load(id, outside);
     const left = this.#left.get(above) ?? { calls };
     const runs = new Set<string>();
@@ -271,7 +275,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       const result = await (await opener.workflow()).capability(capability, {
         ...{ call, depth, calls, id: crypto.randomUUID(), isForeign: outside !== undefined },
         callTool: async (inner) => {
-          // A capability that it calls shares what is left.
+          // A nested capability shares the remaining calls.
           if (inner.run !== undefined) {
             runs.add(inner.run);
             this.#left.set(inner.run, left);

@@ -7,15 +7,15 @@
 import type { CheckedCall } from "../servers/server.ts";
 import type { CallTool } from "../protocol/call.ts";
 
-/** A capability that is called. */
+/** The call of a capability. */
 export interface CapabilityCall {
   readonly call: CheckedCall;
   /** The id of the run. */
   readonly id: string;
   readonly depth: number;
-  /** Whether a registry has it. Internal tools are for what the person saved alone. */
+  /** Whether it is from a registry. Such capabilities may not call internal tools. */
   readonly isForeign: boolean;
-  /** How many calls it may make. */
+  /** The most calls that it may make. */
   readonly calls: number;
   /** Makes its calls. */
   readonly callTool: CallTool;

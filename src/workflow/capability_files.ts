@@ -1,5 +1,5 @@
 /**
- * Where capabilities are kept in the PML home. A start asks only whether there are any.
+ * The paths of capabilities in the PML home. At its start, PML only checks whether there are any.
  *
  * @module
  */
@@ -7,18 +7,18 @@
 import { join } from "node:path";
 import { infoAt } from "../io/place.ts";
 
-/** The folder of the capabilities in a PML home. */
+/** Returns the folder of the capabilities in a PML home. */
 export function capabilitiesFolder(home: string): string {
   return join(home, "capabilities");
 }
 
-/** The file that holds which capabilities the person approved. */
+/** Returns the path of the index of approved capabilities. */
 export function capabilitiesIndex(home: string): string {
   return join(capabilitiesFolder(home), "index.json");
 }
 
-/** Tells whether a person may have saved a capability. Nothing is read. */
+/** Returns whether capabilities may be saved. Reads no file. */
 export function mayHaveCapabilities(home: string): boolean {
-  // Else nothing was saved, or who reads the file says why it cannot be read.
+  // Without an index nothing was saved. Reading the index reports other problems.
   return infoAt(capabilitiesIndex(home))?.isFile === true;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes parameters of the literals that a person or a model names: in code `args.NAME`, in a plan a
- * reference to the arguments. Only names that were checked are put in, and never a value.
+ * Replaces the named literals of code or a plan by parameters: in code by `args.NAME`, in a plan by
+ * a reference to the arguments. It inserts only checked names, and never a value.
  *
  * @module
  */
@@ -11,21 +11,21 @@ import { canonical, isObject, type Json, type JsonObject, quoted } from "../core
 import { parseExact } from "../core/exact_json.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 
-/** What is made of code or a plan. */
+/** Code or a plan with parameters. */
 export interface Parametrized {
   readonly text: string;
   /** The JSON Schema of the arguments. */
   readonly parameters: JsonObject;
-  /** What the person has to know of it, one line each. */
+  /** Notes for the user about the replacements, one per line. */
   readonly notes: readonly string[];
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** A reference to an output of an earlier run, which is not kept for ever. */
+/** A reference to an output of an earlier run, which PML keeps only for a limited time. */
 const OF_RUN = /^[\w-]+\.[\w-]+(?:#|$)/;
 /**
- * Comments, texts, regular expressions, and values: what code is made of beside words and signs. The
- * time is linear: no text is read again and again, and of a character class only the beginning.
+ * Matches the comments, strings, regular expressions, numbers and booleans of code. The time is
+ * linear: there is no backtracking over long texts, and character classes are limited in length.
  */
 const TOKEN = new RegExp(
   [
@@ -42,20 +42,20 @@ const MEMBER = String
   .raw`\s*(?:\??\.\s*([\w$]+)|(?:\?\.\s*)?\[\s*["'\x60]([^"'\x60\n]*)["'\x60]\s*\])`;
 const CALLED = new RegExp(String.raw`(?<![\w$.])mcp${MEMBER}${MEMBER}`, "g");
 
-/** What is found while literals are replaced. */
+/** The result of replacing literals. */
 interface Found {
   readonly text: string;
-  /** How often each name is put in. */
+  /** The number of replacements by name. */
   readonly counts: Map<string, number>;
-  /** The names that were read before. */
+  /** The names of `args` that the text already uses. */
   readonly read: readonly string[];
-  /** The texts that stay. */
+  /** The literals that stay. */
   readonly left: readonly string[];
 }
 
 /**
- * Returns the names `server:tool` in the text of a capability, as far as they stand there. What code
- * puts together when it runs is not found; what it called is known from the run.
+ * Returns the names `server:tool` that the text of a capability contains. It does not find names
+ * that code computes; the run reports the tools that it called.
  */
 export function namedTools({ kind, text }: Pick<Capability, "kind" | "text">): readonly string[] {
   if (kind === "plan") return tasksOf(text).map(({ tool }) => `${tool}`);
@@ -65,7 +65,7 @@ export function namedTools({ kind, text }: Pick<Capability, "kind" | "text">): r
   );
 }
 
-/** Replaces the named literals. Throws BAD_ARGUMENTS if one is not found, or not clear. */
+/** Replaces the named literals. Throws BAD_ARGUMENTS if one is not found or ambiguous. */
 export function parametrized(
   { kind, text }: Pick<Capability, "kind" | "text">,
   named: JsonObject,
@@ -91,13 +91,13 @@ export function parametrized(
       throw wrong(
         name,
         `${said} ${
-          longer > 0 ? "stands only inside a longer text" : `is no literal of the ${kind}`
+          longer > 0 ? "occurs only inside a longer text" : `is not a literal of the ${kind}`
         }`,
       );
     }
-    // A text means the same wherever it stands; a number or a truth value seldom does.
+    // Equal texts usually have the same meaning; equal numbers and booleans rarely do.
     if (typeof value !== "string" && count > 1) {
-      throw wrong(name, `${said} stands ${count} times: it is not clear which is meant`);
+      throw wrong(name, `${said} occurs ${count} times, so it is ambiguous`);
     }
     return [
       ...(count > 1 ? [`${name}: ${said} is replaced in ${count} places`] : []),
@@ -105,7 +105,9 @@ export function parametrized(
     ];
   });
   const unnamed = read.find((name) => !Object.hasOwn(named, name));
-  if (unnamed !== undefined) throw wrong(unnamed, `it is read, and no parameter has this name`);
+  if (unnamed !== undefined) {
+    throw wrong(unnamed, `the text uses it, but no parameter has this name`);
+  }
   const properties = Object.fromEntries(values.map(([name, value]) => [name, schemaOf(value)]));
   const required = Object.keys(named);
   const rest = { ...(required.length > 0 && { required }), additionalProperties: false };
@@ -117,7 +119,7 @@ type NameOf = (value: Json) => string | undefined;
 function inCode(code: string, nameOf: NameOf): Found {
   const counts = new Map<string, number>();
   const left: string[] = [];
-  // A text in a template, a comment or a regular expression is none of the code's.
+  // Ignores the text of strings, comments and regular expressions.
   const bare = code.replace(TOKEN, (token) => /^["'/]/.test(token) ? " " : token);
   const read = [...bare.matchAll(/(?<![\w$.])args\s*\??\.\s*([A-Za-z_$][\w$]*)/g)]
     .map(([, name = ""]) => name);
@@ -132,7 +134,7 @@ function inCode(code: string, nameOf: NameOf): Found {
       left.push(`${value}`);
       return token;
     }
-    if (isTaken) throw wrong(name, "the code has a variable `args` of its own");
+    if (isTaken) throw wrong(name, "the code declares its own variable `args`");
     count(counts, name);
     const isKey = /[{,]$/.test(code.slice(0, at).trimEnd().slice(-1)) &&
       code.slice(at + token.length).trimStart().startsWith(":");
@@ -141,18 +143,18 @@ function inCode(code: string, nameOf: NameOf): Found {
   return { text, counts, read, left };
 }
 
-/** Returns the value of a literal; undefined for what has none, or none that can be named. */
+/** Returns the value of a literal; undefined for other tokens and templates with expressions. */
 function valueOf(token: string): Json | undefined {
   const [quote = ""] = token;
   if (quote === "/" || quote === "`" && token.includes("${")) return undefined;
   if (!/["'`]/.test(quote)) return /^[tf]/.test(token) ? token === "true" : numberOf(token);
-  // As JSON writes it: with no quote escaped but its own.
+  // Converts the escapes to those of JSON, where only double quotes are escaped.
   const inner = token.slice(1, -1).replaceAll("\n", "\\n")
     .replace(/\\?(["'`])|\\[^]/g, (all, own) => own === '"' ? '\\"' : own ?? all);
   try {
     return JSON.parse(`"${inner}"`);
   } catch {
-    // An escape that JSON does not have.
+    // JSON does not have this escape.
     return undefined;
   }
 }
@@ -185,7 +187,7 @@ function inPlan(text: string, nameOf: NameOf): Found {
         "BAD_ARGUMENTS",
         `Cannot save the plan: ${quoted($ref)} is an output of an earlier run`,
         {
-          hint: "Put the task that gives it into the plan",
+          hint: "Add the task that returns it to the plan",
         },
       );
     }
@@ -220,6 +222,6 @@ function schemaOf(value: Json): JsonObject {
 
 function wrong(name: string, why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot make a parameter ${quoted(name)}: ${why}`, {
-    hint: 'Name each value as it is in what ran: one literal, such as {"city": "Paris"}',
+    hint: 'Name each value exactly as one literal of what ran, such as {"city": "Paris"}',
   });
 }

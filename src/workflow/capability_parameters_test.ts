@@ -20,7 +20,7 @@ Deno.test("parametrized() finds literals and leaves comments, regular expression
   for (const value of ["no", "deep"]) assert.throws(() => code(text, { value }), /no literal/);
 });
 
-Deno.test("parametrized() puts no value into code, and takes none out of a longer text", () => {
+Deno.test("parametrized() inserts no value into code and replaces no part of a longer text", () => {
   const text = `const a = "x'; evil(); '"; // 'it' "\nf('it', "a 'it' b", \`'it'\`)`;
   const made = code(text, { it: "it", "other": "x'; evil(); '" });
   assert.equal(
@@ -30,7 +30,7 @@ Deno.test("parametrized() puts no value into code, and takes none out of a longe
   assert.throws(() => code("return 1", { "x;evil()": 1 }), /use letters/);
 });
 
-Deno.test("parametrized() puts arguments in the place of the literals of code", () => {
+Deno.test("parametrized() replaces the literals of code by arguments", () => {
   const made = code(
     `const c = "Paris"; // Paris\nreturn mcp.w.get({ city: c, days: 3, "Paris": 1 })`,
     {
@@ -51,16 +51,16 @@ Deno.test("parametrized() puts arguments in the place of the literals of code", 
   assert.deepEqual(made.notes, ['city: "Paris" is replaced in 2 places']);
 });
 
-Deno.test("parametrized() tells what is not found, not clear, or part of a longer text", () => {
+Deno.test("parametrized() reports literals that are missing, ambiguous or part of a longer text", () => {
   const cases: [string, object, RegExp][] = [
-    ["return 1", { city: "Paris" }, /"city": "Paris" is no literal of the code/],
-    ["return 'To Paris'", { city: "Paris" }, /stands only inside a longer text/],
-    ["return 1 + 1", { n: 1 }, /"1" stands 2 times/],
+    ["return 1", { city: "Paris" }, /"city": "Paris" is not a literal of the code/],
+    ["return 'To Paris'", { city: "Paris" }, /occurs only inside a longer text/],
+    ["return 1 + 1", { n: 1 }, /"1" occurs 2 times/],
     ["return 'a'", { one: "a", two: "a" }, /has the same value/],
-    ["return args.day", {}, /"day": it is read/],
+    ["return args.day", {}, /"day": the text uses it/],
     ["return 'a'", { "a-b": "a" }, /use letters/],
-    ["const args = 1; return 'a'", { a: "a" }, /has a variable `args` of its own/],
-    ["return [1]", { list: [1] }, /is no literal of the code/],
+    ["const args = 1; return 'a'", { a: "a" }, /declares its own variable `args`/],
+    ["return [1]", { list: [1] }, /is not a literal of the code/],
   ];
   for (const [text, named, said] of cases) assert.throws(() => code(text, named), said);
   assert.deepEqual(code("f('Paris'); g('x/Paris')", { city: "Paris" }).notes, [
@@ -69,7 +69,7 @@ Deno.test("parametrized() tells what is not found, not clear, or part of a longe
   assert.equal(code("return args.day + 1", { day: 3 }).text, "return args.day + 1");
 });
 
-Deno.test("parametrized() puts references in the place of the values of a plan", () => {
+Deno.test("parametrized() replaces the values of a plan by references", () => {
   const made = plan([
     { id: "a", tool: "w:get", arguments: { city: "Paris", deep: [{ at: "Paris" }] } },
     { id: "b", tool: "w:get", arguments: { from: { $ref: "a#/x" } }, for_each: ["one"] },
@@ -89,15 +89,15 @@ Deno.test("parametrized() puts references in the place of the values of a plan",
   ]);
   assert.throws(
     () => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }),
-    /is no literal of the plan/,
+    /is not a literal of the plan/,
   );
   assert.throws(
     () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),
-    /"day": it is read/,
+    /"day": the text uses it/,
   );
 });
 
-Deno.test("The literals and tools of any text are found in a time that grows with its length", () => {
+Deno.test("finding the literals and tools of a text takes linear time", () => {
   const most = 250_000;
   for (
     const piece of ["=/[", "mcp".padEnd(most), "mcp.a".padEnd(most), "`${", "/*", "'\\\\", "1e+"]
@@ -105,7 +105,7 @@ Deno.test("The literals and tools of any text are found in a time that grows wit
     const text = piece.repeat(most / piece.length);
     const since = performance.now();
     namedTools({ kind: "code", text });
-    assert.throws(() => code(text, { city: "Paris" }), /is no literal/);
+    assert.throws(() => code(text, { city: "Paris" }), /is not a literal/);
     const ms = performance.now() - since;
     assert.ok(ms < 8_000, `${piece.trim()}: ${ms} ms`);
   }

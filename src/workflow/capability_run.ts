@@ -1,5 +1,5 @@
 /**
- * Runs what was saved as a capability: code or a plan, with the arguments of a call.
+ * Runs the code or the plan of a capability with the arguments of a call.
  *
  * @module
  */
@@ -33,7 +33,7 @@ export async function runCapability(
     within: call.run,
   });
   const via = isForeign ? kind : "capability";
-  // A run in another run waits with that, and does not count again.
+  // A nested run does not count again among the waiting runs.
   const waiting = call.run === undefined ? parts.waiting : undefined;
   const own = { ...parts, callTool, waiting };
   if (kind === "plan") {
@@ -55,7 +55,7 @@ export async function runCapability(
   return failed(textOf(result.failure));
 }
 
-/** Says which tasks of a plan failed. What is done of it cannot be resumed. */
+/** Returns the states of the tasks of a failed plan, which cannot be resumed. */
 function unfinished({ result: { content } }: PlanOutcome): ToolResult {
   const said: JsonObject = parseExact(String(content[0]?.text));
   const { failed: wrong = {}, not_run: left = {}, may_have_run } = said;

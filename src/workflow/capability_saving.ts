@@ -1,6 +1,6 @@
 /**
- * Saves what ran as a capability: checks all that can be wrong before it runs, shows all of it to
- * the person afterwards, and saves it after a yes.
+ * Saves code and plans that ran as capabilities: checks everything before the run, shows the user
+ * the whole capability after the run, and saves it if the user approves.
  *
  * @module
  */
@@ -23,27 +23,27 @@ import {
 } from "../servers/capability/capability.ts";
 import { namedTools, parametrized } from "./capability_parameters.ts";
 
-/** What is to be saved: checked, and not run yet. What came from a file has its tools. */
+/** A checked capability that has not run yet. One from a file includes its tools. */
 export interface Prepared {
   readonly id: ToolId;
   readonly capability: Omit<Capability, "toolsUsed"> & Partial<Capability>;
-  /** What the person has to know of the parameters. */
+  /** Notes for the user about the parameters. */
   readonly notes: readonly string[];
 }
 
-/** What a person is shown before something is saved. */
+/** The information that the user sees before a capability is saved. */
 export interface Review {
   readonly id: ToolId;
   readonly hash: string;
-  /** Everything that a yes covers, one line each. */
+  /** Everything that the approval covers, one per line. */
   readonly facts: readonly string[];
-  /** The capability that is saved, without any change. */
+  /** The capability exactly as it is saved. */
   readonly capability: Capability;
-  /** The hash of the capability of this name that it replaces. */
+  /** The hash of the capability that it replaces. */
   readonly over: string | undefined;
 }
 
-/** How the person is asked. */
+/** Where and for whom the user is asked. */
 export interface Asking {
   /** The client that waits for it. */
   readonly client: CallClient;
@@ -55,7 +55,7 @@ export interface Asking {
 export interface TakenNames {
   /** Returns the owner of a name, such as a server; undefined if a namespace may have it. */
   ownerOf(namespace: string): string | undefined;
-  /** Returns a text about the tool that a capability of this name would hide, if there is one. */
+  /** Describes the tool that a capability of this name would hide; undefined without one. */
   hiddenBy(id: ToolId): string | undefined;
 }
 
@@ -78,14 +78,14 @@ export interface CapabilitySavingParts {
 export class CapabilitySaving {
   readonly #parts: CapabilitySavingParts;
 
-  /** Takes the collaborators; reads nothing. */
+  /** Creates an instance. Reads nothing. */
   constructor(parts: CapabilitySavingParts) {
     this.#parts = parts;
   }
 
   /**
-   * Checks `save_as` and makes the parameters. Throws if nothing could be saved, so that nothing
-   * runs in vain.
+   * Checks `save_as` and creates the parameters. Throws if saving would fail, so that nothing runs
+   * in vain.
    */
   prepare(saveAs: Json, { kind, text }: Pick<Capability, "kind" | "text">): Prepared {
     const { name, description, parameters = {} } = savingOf(saveAs);
@@ -97,7 +97,7 @@ export class CapabilitySaving {
     return { id, capability: { kind, ...made, ...defined({ description }) }, notes };
   }
 
-  /** Returns a name as an id. Throws if it is none, or if a server has its namespace. */
+  /** Parses a name as an id. Throws if it is invalid or its namespace is the name of a server. */
   mayBe(name: string): ToolId {
     const id = capabilityId(name);
     const { server } = splitToolId(id);
@@ -107,7 +107,7 @@ export class CapabilitySaving {
     throw refused("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
   }
 
-  /** Parses an export. Throws if it is none, if its hash is another one, or if its name is taken. */
+  /** Parses an export. Throws if it is invalid, its hash does not match or its name is taken. */
   parse(value: Readonly<Record<string, Json>>, name = value.name): Prepared {
     const id = this.mayBe(`${name}`);
     try {
@@ -117,7 +117,7 @@ export class CapabilitySaving {
     }
   }
 
-  /** Returns everything that the user sees before it is saved. `ran` are the called tools. */
+  /** Returns the information that the user approves. `ran` contains the called tools. */
   async review({ id, capability, notes }: Prepared, ran: readonly string[] = []): Promise<Review> {
     const { capabilities, servers, names: taken } = this.#parts;
     const more = [...notes];
@@ -125,11 +125,11 @@ export class CapabilitySaving {
     const names = [...ran, ...namedTools(capability)];
     const ids = [...new Set(names.flatMap((name) => servers.idOf(name) ?? []))].sort();
     if (toolsUsed !== undefined) {
-      // A file says this of itself.
+      // The file itself lists these tools.
       const told = new Set(Object.keys(toolsUsed));
       more.push(
         ...ids.filter((tool) => !told.has(tool)).map((tool) =>
-          `It names ${tool}, which its own list of tools leaves out`
+          `It names ${tool}, which its own list of tools omits`
         ),
       );
     } else {
@@ -166,7 +166,7 @@ export class CapabilitySaving {
     await this.#parts.capabilities.save(id, capability, over);
   }
 
-  /** Returns all that a person is shown of a capability, and what changed since it was saved. */
+  /** Describes a capability for the user, including the changes since it was saved. */
   async told(
     whole: Capability,
   ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
@@ -190,8 +190,8 @@ export class CapabilitySaving {
   }
 
   /**
-   * Asks the person, and saves after a yes. Returns what is told with the result of the run: a
-   * refusal does not make that fail.
+   * Asks the user, and saves the capability if the user approves. Returns the outcome for the
+   * answer of the run, which does not fail if the user refuses.
    */
   async save(prepared: Prepared, ran: readonly string[], asking: Asking): Promise<JsonObject> {
     const { id, capability: { kind, parameters }, notes } = prepared;
@@ -211,8 +211,8 @@ export class CapabilitySaving {
       const { code, message: why } = asPmlError(error);
       const message = why.replace(/^Cannot run/, "Cannot save");
       const hint = code === "APPROVAL_REQUIRED"
-        ? `It ran and was not saved. Ask the person to save it: write it into a ` +
-          `file, and run \`pml capability save ${id} --${kind} FILE\``
+        ? `It ran, but was not saved. Ask the user to save it: write it to a ` +
+          `file and run \`pml capability save ${id} --${kind} FILE\``
         : undefined;
       return { saved: false, error: defined({ code, message, hint }) };
     }
@@ -224,9 +224,9 @@ export function exportForm(id: ToolId, capability: Capability): JsonObject {
   return { name: id, hash: capabilityHash(capability), ...fileForm(capability) };
 }
 
-/** What to do where something is not saved. */
+/** Hints by error code. */
 const HINTS = {
-  BAD_ARGUMENTS: "Take one of these calls out",
+  BAD_ARGUMENTS: "Remove one of these calls",
   INPUT_TOO_LARGE: "Save less at once",
   INTEGRITY_MISMATCH: "Export it again with `pml capability export`",
   NAME_CONFLICT: "Choose a namespace that names no server, such as my",
@@ -250,15 +250,15 @@ function savingOf(value: Json): Saving {
     : typeof name === "string" && ["undefined", "string"].includes(typeof description) &&
         (parameters === undefined || isObject(parameters))
     ? undefined
-    : "has another form";
-  // What was checked came as JSON.
+    : "is not valid";
+  // The checked value is plain JSON.
   if (why === undefined) return defined({ name, description, parameters }) as unknown as Saving;
   throw new PmlError("BAD_ARGUMENTS", `Cannot save this: save_as ${why}`, {
     hint: 'Send "namespace:action", or {"name", "description"?, "parameters"?: {"city": "Paris"}}',
   });
 }
 
-/** What there is of capabilities: those that were saved, and what saves more. */
+/** The saved capabilities, and the service that saves new ones. */
 export interface OpenCapabilities {
   readonly capabilities: Capabilities;
   readonly saving: CapabilitySaving;

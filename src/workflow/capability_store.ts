@@ -1,6 +1,6 @@
 /**
- * The capabilities in the PML home. Each is a file named by its hash; the index holds which hash the
- * person approved under which name. What is not the approved one does not run.
+ * The capabilities in the PML home. Each is a file named by its hash. The index maps names to the
+ * hashes that the user approved; other content does not run.
  *
  * @module
  */
@@ -32,39 +32,39 @@ import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
 /** The approved hashes, by name. */
 export type Approved = ReadonlyMap<ToolId, string>;
 
-/** How many capabilities one person may keep. */
+/** The most capabilities in one PML home. */
 const MOST = 1_000;
-/** A capability may be kept with the definitions of many tools. */
+/** The most bytes of a file. A capability may contain the definitions of many tools. */
 const FILE_MAX = 64_000_000;
 
-/** Reads and writes what the person saved. */
+/** Reads and writes saved capabilities. */
 export class CapabilityStore {
   readonly #folder: string;
   readonly #index: string;
 
-  /** Takes the PML home; opens nothing. */
+  /** Creates a store in the PML home. Opens nothing. */
   constructor(home: string) {
     this.#folder = capabilitiesFolder(home);
     this.#index = capabilitiesIndex(home);
   }
 
-  /** Returns what the person approved. Throws CONFIG_INVALID if the file cannot be read. */
+  /** Returns the approved hashes. Throws CONFIG_INVALID if the index cannot be read. */
   approved(): Approved {
     try {
       return parseIndex(read(this.#index) ?? { version: 1, capabilities: {} });
     } catch (error) {
       const why = asPmlError(error).message;
       throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.#index, 400)}: ${why}`, {
-        hint: "No capability runs until it is mended or removed",
+        hint: "Repair or remove the file; until then no capability runs",
         cause: error,
       });
     }
   }
 
   /**
-   * Reads a capability and compares it with what the person approved. Throws INTEGRITY_MISMATCH if
-   * it is another one, or is gone; UNKNOWN_TOOL if none was approved under this name. What a
-   * registry has is kept elsewhere, and its approval is elsewhere, too.
+   * Reads a capability and compares it with the approved hash. Throws INTEGRITY_MISMATCH if it
+   * differs or is missing, and UNKNOWN_TOOL if none was approved under this name. `outside` is the
+   * file and the approved hash of a capability from a registry.
    */
   load(id: ToolId, outside?: { readonly hash: string; readonly path: string }): Capability {
     const approved = outside?.hash ?? this.approved().get(id);
@@ -85,8 +85,8 @@ export class CapabilityStore {
   }
 
   /**
-   * Saves a capability as approved. `over` is the hash that was shown as the one before; if another
-   * one is there by now, nothing is saved.
+   * Saves a capability as approved. `over` is the hash of the replaced capability, as shown to the
+   * user. Throws APPROVAL_STALE if it has changed since.
    */
   async save(
     id: ToolId,
@@ -108,8 +108,8 @@ export class CapabilityStore {
   }
 
   /**
-   * Gives a capability another name, or none. What was approved stays approved. `over` is as for
-   * `save`.
+   * Renames a capability, or deletes it if there is no new name. Its approval stays valid. For
+   * `over`, see `save`.
    */
   async rename(
     from: ToolId,
@@ -146,7 +146,7 @@ export class CapabilityStore {
   }
 }
 
-/** Returns the error for a name under which nothing is saved. */
+/** Returns the error for the name of a capability that does not exist. */
 function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError {
   const near = nearName(id, [...saved.keys()]);
   return new PmlError("UNKNOWN_TOOL", `Cannot find the capability ${quoted(id)}`, {
@@ -156,10 +156,13 @@ function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError
   });
 }
 
-/** Why nothing is saved, and what to do. */
+/** The reason and the hint by error code. */
 const REFUSED = {
-  APPROVAL_STALE: ["it was changed meanwhile", "Try again, and see what is there now"],
-  NAME_CONFLICT: ["there is one of this name", "Choose another name, or delete that one first"],
+  APPROVAL_STALE: ["it has changed meanwhile", "List the capabilities, then try again"],
+  NAME_CONFLICT: [
+    "the name is already used",
+    "Choose another name, or delete that capability first",
+  ],
   OVERLOADED: [`${MOST} are saved`, "Delete some with `pml capability delete`"],
 } as const;
 
@@ -170,7 +173,7 @@ function refused(code: keyof typeof REFUSED, id: ToolId): PmlError {
 
 function parseIndex(json: unknown): Approved {
   const { version, capabilities } = objectOf(json);
-  if (version !== 1 || !isObject(capabilities)) throw new TypeError("wanted version 1");
+  if (version !== 1 || !isObject(capabilities)) throw new TypeError("the version is not 1");
   return new Map(
     Object.entries(capabilities).map(([name, entry]) => {
       const { hash } = objectOf(entry);
@@ -182,7 +185,7 @@ function parseIndex(json: unknown): Approved {
   );
 }
 
-/** Reads a file of JSON; undefined if there is none. */
+/** Reads a JSON file; undefined if it does not exist. */
 function read(path: string): unknown {
   const plain = readPlain(path, FILE_MAX);
   return plain && parseJsonBytes(plain.bytes, parseExact);

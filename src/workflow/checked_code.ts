@@ -14,17 +14,17 @@ export interface CodeToCheck {
 
 /** Checks the types of code. */
 export interface TypeCheck {
-  /** Checks code. The lines of problems are those of the code. */
+  /** Checks code. Problems have the line numbers of the code. */
   check(wanted: CodeToCheck): Promise<TypesChecked>;
 }
 
-/** What a check of types says of code. */
+/** The result of a type check. */
 export type TypesChecked =
   | { readonly kind: "checked" }
   | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
   | { readonly kind: "unchecked"; readonly why: string };
 
-/** One error of types. */
+/** One type error. */
 export interface TypeProblem {
   readonly line: number;
   readonly message: string;

@@ -1,5 +1,5 @@
 /**
- * Runs code that calls tools, each piece in a sandbox child of its own to which nothing is granted.
+ * Runs code that calls tools. Each piece of code has its own sandbox child without permissions.
  * Each call of the code is a call of its run.
  *
  * @module
@@ -17,15 +17,15 @@ import type { CheckedCall } from "../servers/server.ts";
 import type { Run } from "./run.ts";
 import type { ToolNames } from "./tool_names.ts";
 
-/** The collaborators of code. */
+/** The collaborators of `runCode`. */
 export interface CodeParts {
-  /** Gives code a child of its own. */
+  /** Starts a sandbox child for each piece of code. */
   readonly children: {
     use<T>(
       use: { readonly depth: number; readonly signal: AbortSignal },
       work: (child: Sandbox) => Promise<T>,
     ): Promise<T>;
-    /** Has a child started soon, or at once. */
+    /** Starts a child soon, or at once. */
     ahead(options?: { readonly now: true }): void;
   };
   readonly tools: ToolNames;
@@ -38,22 +38,22 @@ export interface CodeRun {
   readonly arguments?: JsonObject;
   /** Makes its calls. The code ends when the signal of the run aborts. */
   readonly run: Run;
-  /** Receives what the code writes to its console, line by line. */
+  /** Receives the console output of the code, line by line. */
   readonly onLine?: (line: string) => void;
-  /** The call of the capability that the code is of. It may have become outdated before it runs. */
+  /** The call of the capability that contains the code. It may be outdated before the code runs. */
   readonly within?: Pick<CheckedCall, "assertCurrent">;
 }
 
-/** How code ended. What PML itself refused is thrown. */
+/** The result of code. `runCode` throws errors of PML itself. */
 export type CodeResult =
   | { readonly kind: "value"; readonly value: Json; readonly open: number }
   | { readonly kind: "failed"; readonly failure: CodeFailure; readonly open: number };
 
-/** Why code failed, in its own words, and where if that is known. */
+/** The error of code, with its position if that is known. */
 export interface CodeFailure {
   readonly name: string;
   readonly message: string;
-  /** The code of an error that a call of PML gave. */
+  /** The error code of a failed call. */
   readonly code?: string;
   readonly hint?: string;
   /** The tool that failed. */
@@ -62,9 +62,9 @@ export interface CodeFailure {
   readonly column?: number;
 }
 
-/** The most characters that are kept of what code writes to its console. */
+/** The most characters of console output that are kept. */
 const CONSOLE_MAX = 64 * 1024;
-/** How much is told of the name of a tool, which the code may have made up. */
+/** The most characters that are shown of a tool name, which the code may have invented. */
 const NAME_MAX = 200;
 
 /** Runs code to its end. */
@@ -85,13 +85,13 @@ export async function runCode(asked: CodeRun, { children, tools }: CodeParts): P
     });
     return endOf(objectOf(said));
   } catch (error) {
-    // What runs the code gives its errors as results. Here the code itself has written one.
+    // The sandbox returns its errors as results. This error comes from the code itself.
     if (error instanceof ModuleFailure) return endOf({ kind: "thrown", message: error.message });
     throw crashed(error);
   }
 }
 
-/** Answers what code asks for. */
+/** Answers the requests of code. */
 class CodeCalls {
   readonly #run: Run;
   readonly #tools: ToolNames;
@@ -150,7 +150,7 @@ class CodeCalls {
 
 function noArguments(tool: Json | undefined): PmlError {
   const message = `Cannot call "${textOf(tool)}": its arguments are not an object`;
-  return new PmlError("BAD_ARGUMENTS", message, { hint: "Give one object" });
+  return new PmlError("BAD_ARGUMENTS", message, { hint: "Pass one object" });
 }
 
 function toolFailure(tool: string, result: ToolResult): JsonObject {
@@ -163,7 +163,7 @@ function toolFailure(tool: string, result: ToolResult): JsonObject {
   };
 }
 
-/** Reads how code ended. The code itself may have written this. */
+/** Parses the result of code. The code itself may have written it, so it is untrusted. */
 function endOf({ kind, value = null, open: count, ...said }: JsonObject): CodeResult {
   const open = typeof count === "number" ? count : 0;
   if (kind === "value") return { kind, value, open };
@@ -188,7 +188,7 @@ function shortOf(field: Json | undefined): string {
   return textOf(field).slice(0, 16_000);
 }
 
-/** Words the errors of a child for whoever wrote the code. */
+/** Returns the error of a child with a message for the author of the code. */
 function crashed(error: unknown): unknown {
   if (!(error instanceof PmlError)) return error;
   const { code, message, detail } = error;
@@ -197,7 +197,7 @@ function crashed(error: unknown): unknown {
   const { reason } = detail;
   const why = message.slice(message.lastIndexOf(": ") + 2).replace("the module", "the code");
   const hint = ["memory", "frames"].includes(reason)
-    ? "Work on less at once: what code keeps, sends and writes is limited"
-    : "Let the code end by itself: return, or throw an error";
+    ? "Process less at once: the memory, the messages and the output of code are limited"
+    : "End the code with `return` or `throw`";
   return new PmlError(code, `Cannot finish the code: ${why}`, { hint, detail: { reason } });
 }

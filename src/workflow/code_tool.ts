@@ -1,5 +1,5 @@
 /**
- * The meta-tool `execute_code`: checks the types of code, runs it, and words the answer.
+ * The meta-tool `execute_code`: checks the types of code, runs it and builds the answer.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import type { CodeToCheck, TypeCheck } from "./checked_code.ts";
 import type { WorkflowRequest } from "./workflow_request.ts";
 import type { TypesChecked } from "./checked_code.ts";
 
-/** Opens what saves code and plans that worked. `App` implements it. */
+/** Opens the service that saves code and plans. `App` implements it. */
 export interface SavingOpener {
   /** Opens the capabilities of the user. */
   capabilities(): Promise<{ readonly saving: CapabilitySaving }>;
@@ -37,7 +37,7 @@ interface CodeArguments {
   readonly save_as?: Json;
 }
 
-/** What was noticed while code ran, for the answer. */
+/** Facts about the run of code, for the answer. */
 interface Noticed {
   readonly id: string;
   readonly lines: string[];
@@ -45,25 +45,28 @@ interface Noticed {
   tools: readonly string[];
 }
 
-/** What came of saving something that failed. */
-export const UNSAVED = { saved: false, error: { message: "Only what succeeds is saved" } };
+/** The outcome of saving after a failure. */
+export const UNSAVED = {
+  saved: false,
+  error: { message: "Nothing was saved because the run failed" },
+};
 
 /** Runs the code of a request. */
 export async function executeCode(
   { arguments: given, ...request }: WorkflowRequest,
   parts: CodeToolParts,
 ): Promise<Outcome> {
-  // They were checked against the schema.
+  // The arguments were checked against the schema.
   const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
   const { codeMs, callMaxMs: mostMs, codeCalls: calls } = parts.policy.config.limits;
   const ms = Math.min(numberOf(timeout_ms) ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
   const saving = saveAs === undefined ? undefined : (await parts.opener.capabilities()).saving;
-  // What cannot be saved does not run.
+  // Throws before the run if the code cannot be saved.
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
-  // A child starts while the types are checked. Code that calls no tool waits for no check.
+  // Starts a child during the type check. Code that calls no tool is not checked.
   if (/\bmcp\b/.test(code)) parts.children.ahead({ now: true });
-  // The time of the code begins when it runs.
+  // The time limit of the code starts with its run, not with the type check.
   const types = await typesOf({ code, actor: request.actor, signal: request.signal }, parts);
   if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };
   const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types, tools: [] };
@@ -81,13 +84,13 @@ export async function executeCode(
     const saved = await saving.save(prepared, noticed.tools, request);
     return { kind: "result", result: withSaved(answered, saved) };
   } catch (error) {
-    // What the code wrote helps to find out why it took too long, or too much.
+    // The console output helps to find the cause of a timeout or a crash.
     if (noticed.lines.length === 0 || request.signal.aborted) throw error;
     return { kind: "result", result: errorAnswer(asPmlError(error), noticed) };
   }
 }
 
-/** Adds to a result what came of saving it. */
+/** Adds the outcome of saving to a result. */
 export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   const text = JSON.stringify({ save_as: saved });
   return { ...result, content: [...result.content, { type: "text", text }] };
@@ -116,11 +119,11 @@ function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems"
   const lines = problems.map(({ line, message, hint }) =>
     `${shownPlace("code", { line })}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
   );
-  const text = ["The code did not run: its types are wrong", ...lines].join("\n");
+  const text = ["The code did not run: it has type errors", ...lines].join("\n");
   return { ...textResult(text), isError: true };
 }
 
-/** Returns the text of an error with its place, as a model can use it. */
+/** Formats an error with its position for a model. */
 export function textOf({ name, message, code, hint, tool, ...place }: CodeFailure): string {
   const said = [tool, place.line && shownPlace("code", place)].filter(Boolean).join(", ");
   const what = code === undefined ? name : `${name} ${code}`;
@@ -132,7 +135,7 @@ function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolR
   return failed(answer(text, { noticed, open: 0 }), { code, message, hint });
 }
 
-/** Returns an answer as one that failed. An error of a call keeps the code that it has alone. */
+/** Marks an answer as failed, with the code of the error if there is one. */
 function failed(
   answered: ToolResult,
   { code, message, hint }: Pick<CodeFailure, "code" | "message"> & Partial<Pick<PmlError, "hint">>,
@@ -141,7 +144,7 @@ function failed(
   return { ...answered, ...error && { structuredContent: { error } }, isError: true };
 }
 
-/** Returns the text, and what PML says of the run in a block of its own. */
+/** Returns the text, and the notes of PML about the run in a separate block. */
 function answer(
   text: string,
   { noticed: { id, lines, types }, open }: { readonly noticed: Noticed; readonly open: number },
@@ -149,7 +152,7 @@ function answer(
   const said = [
     ...(lines.length > 0 ? ["console:", ...lines] : []),
     ...(types.kind === "unchecked" ? [`types: unchecked (${types.why})`] : []),
-    ...(open > 0 ? [`Calls that the code did not wait for were cancelled: ${open}`] : []),
+    ...(open > 0 ? [`Cancelled calls that the code did not await: ${open}`] : []),
   ];
   const blocks = [text, ...(said.length > 0 ? [said.join("\n")] : [])];
   return { content: blocks.map((one) => ({ type: "text", text: one })), _meta: { "pml/run": id } };

@@ -1,6 +1,6 @@
 /**
- * Writes tools as declarations of TypeScript: what code and programs can call, with the types of
- * arguments and outputs.
+ * Writes TypeScript declarations of tools for code and programs, with the types of arguments and
+ * outputs.
  *
  * @module
  */
@@ -10,13 +10,13 @@ import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
 
-/** A server and its tools, by the names that clients see. */
+/** A server and its tools, with the names that clients see. */
 export interface DeclaredServer {
   readonly name: string;
   readonly tools: readonly ToolDefinition[];
 }
 
-/** Returns the schema of outputs that were seen of a tool; undefined if none were seen. */
+/** Returns the schema of the observed outputs of a tool; undefined without one. */
 export type Observed = (server: string, tool: ToolDefinition) => JsonObject | undefined;
 
 /** The types of a tool. */
@@ -25,11 +25,11 @@ export interface ToolTypes {
   readonly output: string;
   /** Whether it can be called without arguments. */
   readonly isOptional: boolean;
-  /** Whether parts of the types were left out because they are too large. */
+  /** Whether the types were shortened because they are too large. */
   readonly isCut: boolean;
 }
 
-/** How many characters all declarations together have. */
+/** The most characters of all declarations together. */
 const LONGEST = 1_000_000;
 const LONGEST_DOC = 1_000;
 
@@ -41,7 +41,7 @@ export function toolTypes(
 ): ToolTypes {
   const args = typeOf(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
   const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
-  // More may come than was seen.
+  // Outputs may have more members than the observed ones.
   const output = typeOf(
     tool.outputSchema ?? seen,
     seen ? { ...options, isOpen: true } : {
@@ -57,7 +57,7 @@ export function toolTypes(
   };
 }
 
-/** Returns the declaration of a tool that takes and returns anything. */
+/** Returns the declaration of a tool with arguments and an output of any type. */
 export function anyTool(name: string): string {
   return `${keyText(name)}(args?: any): Promise<any>;`;
 }
@@ -88,7 +88,7 @@ function toolLine(server: string, tool: ToolDefinition, observed?: Observed): st
   return lines.map((line) => `    ${line}`).join("\n");
 }
 
-/** Tells whether a schema requires properties. */
+/** Returns whether a schema requires properties. */
 function requiresMore(schema: unknown): boolean {
   const target = isObject(schema) && typeof schema.$ref === "string"
     ? referredIn(schema, schema.$ref)

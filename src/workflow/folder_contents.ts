@@ -1,5 +1,5 @@
 /**
- * Reads the modules and the exported capabilities of a folder that is served as a registry.
+ * Reads the modules and the exported capabilities of a folder that PML serves as a registry.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { exportedIn } from "./saved_capability.ts";
 export class FolderContents implements FolderReader {
   readonly #options: LoadOptions;
 
-  /** Takes the limits of the child; starts nothing. */
+  /** Creates a reader with the limits of its children. Starts nothing. */
   constructor(options: LoadOptions) {
     this.#options = options;
   }

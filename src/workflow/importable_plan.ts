@@ -1,6 +1,6 @@
 /**
- * Runs the plan of a capability in the program that imports it: this is part of the module that a
- * registry serves to `import()`. PML itself runs plans through its own checks.
+ * Runs the plan of a capability in the program that imports it. A registry serves this code as part
+ * of a module for `import()`. PML itself runs plans with its own checks.
  *
  * @module
  */
@@ -8,13 +8,13 @@
 import type { Json, JsonObject } from "../core/json.ts";
 import { type Known, parsePlan, type Plan, runsNow, type Step, stepsOf } from "./plan.ts";
 
-/** The tools as functions, by server and tool, as `tools` of an open gateway of PML has them. */
+/** The tools as functions by server and tool, like `tools` of an open gateway of PML. */
 export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
 type Tool = (args?: JsonObject) => Promise<Json>;
 
-/** How many tasks a plan may have, and how many calls a task may make. */
+/** The most tasks of a plan, and the most calls of a task. */
 const MOST = 1_000;
-/** How much one call may take from outputs, in characters. */
+/** The most characters that one call may use from outputs. */
 const MOST_TAKEN = 10_000_000;
 
 /** Returns the function of a capability. */
@@ -37,7 +37,7 @@ export function imported(
   };
 }
 
-/** The outputs of a plan that knows no other runs. */
+/** The outputs of a plan without access to other runs. */
 class OwnOutputs implements Known {
   readonly most = MOST;
   readonly mostTaken = MOST_TAKEN;
@@ -58,7 +58,7 @@ class OwnOutputs implements Known {
   }
 }
 
-/** Runs the tasks one after another, and returns their outputs; a skipped task has none. */
+/** Runs the tasks in order and returns their outputs. A skipped task has no output. */
 async function outputsOf(
   { tasks, params }: Plan,
   tools: Tools,

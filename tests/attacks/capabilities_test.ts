@@ -227,7 +227,7 @@ Deno.test("an import with an incomplete list of tools is reported before it is s
   const file = JSON.stringify(exportForm("my:plain" as ToolId, capability));
   await using scene = await capabilityScene("2025-11-25", { files: { "plain.json": file } });
   const shown = await runPml(scene.ws, ["capability", "import", "plain.json", "--json"]);
-  assert.match(shown.stdout, /It names weather:warn, which its own list of tools leaves out/);
+  assert.match(shown.stdout, /It names weather:warn, which its own list of tools omits/);
 });
 
 Deno.test("a long capability is shown only on the terminal, and its lines do not look like lines of PML", async () => {
