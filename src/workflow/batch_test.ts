@@ -53,7 +53,7 @@ function house(answers: ReadonlyMap<string, Answer> | PmlError = new Map()) {
   return { options, ran, askedFor };
 }
 
-Deno.test("runBatch() runs nothing if the one question is not answered with yes", async () => {
+Deno.test("runBatch() runs nothing if the user does not approve", async () => {
   const { options, ran, askedFor } = house(new PmlError("APPROVAL_DECLINED", "no"));
   await assert.rejects(runBatch(["a", "asks"].map(batchCall), options), {
     code: "APPROVAL_DECLINED",
@@ -61,7 +61,7 @@ Deno.test("runBatch() runs nothing if the one question is not answered with yes"
   assert.deepEqual([ran, askedFor], [[], [["s:a", "s:asks"]]]);
 });
 
-Deno.test("runBatch() gives results in order, and one failure stops no other", async () => {
+Deno.test("runBatch() returns results in order, and a failure stops no other call", async () => {
   const { options, ran } = house(new Map([["asks", { handle: "t", reply: "Yes" as const }]]));
   const unknown = { id: "u", tool: "??", call: new PmlError("UNKNOWN_TOOL", "no") };
   const items = await runBatch([...["asks", "bad", "a"].map(batchCall), unknown], options);
@@ -74,7 +74,7 @@ Deno.test("runBatch() gives results in order, and one failure stops no other", a
   assert.deepEqual(ran.sort(), ["s:a", "s:asks"]);
 });
 
-Deno.test("runBatch() asks about one call alone if something changed since the question", async () => {
+Deno.test("runBatch() asks again about a call that changed since the approval request", async () => {
   const { options, ran } = house();
   const one = batchCall("asks");
   assert.ok(!(one.call instanceof PmlError));
@@ -89,7 +89,7 @@ Deno.test("runBatch() asks about one call alone if something changed since the q
   assert.deepEqual(ran, ["s:asks"]);
 });
 
-Deno.test("runBatch() gives as many results as it may, whatever their order", async () => {
+Deno.test("runBatch() returns as many results as fit, in any order", async () => {
   const { options } = house();
   const sizes: Readonly<Record<string, number>> = { "s:a": 600, "s:b": 600, "s:c": 10 };
   const callTool = ({ id }: Call): Promise<Outcome> =>

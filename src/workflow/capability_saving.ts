@@ -45,7 +45,7 @@ export interface Review {
 
 /** Where and for whom the user is asked. */
 export interface Asking {
-  /** The client that waits for it. */
+  /** The client that waits for the answer. */
   readonly client: CallClient;
   readonly signal: AbortSignal;
   readonly actor: string;

@@ -33,7 +33,7 @@ function tool(inputSchema: unknown, more: Partial<ToolDefinition> = {}): ToolDef
 
 const is = (schema: unknown) => typeOf(schema).text;
 
-Deno.test("typeOf() writes what a schema says", () => {
+Deno.test("typeOf() converts a schema to a type", () => {
   const cases: readonly [unknown, string][] = [
     [{ type: "string" }, "string"],
     [{ type: ["integer", "null"] }, "number | null"],
@@ -81,7 +81,7 @@ Deno.test("typeOf() writes what a schema says", () => {
   for (const [schema, type] of cases) assert.equal(is(schema), type, JSON.stringify(schema));
 });
 
-Deno.test("typeOf() follows references to a certain depth, and says that it stopped", () => {
+Deno.test("typeOf() follows references to a limited depth and reports that it stopped", () => {
   const cycle = {
     $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } },
     $ref: "#/$defs/node",
@@ -93,7 +93,7 @@ Deno.test("typeOf() follows references to a certain depth, and says that it stop
   assert.deepEqual(self, { text: "any", isCut: true });
 });
 
-Deno.test("typeOf() is bounded for schemas that grow without end", () => {
+Deno.test("typeOf() limits the size of types for schemas that grow without end", () => {
   const names = Array.from({ length: 5_000 }, (_, at) => `property${at}`);
   const wide = { type: "object", properties: Object.fromEntries(names.map((name) => [name, {}])) };
   const twice = {
@@ -111,7 +111,7 @@ Deno.test("typeOf() is bounded for schemas that grow without end", () => {
   }
 });
 
-Deno.test("Names and texts of servers stay in their quotes and comments", async () => {
+Deno.test("names and texts of servers stay within their quotes and comments", async () => {
   await using deno = await compiler();
   const evil = [
     'x"; } evil(): { "',
@@ -153,7 +153,7 @@ Deno.test("declarationsOf() uses the observed shape of a tool without an output 
   assert.match(declarationsOf([{ name: "s", tools }]), /t\(args\?: .*Promise<any>/);
 });
 
-/** Returns values that a schema may allow. */
+/** Returns an arbitrary of values that a schema may allow. */
 function valueOf(schema: unknown, root: unknown, depth = 0): fc.Arbitrary<Json> {
   const anything = fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json>;
   if (!isObject(schema) || depth > 5) return anything;
@@ -188,13 +188,13 @@ function valueOf(schema: unknown, root: unknown, depth = 0): fc.Arbitrary<Json> 
     ) as fc.Arbitrary<Json>;
 }
 
-/** Returns those of the values that the schema allows. */
+/** Returns the values that the schema allows. */
 function allowed(schema: JsonObject, values: readonly Json[]): readonly Json[] {
   return values.filter((value) => {
     try {
       return new JsonSchema(schema).wrong(value) === undefined;
     } catch {
-      return false; // the schema refers to itself without end
+      return false; // the schema refers to itself endlessly
     }
   });
 }
@@ -225,7 +225,7 @@ async function assertWide(
   return count;
 }
 
-Deno.test("Every value that a real tool's schema allows has its type", async () => {
+Deno.test("every value that a real tool's schema allows has its type", async () => {
   await using deno = await compiler();
   const count = await assertWide(deno, schemas as unknown as JsonObject[], 1);
   assert.ok(count > 200, `${count} values`);
@@ -233,7 +233,7 @@ Deno.test("Every value that a real tool's schema allows has its type", async () 
   assert.match(wrong ?? "", /not assignable/);
 });
 
-Deno.test("Every value that any schema allows has its type", async () => {
+Deno.test("every value that any schema allows has its type", async () => {
   const { schema } = fc.letrec<{ schema: JsonObject }>((tie) => {
     const inner = tie("schema");
     const members = fc.dictionary(fc.constantFrom("a", "b", "c-d", "$ref", "import"), inner, {

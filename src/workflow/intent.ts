@@ -1,6 +1,6 @@
 /**
- * Makes a plan of an intent: finds a tool for each step, puts the tasks into an order, and fills
- * their arguments. Nothing runs here.
+ * Creates a plan from an intent: finds a tool for each step, orders the tasks and fills their
+ * arguments. It runs nothing.
  *
  * @module
  */
@@ -14,15 +14,15 @@ import { termsOf } from "../search/terms.ts";
 import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";
 import { type Step, stepsOf } from "./_steps.ts";
 
-/** The tools that a plan is made of. */
+/** The sources of information about tools for a plan. */
 export interface IntentTools {
   /** Finds tools that may be called. */
   search(query: string): Promise<SearchAnswer>;
-  /** Returns the JSON Schema of a tool's output, as it is defined or was observed. */
+  /** Returns the JSON Schema of a tool's output, from its definition or from observed results. */
   output(id: ToolId, tool: ToolDefinition): JsonObject | undefined;
-  /** Returns the tools that were called next after a tool, each with its part of all such calls. */
+  /** Returns the tools that were called next after a tool, each with its share of these calls. */
   next(id: ToolId): ReadonlyMap<ToolId, number>;
-  /** Remembers which tools were found for a step. */
+  /** Records the tools that were found for a step. */
   found?(query: string, found: readonly ToolId[]): void;
 }
 
@@ -34,43 +34,43 @@ export interface PlannedTask {
   readonly depends_on?: readonly string[];
 }
 
-/** A plan that was made of an intent. */
+/** A plan for an intent. */
 export interface IntentPlan {
   readonly plan: { readonly tasks: readonly PlannedTask[] };
-  /** How sure it is that this is meant, from 0 to 1. */
+  /** The confidence that the plan matches the intent, from 0 to 1. */
   readonly confidence: number;
-  /** The arguments that the tasks need and nobody knows. */
+  /** The required arguments without known values. */
   readonly open: readonly (OpenArgument & { readonly task: string })[];
-  /** Other tools that may be meant, by task. */
+  /** Alternative tools by task. */
   readonly alternatives: Readonly<Record<string, readonly ToolId[]>>;
-  /** The steps that no tool fits. */
+  /** The steps without a matching tool. */
   readonly unmet: readonly string[];
 }
 
 const LONGEST = 32_768;
-/** How many tools of a step are looked at. */
+/** The most tools that are ranked for one step. */
 const LOOKED_AT = 8;
-/** How much the whole intent, the literals and the open arguments count beside a step's own words. */
+/** The weight of the whole intent, the literals and the open arguments; a step's words have 1. */
 const CONTEXT = 0.2;
 const LITERALS = 0.2;
-/** How many tools a plan names in all, if it has few tasks. */
+/** The most tools that a plan with few tasks names in all. */
 const NAMED = 10;
-/** One tool follows another if it did so in this part of its uses. */
+/** The share of uses from which one tool is assumed to follow another. */
 const USUALLY = 0.5;
-/** A tool that was called next in this part of the uses may be meant, too. */
+/** The share of uses from which a tool that was called next is an alternative. */
 const OFTEN = 0.25;
 
-/** A task before its place is known. */
+/** A task before it is ordered. */
 interface Draft {
   readonly hit: SearchHit;
   readonly filled: Filled;
   readonly others: readonly SearchHit[];
-  /** How sure its tool is. */
+  /** The confidence in its tool. */
   readonly sure: number;
   readonly output: JsonObject | undefined;
 }
 
-/** Makes a plan. Throws if the intent is too long or if no tool fits it. */
+/** Creates a plan. Throws if the intent is too long or no tool matches it. */
 export async function planOf(intent: string, tools: IntentTools): Promise<IntentPlan> {
   // guard: intent-size
   if (intent.length > LONGEST) {
@@ -78,7 +78,7 @@ export async function planOf(intent: string, tools: IntentTools): Promise<Intent
       "INPUT_TOO_LARGE",
       `Cannot plan: the intent has ${intent.length} characters`,
       {
-        hint: `Say it in at most ${LONGEST} characters, or give a plan`,
+        hint: `Shorten it to at most ${LONGEST} characters, or send a plan`,
       },
     );
   }
@@ -89,8 +89,8 @@ export async function planOf(intent: string, tools: IntentTools): Promise<Intent
   const known = drafts.filter((draft) => draft !== undefined);
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
   if (known.length === 0) {
-    throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool fits the intent", {
-      hint: "Use other words or `search`, or give a plan",
+    throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool matches the intent", {
+      hint: "Use other words or `search`, or send a plan",
     });
   }
   return planned(inOrder(known, tools), tools, unmet);
@@ -108,7 +108,7 @@ async function draftOf(
     const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals;
     return { hit, fit, worth: worth - at * 1e-9 };
   }).sort((one, other) => other.worth - one.worth);
-  // The server of an offer was never used, so its tools are alternatives only.
+  // The server of an offer was never used, so its tools are only alternatives.
   const best = ranked.find(({ hit }) => hit.server.isOffer !== true);
   if (best === undefined) return undefined;
   const others = ranked.filter((one) => one !== best);
@@ -122,12 +122,12 @@ async function draftOf(
   };
 }
 
-/** Returns 1 if a tool of another server fits clearly worse, and down to 0.5 if it fits as well. */
+/** Returns 1 if another server's tool scores clearly lower, down to 0.5 if it scores equally. */
 function clear(rival: number): number {
   return 1 - Math.min(0.5, Math.max(0, (rival - 0.8) * 2.5));
 }
 
-/** Puts each task behind those whose outputs it needs, or that it usually follows. */
+/** Orders each task after those whose outputs it needs, or that it usually follows. */
 function inOrder(drafts: readonly Draft[], tools: IntentTools): readonly Draft[] {
   const precedes = (one: Draft, other: Draft) => {
     const feeds = other.filled.open.some((open) =>
@@ -165,7 +165,7 @@ function planned(
     }
     confidence = Math.min(confidence, sure);
     const before = drafts[at - 1];
-    // Only what changes nothing can be done at the same time.
+    // Only tasks that change nothing can run at the same time.
     const isAfter = before !== undefined && !(onlyReads(before) && onlyReads(draft));
     tasks.push({
       ...{ id, tool: shownId(draft.hit), arguments: args },

@@ -1,5 +1,5 @@
 /**
- * Answers intents: with the result of the plan that was made, if nothing of it is in doubt, else
+ * Answers intents: with the result of the created plan if the plan is complete and confident, else
  * with the plan itself, which the model completes and sends back.
  *
  * @module
@@ -11,13 +11,13 @@ import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { type IntentTools, type PlannedTask, planOf } from "./intent.ts";
 
-/** What intents use of PML. */
+/** The parts of PML that intents need. */
 export interface IntentHost {
-  /** The confidence above which a plan may run at once. */
+  /** The confidence above which a plan may run immediately. */
   readonly confidence: number;
-  /** Opens what a plan is made with, for one caller. */
+  /** Opens the information about tools for one caller. */
   open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools>;
-  /** Returns whether a call runs without a question. `open` names arguments that come later. */
+  /** Returns whether a call runs without approval. `open` names its unknown arguments. */
   runs(call: PlannedCall, open: ReadonlySet<string>): Promise<boolean>;
 }
 
@@ -34,14 +34,14 @@ export interface IntentRequest extends Pick<Call, "actor" | "client"> {
   readonly signal: AbortSignal;
 }
 
-/** The plan that was made of an intent: one to run at once, or the answer that shows it. */
+/** The outcome of an intent: a plan to run now, or an answer that shows the plan. */
 export type AnsweredIntent =
   | { readonly kind: "run"; readonly plan: JsonObject; readonly confidence: number }
   | { readonly kind: "shown"; readonly outcome: Outcome };
 
-const HINT = "Not run. Check it, fill what is open, and send it as `plan`";
+const HINT = "Not run. Check the plan, fill its open arguments, and send it as `plan`";
 
-/** Makes a plan. Returns it to run if nothing of it is in doubt, else the answer that shows it. */
+/** Creates a plan. Returns it to run if it is complete and confident, else an answer with it. */
 export async function answerIntent(
   request: IntentRequest,
   host: IntentHost,
@@ -64,7 +64,7 @@ export async function answerIntent(
   return { kind: "shown", outcome: { kind: "result", result: textResult(JSON.stringify(answer)) } };
 }
 
-/** Adds the plan that was made of an intent to the outcome of its run. */
+/** Adds the plan to the outcome of its run. */
 export function withPlan(
   outcome: Outcome,
   { plan, confidence }: Pick<AnsweredIntent & { readonly kind: "run" }, "plan" | "confidence">,

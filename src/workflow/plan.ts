@@ -1,5 +1,5 @@
 /**
- * A plan: tasks that call tools and take each other's outputs. It is read here, and nothing runs.
+ * Parses plans: tasks that call tools and use each other's outputs. It runs nothing.
  *
  * @module
  */
@@ -16,43 +16,43 @@ import { tooManyTasks } from "./run.ts";
 /** One task of a plan. */
 export interface Task {
   readonly id: string;
-  /** The tool, as the caller named it. */
+  /** The tool name that the caller sent. */
   readonly tool: string;
-  /** The arguments, in which references are not replaced yet. */
+  /** The arguments with unresolved references. */
   readonly arguments: JsonObject;
-  /** The tasks that must be done before: those that it names, and those that it refers to. */
+  /** The tasks that must be done before: those in `depends_on`, and those in references. */
   readonly needs: readonly string[];
-  /** The tasks whose outputs it takes. */
+  /** The tasks whose outputs it uses. */
   readonly takes: readonly string[];
   readonly when?: Json;
-  /** The elements for each of which the tool is called once; an array or a reference to one. */
+  /** The array, or a reference to it, for whose elements the tool is called once each. */
   readonly forEach?: Json;
-  /** The hash of everything that it is. */
+  /** The hash of the whole task. */
   readonly hash: string;
 }
 
-/** A plan that was read: each task comes after those that it needs. */
+/** A parsed plan. Each task comes after those that it needs. */
 export interface Plan {
   readonly tasks: readonly Task[];
-  /** The plan as it was given. */
+  /** The plan that the caller sent. */
   readonly given: JsonObject;
   readonly params: JsonObject;
-  /** What is wrong with it; its tasks are those that could be read. */
+  /** The problems of the plan. `tasks` contains only the valid tasks. */
   readonly problems: Problem[];
 }
 
 /** One call that a task makes. */
 export interface Step {
   readonly task: Task;
-  /** The place of its element, if the task has `for_each`. */
+  /** The index of its element, if the task has `for_each`. */
   readonly index?: number;
-  /** The arguments as far as they are known. */
+  /** The known arguments. */
   readonly arguments: JsonObject;
-  /** The names of the arguments that depend on tasks which are not done. */
+  /** The names of the arguments that depend on unfinished tasks. */
   readonly open: ReadonlySet<string>;
 }
 
-/** What is wrong with one task, or with the whole plan. */
+/** A problem of one task, or of the whole plan. */
 export interface Problem {
   readonly task?: string;
   readonly error: PmlError;
@@ -60,19 +60,19 @@ export interface Problem {
 
 /** The options of `parsePlan`. */
 export interface PlanOptions {
-  /** How many tasks it may have. */
+  /** The most tasks of a plan. */
   readonly most: number;
-  /** The values that `$params` stands for, in a plan that was saved. */
+  /** The values of `$params` in a saved plan. */
   readonly params?: JsonObject | undefined;
-  /** Whether what is wrong is left to `judgePlan`, which tells it with all else that is. */
+  /** Whether `judgePlan` reports the problems, together with those that it finds. */
   readonly isJudged?: boolean;
 }
 
-/** Where references find their values. Undefined means that it is not known yet. */
+/** The values of references. Undefined means that a value is not known yet. */
 export interface Known {
-  /** How many calls one task may make. */
+  /** The most calls of one task. */
   readonly most: number;
-  /** How large all that one call takes from outputs may be, in characters. */
+  /** The most characters that one call may use from outputs. */
   readonly mostTaken: number;
   readonly params: JsonObject;
   /** Returns the output of a task of this plan. */
@@ -82,7 +82,7 @@ export interface Known {
 }
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** A plan has fewer references. What looks like one within `$literal` counts, too. */
+/** The limit of references in a plan, including texts like `"$ref"` within `$literal`. */
 const REFS_MAX = 10_000;
 const SHOWN = 20;
 const IDS_SHOWN = 10;
@@ -97,12 +97,12 @@ interface GivenTask {
   readonly for_each?: Json;
 }
 
-/** Reads a plan that fits its schema. Throws BAD_ARGUMENTS that names everything wrong with it. */
+/** Parses a plan that matches its schema. Throws BAD_ARGUMENTS with all problems. */
 export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
   // The schema was checked.
   const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
   if (tasks.length > most) throw refused([{ error: tooManyTasks(tasks.length, most) }]);
-  // Reading many more would hold up all clients.
+  // Parsing more references would block all clients.
   if (JSON.stringify(tasks).split('"$ref"').length > REFS_MAX) {
     throw refused([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
   }
@@ -111,7 +111,9 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
   const seen = new Set<string>();
   const read = tasks.flatMap((task) => {
     try {
-      if (!ID.test(task.id)) throw bad("its id is not 1 to 64 of A-Z, a-z, 0-9, '_' and '-'");
+      if (!ID.test(task.id)) {
+        throw bad("its id is not 1 to 64 characters of A-Z, a-z, 0-9, '_' and '-'");
+      }
       if (seen.has(task.id)) throw bad("another task has the same id");
       seen.add(task.id);
       return [taskOf(task, { ids, hasParams: params !== undefined })];
@@ -125,7 +127,7 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
   return { tasks: ordered, given, params: params ?? {}, problems };
 }
 
-/** Makes the error of a plan that does not run, with everything that is wrong with it. */
+/** Returns the error of a plan that does not run, with all its problems. */
 export function refused(problems: readonly Problem[]): PmlError {
   const lines = problems.slice(0, SHOWN).map(({ task, error }) =>
     task === undefined ? error.message : `task ${quoted(task)}: ${error.message}`
@@ -134,30 +136,30 @@ export function refused(problems: readonly Problem[]): PmlError {
   const [first] = problems;
   const code = problems.length === 1 && first !== undefined ? first.error.code : "BAD_ARGUMENTS";
   return new PmlError(code, `Cannot run the plan:\n${[...lines, ...more].join("\n")}`, {
-    hint: "Nothing was run. Correct the plan and send it again",
+    hint: "Nothing ran. Correct the plan and send it again",
   });
 }
 
 /**
- * Returns the calls that a task makes as far as they are known; undefined if the elements of its
- * `for_each` are not. Throws if it cannot be known how many, or for what is missing.
+ * Returns the known calls of a task; undefined if the elements of its `for_each` are not known yet.
+ * Throws if `for_each` is not an array or is too long, or if a referenced value is missing.
  */
 export async function stepsOf(task: Task, known: Known): Promise<readonly Step[] | undefined> {
   const { forEach } = task;
   if (forEach === undefined) return [stepOf(task, known)];
   if (isOpen(forEach, known)) return undefined;
   const items = filled(forEach, takeFrom(known));
-  if (!isList(items)) throw bad("`for_each` is no array");
+  if (!isList(items)) throw bad("`for_each` is not an array");
   if (items.length > known.most) throw tooManyTasks(items.length, known.most);
   return await paced(items, (item, index) => stepOf(task, known, { item, index }));
 }
 
-/** Returns whether the `when` of a task holds. */
+/** Returns whether the `when` of a task is true, or absent. */
 export function runsNow({ when }: Task, known: Known): boolean {
   return when === undefined || holds(when, takeFrom(known));
 }
 
-/** Returns a step of a task: that of an element, or what is known of all if it names none. */
+/** Returns the call for one element, or the arguments that all calls of a task share. */
 export function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
   const open = new Set<string>();
   const take = takeFrom(known, at);
@@ -196,10 +198,10 @@ function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
       : RUN_OUTPUT.test(source)
       ? known.kept(source)
       : known.output(source);
-    // What is open is not taken, so it is there, or was there.
+    // Open references are not read, so the output existed but was too large to keep.
     if (whole === undefined) throw notKept(source);
     const part = partAt(whole, ref);
-    // Values are shared here. A server gets a copy of each.
+    // Calls share values here, but each server receives its own copy, so every use counts.
     taken += sizeOf(part);
     // guard: plan-taken
     if (taken > mostTaken) throw tooLarge(mostTaken);
@@ -208,14 +210,18 @@ function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
 }
 
 function notKept(source: string): PmlError {
-  const why = `Cannot take the output of ${quoted(source)}: it was too large to keep`;
+  const why = `Cannot use the output of ${quoted(source)}: it was too large to keep`;
   return new PmlError("INPUT_TOO_LARGE", why, { hint: "Raise limits.kept_bytes" });
 }
 
 function tooLarge(most: number): PmlError {
-  return new PmlError("INPUT_TOO_LARGE", `Cannot take so much from outputs: over ${most} bytes`, {
-    hint: "Refer to its parts, or raise limits.input_bytes",
-  });
+  return new PmlError(
+    "INPUT_TOO_LARGE",
+    `Cannot use so much of the outputs: more than ${most} characters`,
+    {
+      hint: "Refer to its parts, or raise limits.input_bytes",
+    },
+  );
 }
 
 function taskOf(
@@ -255,7 +261,7 @@ function assertSource({ source }: Ref, { ids, hasParams, hasElement }: {
   if (source === "$params" && hasParams) return;
   if (source === "$item" || source === "$index") {
     if (hasElement) return;
-    throw bad(`"${source}" stands only in the arguments of a task with \`for_each\``);
+    throw bad(`"${source}" is only valid in the arguments of a task with \`for_each\``);
   }
   throw unknownTask(source, ids);
 }
@@ -268,7 +274,7 @@ function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
   );
 }
 
-/** Puts tasks in an order in which each comes after those that it needs, or notes a cycle. */
+/** Orders tasks so that each comes after those that it needs, or adds a problem for a cycle. */
 function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
   const waits = new Map(tasks.map(({ id, needs }) => [id, needs.length]));
   const needed = new Map<string, Task[]>();
@@ -280,7 +286,7 @@ function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
     }
   }
   const ordered = tasks.filter(({ needs }) => needs.length === 0);
-  // The list grows while it is gone through.
+  // The loop appends to the list that it iterates.
   for (const { id } of ordered) {
     for (const task of needed.get(id) ?? []) {
       const left = (waits.get(task.id) ?? 0) - 1;
@@ -293,12 +299,12 @@ function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
   return tasks;
 }
 
-/** Names the tasks of one cycle, in order. */
+/** Returns the tasks of one cycle, in order. */
 function cycleIn(tasks: readonly Task[], waits: ReadonlyMap<string, number>): string {
   const left = tasks.filter(({ id }) => waits.get(id) !== 0);
   const byId = new Map(left.map((task) => [task.id, task.needs]));
   const next = (id: string) => byId.get(id)?.find((need) => byId.has(need)) ?? "";
-  // Whoever follows what is needed for so many steps is in a cycle.
+  // After as many steps as there are tasks, the search is inside a cycle.
   const from = left.reduce((at) => next(at), left[0]?.id ?? "");
   const cycle = [from];
   for (let at = next(from); at !== from; at = next(at)) cycle.push(at);

@@ -30,7 +30,7 @@ function knowing(outputs: Readonly<Record<string, Json>>, most = 10): Known {
 
 const REF = (text: string): JsonObject => ({ $ref: text });
 
-Deno.test("parsePlan() puts each task after those that it names or refers to", () => {
+Deno.test("parsePlan() orders each task after those that it names or refers to", () => {
   const { tasks } = parsed(
     task("d", { depends_on: ["c"] }),
     task("c", { when: REF("b#/ok") }),
@@ -42,7 +42,7 @@ Deno.test("parsePlan() puts each task after those that it names or refers to", (
   assert.deepEqual(tasks.map(({ needs }) => needs), [[], ["a"], ["b"], ["c"], ["d"]]);
 });
 
-Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
+Deno.test("parsePlan() reports all problems with their tasks (RX7)", () => {
   const table: readonly (readonly [RegExp, readonly JsonObject[]])[] = [
     [/task "a b": .*its id is not/, [task("a b")]],
     [/task "a": .*another task has the same id/, [task("a"), task("a")]],
@@ -72,7 +72,7 @@ Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
   for (const [wanted, tasks] of table) assert.match(problemsOf(...tasks), wanted);
 });
 
-Deno.test("parsePlan() refuses so many references that to look at them would hold up others", () => {
+Deno.test("parsePlan() refuses so many references that parsing them would block other clients", () => {
   const plan = (count: number): JsonObject => {
     const args = { all: Array.from({ length: count }, () => REF("a")) };
     return { tasks: [{ id: "a", tool: "x:y" }, { id: "b", tool: "x:y", arguments: args }] };
@@ -82,7 +82,7 @@ Deno.test("parsePlan() refuses so many references that to look at them would hol
   assert.throws(() => parsePlan(plan(10_000), options), /10000 references or more/);
 });
 
-Deno.test("parsePlan() refuses what is nested too deep, and takes data in $literal as it is", async () => {
+Deno.test("parsePlan() refuses too deep nesting and does not parse data in $literal", async () => {
   let deep: Json = REF("a");
   for (let depth = 0; depth < 100; depth++) deep = [deep];
   assert.match(problemsOf(task("a", { arguments: { deep } })), /nested deeper than 64/);
@@ -96,7 +96,7 @@ Deno.test("parsePlan() refuses what is nested too deep, and takes data in $liter
   assert.deepEqual(step?.arguments, { schema: schema.$literal });
 });
 
-Deno.test("partAt() follows a JSON pointer and says what there is where it ends", () => {
+Deno.test("partAt() follows a JSON pointer and reports the existing members if it fails", () => {
   const value = { "a/b": { "~": [{ x: null }] }, text: "abc", "": 1, list: [] };
   const at = (text: string) => partAt(value, parseRef(text));
   assert.equal(at("t"), value);
@@ -115,7 +115,7 @@ Deno.test("partAt() follows a JSON pointer and says what there is where it ends"
   for (const [ref, wanted] of table) assert.throws(() => at(ref), wanted, ref);
 });
 
-Deno.test("filled() makes members of any name, and changes nothing else", () => {
+Deno.test("filled() creates members of any name and changes nothing else", () => {
   const given = JSON.parse('{"__proto__": {"x": {"$ref": "a"}}, "constructor": 1}');
   const value = filled(given, () => "taken");
   assert.equal(JSON.stringify(value), '{"__proto__":{"x":"taken"},"constructor":1}');
@@ -123,7 +123,7 @@ Deno.test("filled() makes members of any name, and changes nothing else", () => 
   assert.equal(({} as Record<string, unknown>).x, undefined);
 });
 
-Deno.test("holds() decides conditions, and what is missing is not there", () => {
+Deno.test("holds() evaluates conditions, in which missing values are false", () => {
   const outputs: Readonly<Record<string, Json>> = { a: { n: 3, none: [], off: false, text: "x" } };
   const take = (ref: { source: string; pointer: string }) => partAt(outputs[ref.source] ?? {}, ref);
   const table: readonly (readonly [boolean, Json])[] = [
@@ -144,7 +144,7 @@ Deno.test("holds() decides conditions, and what is missing is not there", () => 
   for (const [wanted, when] of table) assert.equal(holds(when, take), wanted, JSON.stringify(when));
 });
 
-Deno.test("stepsOf() gives a call for each element, as far as they are known", async () => {
+Deno.test("stepsOf() returns a call for each known element", async () => {
   const { tasks } = parsed(
     task("a"),
     task("b", {
@@ -168,7 +168,7 @@ Deno.test("stepsOf() gives a call for each element, as far as they are known", a
   await assert.rejects(four, /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });
 
-Deno.test("parsePlan() takes the parameters of a plan that was saved", async () => {
+Deno.test("parsePlan() accepts the parameters of a saved plan", async () => {
   const tasks = [
     task("a", { for_each: REF("$params#/list"), arguments: { x: REF("$params#/x") } }),
   ];
@@ -180,7 +180,7 @@ Deno.test("parsePlan() takes the parameters of a plan that was saved", async () 
   await assert.rejects(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
 
-Deno.test("holds() compares values part by part, whatever the order of their members", () => {
+Deno.test("holds() compares values part by part, independent of the order of members", () => {
   const large = Array.from({ length: 3_000 }, (_, at) => ({ at }));
   const others = structuredClone(large);
   const take = ({ source }: { source: string }) => source === "large" ? large : others;

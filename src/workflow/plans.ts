@@ -1,5 +1,5 @@
 /**
- * Runs plans: reads them, has them judged, runs them, and says what became of each task.
+ * Runs plans: parses them, checks them, runs them and reports the state of each task.
  *
  * @module
  */
@@ -28,18 +28,18 @@ export interface PlansParts extends RunParts, JudgeParts {
 
 /** A request to run a plan. */
 export interface PlanRequest {
-  /** The plan; undefined to go on with the plan of the run that is resumed. */
+  /** The plan; undefined to continue with the plan of the resumed run. */
   readonly plan: JsonObject | undefined;
-  /** The run whose tasks that are not done are to be run. */
+  /** The id of the run whose unfinished tasks run. */
   readonly resume?: string | undefined;
-  /** The values of the parameters of a plan that was saved. */
+  /** The values of the parameters of a saved plan. */
   readonly params?: JsonObject | undefined;
   readonly via?: RunOptions["via"];
-  /** How many capabilities wait for this run. */
+  /** The number of capabilities that wait for this run. */
   readonly depth?: number;
   readonly actor: string;
   readonly signal: AbortSignal;
-  /** The client that waits for it. */
+  /** The client that waits for the run. */
   readonly client: CallClient;
 }
 
@@ -47,12 +47,12 @@ export interface PlanRequest {
 export class Plans {
   readonly #parts: PlansParts;
 
-  /** Takes the collaborators; runs nothing. */
+  /** Creates an instance. Runs nothing. */
   constructor(parts: PlansParts) {
     this.#parts = parts;
   }
 
-  /** Runs a plan, or what is left of one. Throws if it is refused as a whole: then nothing ran. */
+  /** Runs a plan, or the unfinished tasks of one. Throws if it is refused; then nothing ran. */
   async run(request: PlanRequest): Promise<PlanOutcome> {
     const { results, policy } = this.#parts;
     const { actor, resume, params } = request;
@@ -83,7 +83,7 @@ export class Plans {
     const known = new RunOutputs(kept, results, { params: plan.params, limits });
     const questions = { waiting, run: kept.id };
     return await inTime({ ...request, ms, questions }, () => timedOut(ms), async (within) => {
-      // Tasks report to the plan, and the plan to the client.
+      // Tasks report progress to the plan, and the plan reports to the client.
       const { signal } = within;
       const client = changedClient(within.client, { onProgress: undefined });
       const from = { client, signal, via, actor, run: kept.id, depth };
@@ -106,7 +106,7 @@ export class Plans {
   }
 }
 
-/** The outputs that the tasks of a run take. */
+/** The outputs that the tasks of a run use. */
 class RunOutputs implements Known {
   readonly most: number;
   readonly mostTaken: number;
@@ -135,23 +135,23 @@ class RunOutputs implements Known {
   }
 }
 
-/** A plan may always have so many calls under way: more of them wait for their turn anyway. */
+/** The least limit of concurrent calls of a plan. Servers have their own limits. */
 const LEAST_AT_ONCE = 8;
 
-/** Throws if what is done of a run is not the same in the plan that goes on with it. */
+/** Throws if the plan that resumes a run changes a task that is already done. */
 function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
   const changed = plan.tasks.filter((task) => (hashes.get(task.id) ?? task.hash) !== task.hash);
   if (changed.length === 0) return;
   const names = changed.slice(0, 10).map((task) => quoted(task.id)).join(", ");
   throw new PmlError(
     "BAD_ARGUMENTS",
-    `Cannot resume the run ${quoted(id)}: it has outputs of ${names} from before the change`,
-    { hint: "Leave tasks that have outputs as they were, or rename them" },
+    `Cannot resume the run ${quoted(id)}: ${names} changed after the run kept their outputs`,
+    { hint: "Restore these tasks, or give them other ids" },
   );
 }
 
 function nothing(): PmlError {
-  return new PmlError("BAD_ARGUMENTS", "Cannot run nothing: there is no `plan`", {
+  return new PmlError("BAD_ARGUMENTS", "Cannot run the request: it has no `plan`", {
     hint: 'Send {"plan": {"tasks": [{"id", "tool", "arguments"}]}}',
   });
 }

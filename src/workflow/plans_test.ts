@@ -24,7 +24,7 @@ const LIMITS = {
   waitingRuns: 2,
 };
 
-/** Plans over tools of a test. What a tool throws as a text is an error of the tool. */
+/** Creates plans with the tools of a test. If a tool throws a text, its result is an error. */
 function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIMITS> = {}) {
   const ran: string[] = [];
   const events: [string, JsonObject][] = [];
@@ -83,7 +83,7 @@ function task(id: string, tool: string, more: JsonObject = {}): JsonObject {
 const taking = (text: string): JsonObject => ({ arguments: { x: { $ref: text } } });
 const echo: Tool = ({ arguments: { x } }) => x ?? null;
 
-Deno.test("Plans.run() starts each task as soon as what it needs is done", async () => {
+Deno.test("Plans.run() starts each task as soon as the tasks that it needs are done", async () => {
   const gates = new Map(["a", "b"].map((x) => [x, Promise.withResolvers<Json>()]));
   const at = house({ wait: ({ arguments: { x } }) => gates.get(String(x))?.promise ?? null, echo });
   const outcome = at.run([
@@ -93,7 +93,7 @@ Deno.test("Plans.run() starts each task as soon as what it needs is done", async
     task("d", "echo", taking("a")),
   ]);
   gates.get("b")?.resolve({ y: 1 });
-  // `a` is a layer above `d` only: `c` does not wait for it.
+  // `a` is a layer above `d` only, so `c` does not wait for it.
   while (!at.ran.includes("echo(1)")) await new Promise((resolve) => setTimeout(resolve));
   gates.get("a")?.resolve(2);
   const { said, isDone, output, run } = await outcome;
@@ -107,7 +107,7 @@ Deno.test("Plans.run() starts each task as soon as what it needs is done", async
   ]);
 });
 
-Deno.test("Plans.run() stops only what needs a failed task, and goes on without running a done one again", async () => {
+Deno.test("Plans.run() stops only tasks that need a failed one, and does not repeat done tasks", async () => {
   let isWell = false;
   const at = house({
     echo,
@@ -143,13 +143,13 @@ Deno.test("Plans.run() stops only what needs a failed task, and goes on without 
   assert.ok(again.isDone && again.run === run);
   assert.deepEqual(at.ran, ["fails()", 'echo("well")', "echo()"]);
   assert.equal(again.said.done.a, "earlier");
-  // Without a plan the last one goes on, and here nothing of it is left.
+  // Without a plan the last one is resumed, and here all its tasks are done.
   at.ran.length = 0;
   assert.ok((await at.run([], { resume: run, plan: undefined })).isDone);
   assert.deepEqual(at.ran, []);
 });
 
-Deno.test("Plans.run() goes on only with the same tasks, for the same identity, and not twice at once", async () => {
+Deno.test("Plans.run() resumes only the same tasks, for the same identity, and once at a time", async () => {
   const at = house({ echo, fails: () => Promise.reject("no") });
   const tasks = [task("a", "echo", { arguments: { x: 1 } }), task("b", "fails")];
   const { run: resume } = await at.run(tasks);
@@ -167,7 +167,7 @@ Deno.test("Plans.run() goes on only with the same tasks, for the same identity, 
   await assert.rejects(at.run(tasks, { resume }), /it is not kept[^]*/);
 });
 
-Deno.test("Plans.run() calls a tool for each element, and again only for those that failed", async () => {
+Deno.test("Plans.run() calls a tool for each element and repeats only failed calls", async () => {
   const broken = new Set<Json>([2]);
   const each: Tool = ({ arguments: { x = null } }) => broken.has(x) ? Promise.reject("no") : x;
   const at = house({ list: () => [1, 2, 3], each });
@@ -195,7 +195,7 @@ Deno.test("Plans.run() calls a tool for each element, and again only for those t
   assert.deepEqual(at.ran, []);
 });
 
-Deno.test("Plans.run() runs nothing of a plan that is refused, and asks about nothing (PM8)", async () => {
+Deno.test("Plans.run() runs no part of a refused plan and does not ask the user (PM8)", async () => {
   const at = house({ echo });
   at.state.deny = "s:denied";
   const first = task("first", "echo", { arguments: { x: 1 } });
@@ -217,7 +217,7 @@ Deno.test("Plans.run() runs nothing of a plan that is refused, and asks about no
   assert.deepEqual(at.ran, []);
 });
 
-Deno.test("Plans.run() asks once about all calls that are known, those of literal elements too", async () => {
+Deno.test("Plans.run() asks once about all known calls, including those of literal elements", async () => {
   const at = house({ echo });
   await at.run([
     task("a", "echo", { arguments: { x: 1 } }),
@@ -227,7 +227,7 @@ Deno.test("Plans.run() asks once about all calls that are known, those of litera
   assert.deepEqual(at.askedFor, [[{ x: 1 }, { x: 2 }, { x: 3 }]]);
 });
 
-Deno.test("Plans.run() caps what `for_each` makes of outputs, and what runs at once", async () => {
+Deno.test("Plans.run() limits the calls of `for_each` and the concurrent calls", async () => {
   let [now, most] = [0, 0];
   const slow: Tool = async () => {
     most = Math.max(most, ++now);
@@ -243,7 +243,7 @@ Deno.test("Plans.run() caps what `for_each` makes of outputs, and what runs at o
   assert.equal(most, 8);
 });
 
-Deno.test("Plans.run() ends its tasks when the client cancels, and when its time is over", async () => {
+Deno.test("Plans.run() ends its tasks when the client cancels or the time limit is reached", async () => {
   const hang: Tool = ({ cancellation: { signal } }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const tasks = [task("a", "hang"), task("b", "hang", { depends_on: ["a"] })];
@@ -259,19 +259,19 @@ Deno.test("Plans.run() ends its tasks when the client cancels, and when its time
   assert.deepEqual(at.ran, ["hang()"]);
 });
 
-Deno.test("Plans.run() tells how many tasks are over", async () => {
+Deno.test("Plans.run() reports the number of finished tasks", async () => {
   const told: ProgressReport[] = [];
   const at = house({ echo });
   const onProgress = (progress: ProgressReport) => told.push(progress);
   await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], {
     client: { onProgress },
   });
-  // How many elements there are is known a little later.
+  // The number of elements is known after the first task.
   assert.deepEqual(told.map(({ progress, total }) => [progress, total]), [[1, 2], [2, 3], [3, 3]]);
   assert.ok(told.some(({ message }) => /^a: done \(\d of \d\)$/.test(message ?? "")));
 });
 
-Deno.test("Plans.run() leaves large outputs outside, also those for which there is no room", async () => {
+Deno.test("Plans.run() excludes large outputs, including those that are too large to keep", async () => {
   const big = (count: number): Tool => () => Array.from({ length: count }, (_, n) => ({ n }));
   const at = house({ big: big(1_000), huge: big(20_000), echo });
   const tasks = [
@@ -295,7 +295,7 @@ Deno.test("Plans.run() leaves large outputs outside, also those for which there 
   assert.deepEqual(at.ran, [], "a task that was done ran again");
 });
 
-Deno.test("Plans.run() lets a task change of which nothing is done", async () => {
+Deno.test("Plans.run() accepts a change of a task that has not run", async () => {
   const at = house({ echo, fails: () => Promise.reject("no") });
   const each = (tool: string) => [task("b", tool, { for_each: [1, 2], ...taking("$item") })];
   const { run: resume } = await at.run(each("fails"));
@@ -305,7 +305,7 @@ Deno.test("Plans.run() lets a task change of which nothing is done", async () =>
   await assert.rejects(at.run(each("echo"), { resume: run }), /has outputs of "b" from before/);
 });
 
-Deno.test("Plans.run() says which failed calls may have run", async () => {
+Deno.test("Plans.run() reports which failed calls may have run", async () => {
   const fails = (code: ErrorCode, detail?: JsonObject): Tool => () =>
     Promise.reject(new PmlError(code, "no", detail && { detail }));
   const at = house({
@@ -320,7 +320,7 @@ Deno.test("Plans.run() says which failed calls may have run", async () => {
   const { said } = await at.run(names.map((name) => task(name, name)));
   assert.deepEqual(said.may_have_run, ["late", "large", "gone"]);
   assert.match(said.retry, /runs what failed and what did not run, and nothing that is done/);
-  // What only waited for its turn did not run.
+  // Calls that waited for their turn did not run.
   const hang: Tool = ({ cancellation: { signal } }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const slow = house({ hang }, { callMaxMs: 50, concurrentCalls: 1 });
@@ -330,7 +330,7 @@ Deno.test("Plans.run() says which failed calls may have run", async () => {
   assert.deepEqual(ended.may_have_run, ids.slice(0, 8));
 });
 
-Deno.test("Plans.run() holds the thread only shortly, whatever its elements take", async () => {
+Deno.test("Plans.run() blocks the thread only briefly, for any size of elements", async () => {
   const rows = Array.from(
     { length: 20_000 },
     (_, n) => ({ n, text: "abcdefghijklmnopqrstuvwxyz" }),
@@ -355,7 +355,7 @@ Deno.test("Plans.run() holds the thread only shortly, whatever its elements take
     await at.run(tasks);
     isOver = true;
     const { user, system } = process.cpuUsage(cpu);
-    // Without turns, and with a look at everything for each element, it takes seconds.
+    // Without pauses, or with a full scan per element, this takes seconds.
     assert.ok(turns > 900, `others had ${turns} turns`);
     assert.ok(user + system < 700_000, `it took ${(user + system) / 1_000} ms`);
   }

@@ -1,6 +1,6 @@
 /**
- * Outputs that stay outside of answers for a while: those of plans, so that what failed can be
- * retried, and large ones, so that a model reads only the part that it needs.
+ * Keeps outputs for a limited time: outputs of plans, so that failed tasks can be retried, and
+ * large outputs, so that a model reads only the part that it needs.
  *
  * @module
  */
@@ -9,41 +9,41 @@ import type { ConfigOwner } from "../config/current_config.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 
-/** What is kept of one run. */
+/** The kept state of one run. */
 export interface KeptRun {
   readonly id: string;
   readonly actor: string;
-  /** The plan as it was given last. */
+  /** The latest version of the plan. */
   plan: JsonObject;
   /** The hash of each task of the plan when it was done. */
   readonly hashes: Map<string, string>;
   /** The outputs by task, or by task and element: `task/3`. Undefined if one was too large. */
   readonly outputs: Map<string, Json | undefined>;
-  /** The size of all of it, in characters. */
+  /** The size of the plan and the outputs, in characters. */
   size: number;
   at: number;
-  /** Whether any of it ran. A plan that was refused is not kept. */
+  /** Whether a call ran. A refused plan is not kept. */
   hasBegun: boolean;
-  /** Whether it is under way. Then it is not removed. */
+  /** Whether the run is active. An active run is not removed. */
   isBusy: boolean;
 }
 
 const LEAST_SIZE = 1_000;
 
-/** Keeps outputs for each identity, up to a size and for a time. */
+/** Keeps outputs for each identity, with a limit of size and time. */
 export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
   readonly #policy: ConfigOwner<"limits">;
   readonly #now: () => number;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Keeps nothing yet. */
+  /** Creates an empty store. */
   constructor(policy: ConfigOwner<"limits">, now: () => number = Date.now) {
     this.#policy = policy;
     this.#now = now;
   }
 
-  /** Begins a run with an id that nobody can guess. Throws OVERLOADED if there is no room. */
+  /** Starts a run with an unguessable id. Throws OVERLOADED if the size limit is reached. */
   begin(actor: string, plan: JsonObject): KeptRun {
     this.#sweep();
     const run: KeptRun = {
@@ -57,7 +57,7 @@ export class Results implements Disposable {
       hasBegun: false,
       isBusy: true,
     };
-    // Also what is small takes some memory.
+    // Small values take some memory, too.
     const size = sizeOf(plan) + LEAST_SIZE;
     if (!this.#hasRoom(size, actor)) throw full();
     run.size = size;
@@ -65,7 +65,7 @@ export class Results implements Disposable {
     return run;
   }
 
-  /** Keeps an output. One for which there is no room is known to be there, and no more. */
+  /** Keeps an output. If it exceeds the size limit, only its existence is recorded. */
   keep(run: KeptRun, key: string, output: Json): void {
     const size = sizeOf(output);
     const hasRoom = this.#hasRoom(size, run.actor);
@@ -73,29 +73,29 @@ export class Results implements Disposable {
     if (hasRoom) run.size += size;
   }
 
-  /** Puts the outputs of the elements of a task into one array, which is the output of the task. */
+  /** Combines the outputs of the elements of a task into one array, the output of the task. */
   gather(run: KeptRun, task: string, keys: readonly string[]): void {
     const outputs = keys.map((key) => run.outputs.get(key));
     for (const key of keys) run.outputs.delete(key);
     const whole = outputs.filter((output) => output !== undefined);
-    // Each is measured already.
+    // The size of each output is already known.
     SIZES.set(whole, whole.reduce((sum: number, output) => sum + sizeOf(output) + 1, 1));
     run.outputs.set(task, whole.length === keys.length ? whole : undefined);
   }
 
-  /** Ends a run: from now on it is kept for the time that results are. */
+  /** Ends a run. From now on it is kept for `limits.kept_ms`. */
   end(run: KeptRun): void {
     if (!this.#runs.has(run.id)) return;
     this.#runs.delete(run.id);
     if (!run.hasBegun) return;
     run.isBusy = false;
     run.at = this.#now();
-    // What was used last is removed last.
+    // The most recently used run is removed last.
     this.#runs.set(run.id, run);
     this.#watch();
   }
 
-  /** Keeps one output that belongs to no plan. Returns its name; undefined if there is no room. */
+  /** Keeps one output without a plan. Returns its name; undefined if it exceeds the size limit. */
   put(actor: string, output: Json): string | undefined {
     if (!this.#hasRoom(sizeOf(output) + LEAST_SIZE * 2, actor)) return undefined;
     const run = this.begin(actor, {});
@@ -105,14 +105,18 @@ export class Results implements Disposable {
     return `${run.id}.${SINGLE}`;
   }
 
-  /** Takes up a run again, of the same identity. Throws BAD_ARGUMENTS if that cannot be done. */
+  /** Resumes a run of the same identity. Throws BAD_ARGUMENTS if it is active or not kept. */
   resume(id: string, actor: string): KeptRun {
     const run = this.#runOf(id, actor);
     // guard: plan-busy
     if (run.isBusy) {
-      throw new PmlError("BAD_ARGUMENTS", `Cannot resume the run ${quoted(id)}: it is under way`, {
-        hint: "Wait for its answer",
-      });
+      throw new PmlError(
+        "BAD_ARGUMENTS",
+        `Cannot resume the run ${quoted(id)}: it is still running`,
+        {
+          hint: "Wait for its answer",
+        },
+      );
     }
     run.isBusy = true;
     return run;
@@ -131,7 +135,7 @@ export class Results implements Disposable {
     );
   }
 
-  /** Forgets everything. */
+  /** Removes all runs. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#runs.clear();
@@ -144,13 +148,13 @@ export class Results implements Disposable {
     if (run?.actor === actor) return run;
     const { keptMs } = this.#policy.config.limits;
     throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
-      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan of the rest`,
+      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan with the remaining tasks`,
     });
   }
 
   /**
-   * Makes room by removing the oldest runs of an identity that are over. Nothing is removed for what
-   * has no room even then.
+   * Returns whether a size fits, and removes the oldest finished runs of the identity for it. If
+   * that is not enough, removes nothing.
    */
   #hasRoom(size: number, actor: string): boolean {
     const own = [...this.#runs.values()].filter((run) => run.actor === actor);
@@ -172,7 +176,7 @@ export class Results implements Disposable {
     }
   }
 
-  /** Frees the memory also if nobody asks any more. */
+  /** Schedules the removal of expired runs, so that memory is freed without further requests. */
   #watch(): void {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
@@ -184,13 +188,13 @@ export class Results implements Disposable {
   }
 }
 
-/** The name of an output that belongs to no plan. */
+/** The task name of an output without a plan. */
 const SINGLE = "result";
 
-/** The sizes of arrays and objects: to measure a large one takes long. Outputs do not change. */
+/** The sizes of arrays and objects. Measuring a large one is slow, and outputs do not change. */
 const SIZES = new WeakMap<object, number>();
 
-/** Returns how large a value is as JSON, in characters. Escapes of a plain text are not counted. */
+/** Returns the size of a value as JSON, in characters. Escapes of a plain text do not count. */
 export function sizeOf(value: Json): number {
   if (typeof value !== "object" || value === null) return String(value).length + 2;
   const size = SIZES.get(value) ?? JSON.stringify(value).length;
@@ -199,9 +203,13 @@ export function sizeOf(value: Json): number {
 }
 
 function full(): PmlError {
-  return new PmlError("OVERLOADED", "Cannot begin the run: limits.kept_bytes has no room for it", {
-    hint: "Wait for the answers of other runs, or raise it in config.yaml",
-  });
+  return new PmlError(
+    "OVERLOADED",
+    "Cannot start the run: kept outputs would exceed limits.kept_bytes",
+    {
+      hint: "Wait for other runs to end, or raise limits.kept_bytes in config.yaml",
+    },
+  );
 }
 
 function newId(): string {

@@ -14,7 +14,7 @@ function kept(results: Results, output: Json, actor = "local"): string {
   return results.put(actor, output) ?? assert.fail("there was no room");
 }
 
-Deno.test("Results keeps an output for its identity, and for its time", () => {
+Deno.test("Results keeps an output for its identity and a limited time", () => {
   const { results, clock } = store();
   const name = kept(results, { a: 1 });
   assert.match(name, /^[a-z2-7]{12}\.result$/);
@@ -25,7 +25,7 @@ Deno.test("Results keeps an output for its identity, and for its time", () => {
   assert.throws(() => results.output(name, "local"), /it is not kept/);
 });
 
-Deno.test("Results removes what is oldest for what is new, and never a run that is under way", () => {
+Deno.test("Results removes the oldest outputs for new ones, and never an active run", () => {
   const { results } = store();
   const busy = results.begin("local", {});
   results.keep(busy, "a", "x".repeat(3_000));
@@ -40,7 +40,7 @@ Deno.test("Results removes what is oldest for what is new, and never a run that 
   assert.throws(() => results.output(`${busy.id}.b`, "local"), /the run keeps "a", "b"/);
 });
 
-Deno.test("Results counts for each identity alone, and removes nothing in vain", () => {
+Deno.test("Results counts each identity separately and removes nothing in vain", () => {
   const { results } = store();
   const first = kept(results, "x".repeat(3_000));
   const others = kept(results, "y".repeat(3_000), "other");
@@ -48,7 +48,7 @@ Deno.test("Results counts for each identity alone, and removes nothing in vain",
   const busy = results.begin("local", { text: "b".repeat(3_000) });
   results.keep(busy, "b", "z".repeat(20_000));
   assert.doesNotThrow(() => results.output(first, "local"));
-  // The other run is under way, so that this one would not fit without the first either.
+  // The other run is active, so this output would not fit even without the first one.
   assert.equal(results.put("local", "z".repeat(8_000)), undefined);
   assert.doesNotThrow(() => results.output(first, "local"));
   for (let at = 0; at < 9; at++) kept(results, "x".repeat(2_000));
@@ -56,12 +56,12 @@ Deno.test("Results counts for each identity alone, and removes nothing in vain",
   assert.doesNotThrow(() => results.output(others, "other"));
   assert.throws(() => results.begin("local", { text: "x".repeat(9_000) }), { code: "OVERLOADED" });
   results.end(busy);
-  // What was refused and what is over takes no room.
+  // Refused and finished runs take no space.
   kept(results, "x".repeat(7_000));
   assert.doesNotThrow(() => results.output(others, "other"));
 });
 
-Deno.test("pageOf() gives a part that fits, and says where to go on", () => {
+Deno.test("pageOf() returns a part that fits and the next offset", () => {
   const list = Array.from({ length: 5_000 }, (_, n) => ({ n, text: "abc" }));
   const read = (value: Json, uri: string) => pageOf(value, pageRequestOf(uri));
   const first = read(list, "pml://results/abcdefghijkl.a");
@@ -96,7 +96,7 @@ Deno.test("pageOf() gives a part that fits, and says where to go on", () => {
   }
 });
 
-Deno.test("pageOf() looks at the elements of its page alone", () => {
+Deno.test("pageOf() reads only the elements of its page", () => {
   let looked = 0;
   const list = new Proxy<Json[]>(Array(400_000).fill(1), {
     get: (all, key) => {
@@ -109,7 +109,7 @@ Deno.test("pageOf() looks at the elements of its page alone", () => {
   assert.equal(looked, 2);
 });
 
-Deno.test("shapeOf() says types and names, and no values", () => {
+Deno.test("shapeOf() returns types and names but no values", () => {
   const value = { id: 1, tags: ["secret"], "odd name\u202e": null, deep: { a: [{ b: [[]] }] } };
   assert.equal(
     shapeOf(value),

@@ -1,6 +1,6 @@
 /**
- * A run: a plan, code or a capability that calls several tools. Each call goes through all gates.
- * A question to the person is asked while the run waits, so nothing of the run is done twice.
+ * A run: a plan, code or a capability that calls several tools. Each call passes all checks. The
+ * run waits while the user is asked, so no part of it runs twice.
  *
  * @module
  */
@@ -22,14 +22,14 @@ import type { ToolId } from "../core/tool_id.ts";
 
 /** The options of a run. */
 export interface RunOptions {
-  /** Connects the records of all its calls in the journal. */
+  /** The id that the journal records with all calls of the run. */
   readonly id: string;
-  /** The origin that its calls have. */
+  /** The origin of its calls. */
   readonly via: "plan" | "code" | "capability" | "sampling";
   readonly actor: string;
-  /** How many capabilities wait for this run. */
+  /** The number of capabilities that wait for this run. */
   readonly depth: number;
-  /** How many calls it may make. */
+  /** The most calls of the run. */
   readonly calls: number;
   readonly callTool: CallTool;
   readonly signal: AbortSignal;
@@ -41,42 +41,42 @@ export interface RunOptions {
 export interface RunCall {
   readonly id: ToolId;
   readonly arguments: JsonObject;
-  /** The answer of a question that was asked before the run began. */
+  /** The answer to an approval request from before the run. */
   readonly answer?: Answer | undefined;
-  /** Ends this call alone. */
+  /** Ends only this call. */
   readonly signal?: AbortSignal;
   readonly onProgress?: CallClient["onProgress"];
 }
 
 /**
- * One call has one question, or more if its server must be looked up and trusted first, or if
- * something changes meanwhile.
+ * The most approval requests of one call. More than one is possible if its server must be found and
+ * trusted first, or if a rule or a definition changes meanwhile.
  */
 const MOST_QUESTIONS = 4;
 
-/** Makes the calls of one plan, one piece of code or one capability. */
+/** Makes the calls of one plan, code or capability. */
 export class Run {
-  /** What it was begun with. */
+  /** The options of the run. */
   readonly options: RunOptions;
   readonly #tools = new Set<ToolId>();
   #calls = 0;
 
-  /** Takes the options; calls nothing. */
+  /** Creates a run. Calls nothing. */
   constructor(options: RunOptions) {
     this.options = options;
   }
 
-  /** How many calls it has made. */
+  /** The number of calls so far. */
   get calls(): number {
     return this.#calls;
   }
 
-  /** The tools that it called, and that gave a result. */
+  /** The tools that returned a result. */
   get tools(): readonly ToolId[] {
     return [...this.#tools];
   }
 
-  /** Calls a tool. If the person must be asked, asks and waits for the answer. */
+  /** Calls a tool. If the user must approve the call, asks and waits for the answer. */
   async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
     const { callTool, calls, depth, id: run, client, ...options } = this.options;
     // guard: code-calls
@@ -92,7 +92,7 @@ export class Run {
       client: "onProgress" in changes
         ? changedClient(client, { onProgress: changes.onProgress })
         : client,
-      // A capability has its place already, and its calls must not wait for another one.
+      // The capability already occupies a slot, and its calls must not wait for another one.
       isNested: depth > 0,
       callId: crypto.randomUUID(),
     };
@@ -103,15 +103,15 @@ export class Run {
 }
 
 /**
- * Makes a call, and asks what it is asked about meanwhile. Throws APPROVAL_REQUIRED for one that
- * asks again and again, or has nobody to ask.
+ * Makes a call and asks the user if approval is required. Throws APPROVAL_REQUIRED if the call
+ * requires approval too often, or if no user can be asked.
  */
 export async function answeredResult(
   call: Call,
   { callTool, answer: given, leave }: {
     readonly callTool: CallTool;
     readonly answer?: Answer | undefined;
-    /** Leaves a question that nobody can be asked, and gives the error that says so. */
+    /** Stores an approval request for later, and returns the error for the caller. */
     readonly leave?: (question: Question) => Promise<PmlError>;
   },
 ): Promise<ToolResult> {
@@ -126,12 +126,12 @@ export async function answeredResult(
     answer = await onQuestion(question, signal);
     callId = crypto.randomUUID();
   }
-  throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
-    hint: "Call it alone, so that the question can be answered",
+  throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": it requires approval by the user`, {
+    hint: "Call the tool alone, so that the user can be asked",
   });
 }
 
-/** Makes the error of a plan with too many tasks. */
+/** Returns the error of a plan with too many tasks. */
 export function tooManyTasks(count: number, most: number): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
     hint: "Do the work in several plans",
@@ -139,7 +139,7 @@ export function tooManyTasks(count: number, most: number): PmlError {
 }
 
 function tooMany(calls: number): PmlError {
-  return new PmlError("OVERLOADED", `Cannot make more calls in one run: it has made ${calls}`, {
+  return new PmlError("OVERLOADED", `Cannot make more calls in this run: it has made ${calls}`, {
     hint: "Do the work in several runs, or raise limits.code_calls in config.yaml",
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Begins and ends runs: a run has an id, a time limit that stops while the person is asked, and a
- * record of its beginning and its end.
+ * Starts and ends runs. A run has an id, a time limit that pauses while the user is asked, and
+ * journal records of its start and end.
  *
  * @module
  */
@@ -32,26 +32,26 @@ export interface RunParts {
   readonly journal: RunJournal;
 }
 
-/** How a run is begun. */
+/** The options of `inRun`. */
 export interface RunStart {
   readonly via: RunOptions["via"];
   readonly actor: string;
   readonly signal: AbortSignal;
-  /** The client that waits for it. */
+  /** The client that waits for the run. */
   readonly client: CallClient;
   readonly calls: number;
-  /** How long it may take without its calls. The time in which the user is asked does not count. */
+  /** Time limit in milliseconds, without calls and approvals. */
   readonly ms: number;
-  /** How long it may take with its calls, which is also the most that `ms` can be. */
+  /** Time limit in milliseconds including calls, which is also the maximum of `ms`. */
   readonly mostMs: number;
-  /** What the journal says of it. */
+  /** The details for the journal. */
   readonly about: JsonObject;
-  /** The run that it belongs to, if it is not one of its own. */
+  /** The id of the run; a new one by default. */
   readonly id?: string;
   readonly depth?: number;
 }
 
-/** Does the work of a run, until it is done, given up or over its time. */
+/** Runs the work until it ends, is aborted or exceeds its time limit. */
 export async function inRun<T extends { readonly kind: string }>(
   start: RunStart,
   parts: RunParts,
@@ -94,25 +94,25 @@ export async function inRun<T extends { readonly kind: string }>(
   });
 }
 
-/** The signal of timed work, and its client. */
+/** The signal and the client of timed work. */
 interface DuringWork {
   readonly signal: AbortSignal;
   readonly client: CallClient;
 }
 
-/** Waits for something whose time does not count. */
+/** Runs work whose time does not count. */
 type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 
-/** What work has a time for. */
+/** The options of `inTime`. */
 export interface Timed extends DuringWork {
   readonly ms: number;
-  /** The run that waits for the user at each question, unless other timed work around it does. */
+  /** The run that waits for the user, unless enclosing timed work waits already. */
   readonly questions?: { readonly waiting: WaitingRuns | undefined; readonly run: string };
 }
 
 /**
- * Does work with a signal that aborts when its time is over, and with a client whose questions stop
- * the time.
+ * Runs work with a signal that aborts at the time limit, and a client whose approval requests pause
+ * the limit.
  */
 export async function inTime<T>(
   { signal, ms, questions, client }: Timed,
@@ -130,7 +130,7 @@ export async function inTime<T>(
   try {
     const timed = changedClient(client, {
       ...wrappedQuestions(client, held),
-      // A model answers by itself: that takes no place of what waits for the person.
+      // A model answers without the user, so the run does not count as waiting for the user.
       onAsk: onAsk && ((asked) => {
         const ask = () => onAsk(asked);
         return asked.method === "elicitation/create" ? held(ask) : clock.held(ask);
@@ -138,12 +138,12 @@ export async function inTime<T>(
     });
     return await work({ client: timed, signal: abort.signal }, (wait) => clock.held(wait));
   } finally {
-    // What still runs for it has nobody to give its result to.
+    // The results of calls that still run would have no recipient.
     abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
   }
 }
 
-/** Counts the time of a run. */
+/** Measures the time of a run. */
 class Clock implements Disposable {
   readonly #end: () => void;
   #left: number;
@@ -157,7 +157,7 @@ class Clock implements Disposable {
     this.#timer = setTimeout(end, ms);
   }
 
-  /** Does not count the time of some work. */
+  /** Runs work without counting its time. */
   async held<T>(work: () => Promise<T>): Promise<T> {
     // guard: code-asked-time
     if (this.#asking++ === 0) {
@@ -176,15 +176,15 @@ class Clock implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-    // Whoever still waits starts it no more.
+    // Work that still waits must not restart the timer.
     this.#asking = Infinity;
   }
 }
 
 function timedOut({ via, mostMs }: RunStart, ms: number): PmlError {
   const hint = ms < mostMs
-    ? `Do less at once, or raise timeout_ms (at most ${mostMs})`
-    : "Do less at once, or raise limits.call_max_ms in config.yaml";
+    ? `Do less in one run, or raise timeout_ms (at most ${mostMs})`
+    : "Do less in one run, or raise limits.call_max_ms in config.yaml";
   return new PmlError("TIMED_OUT", `Cannot finish the ${via}: it took longer than ${ms} ms`, {
     hint,
   });

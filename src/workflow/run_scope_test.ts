@@ -9,7 +9,7 @@ import { WaitingRuns } from "./waiting_runs.ts";
 
 const ONE = { config: { limits: limitsOf({ waiting_runs: 1 }) } };
 
-Deno.test("inRun() counts runs that wait for the person, and not those that wait for a model", async () => {
+Deno.test("inRun() counts runs that wait for the user, but not those that wait for a model", async () => {
   const waiting = new WaitingRuns(ONE);
   const callTool = async (
     { arguments: { method }, client, cancellation }: Call,
@@ -38,7 +38,7 @@ Deno.test("inRun() counts runs that wait for the person, and not those that wait
   assert.deepEqual(await Promise.all([...models, person]), Array(4).fill({ kind: "done" }));
 });
 
-Deno.test("a run counts no time in which it waits for calls, up to a limit for all of it", async () => {
+Deno.test("a run does not count the time of its calls, up to a total limit", async () => {
   const callTool = async (): Promise<Outcome> => {
     await new Promise((resolve) => setTimeout(resolve, 60));
     return { kind: "result", result: { content: [] } };

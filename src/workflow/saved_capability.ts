@@ -1,5 +1,5 @@
 /**
- * A capability that somebody saved, as a registry offers it.
+ * A saved capability in the form in which a registry offers it.
  *
  * @module
  */
@@ -11,27 +11,27 @@ import { type Capability, exported, fileForm } from "../servers/capability/capab
 import { namedTools } from "./capability_parameters.ts";
 import { parsePlan } from "./plan.ts";
 
-/** How many tasks a plan may have that is published. */
+/** The most tasks of a published plan. */
 const MOST_TASKS = 1_000;
 
-/** Reads the JSON of an export. Throws a TypeError that says what is wrong. */
+/** Parses the JSON of an export. Throws a TypeError with the reason. */
 export function exportedIn(said: JsonObject): SavedCapability {
   return savedIn(exported(said));
 }
 
-/** Returns a capability as a registry offers it. */
+/** Returns a capability in the form in which a registry offers it. */
 export function savedIn(capability: Capability): SavedCapability {
   const { kind, text, description, parameters, toolsUsed } = capability;
   const names = kind === "code"
     ? namedTools(capability)
     : parsePlan(parseExact(text), { most: MOST_TASKS, params: {} }).tasks.map(({ tool }) => tool);
   const calls = inOrder(Object.keys(toolsUsed), names);
-  // Clients know it by the hash of its canonical form.
+  // Clients identify a capability by the hash of its canonical form.
   const code = new TextEncoder().encode(canonical(fileForm(capability)));
   return { code, kind, text, description, parameters, calls };
 }
 
-/** Returns tools in the order in which they are named; code and plans may write them otherwise. */
+/** Returns tool ids in the order of `names`, where they may be written in another form. */
 function inOrder(ids: readonly string[], names: readonly string[]): readonly string[] {
   const plain = (name: string) => name.replace(/[^A-Za-z0-9]+/g, "_");
   const byName = new Map(ids.map((id) => [plain(id), id]));

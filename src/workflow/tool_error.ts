@@ -6,19 +6,19 @@
 
 import type { ToolResult } from "../protocol/call.ts";
 
-/** A tool ran and said that it failed. */
+/** The error of a tool that ran and returned an error. */
 export class ToolError extends Error {
   /** The name of the class. */
   override readonly name = "ToolError";
-  /** The tool, as it was called. */
+  /** The name of the tool in the call. */
   readonly tool: string;
-  /** What the tool returned. */
+  /** The result of the tool. */
   readonly result: ToolResult;
 
-  /** Takes the tool and its result. */
+  /** Creates the error from the tool and its result. */
   constructor(tool: string, result: ToolResult) {
     const texts = result.content.flatMap(({ type, text }) => type === "text" ? [String(text)] : []);
-    super(texts.join("\n") || `"${tool}" failed and did not say why`);
+    super(texts.join("\n") || `"${tool}" failed without a message`);
     this.tool = tool;
     this.result = result;
   }

@@ -1,5 +1,5 @@
 /**
- * Finds tools by the names that plans and code write.
+ * Finds tools by the names that plans and code use.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Finds tools by their names. */
 export interface ToolNames {
-  /** Returns the id of a tool by the name that lists have. Throws UNKNOWN_TOOL. */
+  /** Returns the id of a tool by its listed name. Throws UNKNOWN_TOOL. */
   idOf(name: string): ToolId;
 }
 
@@ -18,7 +18,7 @@ export interface ToolNames {
 export class ListedToolNames implements ToolNames {
   readonly #servers: Servers;
 
-  /** Takes the servers; lists nothing. */
+  /** Creates an instance. Lists nothing. */
   constructor(servers: Servers) {
     this.#servers = servers;
   }

@@ -1,6 +1,6 @@
 /**
- * Checks the types of code before it runs, in a process that is started by the first check and
- * ended when it is idle. Code that cannot be checked runs all the same.
+ * Checks the types of code before it runs. The first check starts a process, which ends when it is
+ * idle. Code that cannot be checked runs anyway.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface CallableTools {
   names(): readonly string[];
   /** Returns the tools of a server; undefined if they are not known. */
   tools(server: string): Promise<DeclaredServer["tools"] | undefined>;
-  /** Returns whether a name that is no server's can be called all the same. */
+  /** Returns whether a name that is not a server can still be called. */
   isOffered(server: string): Promise<boolean>;
 }
 
@@ -31,23 +31,23 @@ export interface TypeCheckParts {
   readonly policy: ConfigOwner<"limits">;
   readonly processes: GroupsOpener;
   readonly callable: CallableTools;
-  /** How long a check may take, and how long its tools may be looked up; 5,000 by default. */
+  /** Time limit of a check, and of finding its tools, in milliseconds; 5,000 by default. */
   readonly checkMs?: number;
-  /** How long code waits while other code is checked; 1,000 by default. */
+  /** Time limit of waiting for other checks, in milliseconds; 1,000 by default. */
   readonly waitMs?: number;
 }
 
 const CHECK_MS = 5_000;
 const WAIT_MS = 1_000;
-/** How long the process may take to start. Code that is checked does not prolong it. */
+/** Time limit of the start of the process. Running checks do not extend it. */
 const START_MS = 30_000;
 const LONGEST_CODE = 200_000;
 const MOST_WAITING = 16;
 const MOST_USED = 50;
-/** A process that has grown over this is replaced. */
+/** The memory limit. A process that exceeds it is replaced. */
 const MOST_BYTES = 768 << 20;
 
-/** Checks code, one piece at a time. While one is checked, others wait a short time only. */
+/** Checks one piece of code at a time. Others wait only briefly, then run unchecked. */
 export class TypeChecker implements TypeCheck, AsyncDisposable {
   readonly #parts: TypeCheckParts;
   readonly #turns = new Turns();
@@ -56,21 +56,21 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the collaborators; starts nothing. */
+  /** Creates a checker. Starts nothing. */
   constructor(parts: TypeCheckParts) {
     this.#parts = parts;
   }
 
-  /** Checks code against the tools that it uses. It throws only if `signal` aborts. */
+  /** Checks code against the tools that it uses. Throws only if `signal` aborts. */
   async check({ code, actor, signal }: CodeToCheck): Promise<TypesChecked> {
     signal.throwIfAborted();
     if (code.length > LONGEST_CODE) {
       return { kind: "unchecked", why: `it is longer than ${LONGEST_CODE} characters` };
     }
-    // Code that calls nothing has no wait, and no process, for its check.
+    // Code that calls no tool needs no check.
     if (!new Words(code).has("mcp")) return { kind: "checked" };
     const { checkMs = CHECK_MS, waitMs = WAIT_MS } = this.#parts;
-    // Looked up before the turn: a server that starts slowly delays no other code.
+    // Finds the tools before taking a turn, so that a slow server delays no other code.
     const callable = await this.#timely(this.#callable(code), signal);
     if (callable === undefined) {
       return { kind: "unchecked", why: `its tools were not known after ${checkMs} ms` };
@@ -111,7 +111,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     }
   }
 
-  /** Returns what came in the time of a check; undefined if nothing came. */
+  /** Returns the result of work; undefined if it takes longer than a check may. */
   async #timely<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     const late = Promise.withResolvers<undefined>();
     using _ = after(this.#parts.checkMs ?? CHECK_MS, () => late.resolve(undefined));
@@ -135,13 +135,13 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     return new LanguageServer(folder, groups);
   }
 
-  /** Returns what the code can call, with the tools of those servers that it names. */
+  /** Returns the servers that the code can call, with the tools of those that it names. */
   async #callable(code: string): Promise<Callable> {
     const { callable } = this.#parts;
     const words = new Words(code);
     const all = callable.names();
     const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
-    // A whole name, as in `mcp["server:tool"](args)`, is looked up when it runs.
+    // A full name, as in `mcp["server:tool"](args)`, is resolved by the call.
     const offered = await Promise.all(
       strange.map((name) => name.includes(":") || callable.isOffered(name).catch(() => true)),
     );
@@ -160,21 +160,21 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
       this.#server = undefined;
       void server?.[Symbol.asyncDispose]();
     }, this.#parts.policy.config.limits.idleMs);
-    // This timer does not keep PML running.
+    // The timer must not keep PML running.
     Deno.unrefTimer(this.#idle as unknown as number);
   }
 }
 
-/** Something that waits for its turn. */
+/** Resolves the wait for a turn. */
 type Waiting = (isTaken: boolean) => void;
 
-/** Gives turns, one at a time. Each client has one place among those that wait for the next. */
+/** Grants one turn at a time. Clients take turns, however many checks each one waits for. */
 class Turns {
   #isTaken = false;
   #count = 0;
   readonly #waiting = new Map<string, Set<Waiting>>();
 
-  /** Resolves with whether it got the turn: false if that took too long, or too many wait. */
+  /** Waits for a turn. Resolves with false after the time limit, or if too many checks wait. */
   async take(
     client: string,
     { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
@@ -191,14 +191,14 @@ class Turns {
     return await promise;
   }
 
-  /** Ends a turn. Returns whether another began: that of the client whose place comes next. */
+  /** Ends a turn and starts the one of the next client. Returns whether there was one. */
   pass(): boolean {
     const [[client, own] = []] = this.#waiting;
     const [next] = own ?? [];
     this.#isTaken = next !== undefined;
     if (client === undefined || own === undefined || next === undefined) return false;
     this.#remove(client, next);
-    // Its other code waits behind that of all other clients.
+    // The client's other checks wait behind those of all other clients.
     if (this.#waiting.delete(client)) this.#waiting.set(client, own);
     next(true);
     return true;

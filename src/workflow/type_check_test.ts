@@ -36,7 +36,7 @@ function codeOf(code: string, signal = NEVER, actor = "local"): CodeToCheck {
 
 type Checker = Awaited<ReturnType<typeof checker>>;
 
-/** What a test changes of the scene. */
+/** The options of the scene. */
 interface CheckerChanges extends Pick<TypeCheckParts, "checkMs" | "waitMs"> {
   readonly callable?: Partial<CallableTools>;
   readonly groups?: GroupsOpener["groups"];
@@ -82,7 +82,7 @@ async function checker({ callable, groups: opened, ...changes }: CheckerChanges 
   };
 }
 
-/** What one checker does for one text after the other; the first of them starts its process. */
+/** Checks that one checker runs one after the other. The first one starts its process. */
 const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
   "What aborts waits no longer, and the checker goes on": async (scene) => {
     const reason = new Error("gone");
@@ -149,7 +149,7 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
       "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
       "// import what is exported\nreturn 'import module require'",
       "function f(x) { return x.y } return f({ y: 1 })",
-      // Names that the text does not have as a whole.
+      // Names that the text writes with escapes.
       String.raw`await mcp.fs["read\x5ffile"]({}); await mcp.fs["list\x2dall"]({})`,
       String
         .raw`let list: (typeof mcp.fs)["list\x2dall"]; const keys: (keyof typeof mcp.fs)[] = []`,
@@ -163,11 +163,11 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
       assert.deepEqual((await scene.problems(wrong)).map(({ line }) => line), [2]);
       assert.equal((await scene.types.check(codeOf("mcp.fs;\nconst b = {;"))).kind, "unchecked");
       assert.deepEqual(await scene.problems(`await mcp.fs.read_file({ path: "${round}" })`), []);
-      // A name of the text before is not known any more.
+      // A name of the previous text is no longer declared.
       assert.equal((await scene.problems("mcp; return first")).length, 1);
     }
   },
-  "Code that TypeScript cannot read is not checked": async (scene) => {
+  "code that TypeScript cannot parse is not checked": async (scene) => {
     const verdict = await scene.types.check(codeOf("mcp.fs;\nconst b = {;"));
     assert.ok(verdict.kind === "unchecked");
     assert.match(verdict.why, /cannot read code:2/);
@@ -176,12 +176,12 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
   },
 };
 
-Deno.test("One checker checks many texts, each for itself", async (t) => {
+Deno.test("one checker checks many texts independently", async (t) => {
   await using scene = await checker();
   for (const [name, check] of Object.entries(CHECKS)) await t.step(name, () => check(scene));
 });
 
-Deno.test("The compiler reads only the tools that code names", () => {
+Deno.test("the compiler reads only the tools that the code names", () => {
   const tools = Array.from({ length: 1_000 }, (_, at) => ({ ...LIST, name: `tool_${at}` }));
   const used = ["a", "b"].map((name) => ({ name, tools }));
   const { text } = new CheckedText("await mcp.a.tool_7({ path: '' }); mcp.b", {
@@ -191,7 +191,7 @@ Deno.test("The compiler reads only the tools that code names", () => {
   assert.deepEqual(new Set(text.match(/tool_\d+/g)), new Set(["tool_7"]));
 });
 
-/** Code that names other modules, in all ways. `at` is put in their place. */
+/** Code that names other modules in every form. `@` is replaced by their address. */
 const NAMING = [
   `import { secret } from "@"; const n: number = secret;`,
   `} import { secret } from "@"; const n: number = secret; {`,
@@ -205,7 +205,7 @@ const NAMING = [
   `[...import("@")].map((a) => { const n: number = a.secret })`,
 ];
 
-Deno.test("The language server reads no file and reaches no host that code names", async () => {
+Deno.test("the language server reads no file and contacts no host that the code names", async () => {
   await using scene = await checker();
   await Deno.mkdir(scene.folder, { recursive: true });
   const file = join(scene.folder, "secret.ts");
@@ -233,13 +233,13 @@ Deno.test("The language server reads no file and reaches no host that code names
     .concat([`http://127.0.0.1:${port}/a.ts`, "npm:left-pad", "jsr:@std/assert", "node:fs"]);
   for (const place of places) {
     for (const naming of NAMING) {
-      // Some of this is more than the compiler can take.
+      // The compiler may fail on some of these texts.
       const found = await language.check(naming.replaceAll("@", place)).catch(() => []);
       assert.doesNotMatch(JSON.stringify(found), /hunter2/, `${place}: ${naming}`);
     }
   }
   assert.equal(asked, 0);
-  // The same text with the file beside it shows that the test would see it.
+  // With the file in place, the same text has an error, so the test would detect a read.
   await Deno.mkdir(join(types, "nothing"), { recursive: true });
   const within = join(types, "nothing", file);
   await Deno.mkdir(join(within, ".."), { recursive: true });
@@ -250,7 +250,7 @@ Deno.test("The language server reads no file and reaches no host that code names
   assert.match(seen?.message ?? "", /hunter2/);
 });
 
-Deno.test("The compiler sees no word of code that could name a module", () => {
+Deno.test("the text for the compiler contains no word that could load a module", () => {
   for (const naming of NAMING) {
     const { text } = new CheckedText(naming, { names: [], used: [] });
     assert.doesNotMatch(
@@ -268,7 +268,7 @@ const BOMB =
   Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
     .join("\n");
 
-Deno.test("A check that takes too long ends its process, and the next check has a new one", async () => {
+Deno.test("a check that takes too long ends its process, and the next check starts a new one", async () => {
   await using scene = await checker({ checkMs: 3_000 });
   const verdict = await scene.types.check(codeOf(BOMB));
   assert.ok(verdict.kind === "unchecked", JSON.stringify(verdict));
@@ -284,7 +284,7 @@ Deno.test("code that comes while other code is checked waits a short time, then 
   const busy = { kind: "unchecked", why: "other code is being checked" };
   assert.deepEqual(await Promise.all(bombs.slice(1)), [busy, busy]);
   assert.deepEqual(await scene.types.check(codeOf("mcp.fs.nothing()", NEVER, "ada")), busy);
-  // Ends the process, so the first bomb as well.
+  // Ends the process and with it the first check.
   await scene.types[Symbol.asyncDispose]();
   assert.equal((await bombs[0])?.kind, "unchecked");
 });
@@ -305,7 +305,7 @@ Deno.test("each client has one place among those that wait for the checker (GX11
   assert.deepEqual(order, ["m1", "m2", "a1", "g1", "m3", "m4"]);
 });
 
-Deno.test("a server whose tools come late holds up no check of other code (GX11)", async () => {
+Deno.test("a server whose tools are listed late delays no check of other code (GX11)", async () => {
   const never = new Promise<undefined>(() => {});
   await using scene = await checker({
     callable: { tools: (name) => name === "silent" ? never : Promise.resolve([READ]) },
@@ -322,7 +322,7 @@ Deno.test("a server whose tools come late holds up no check of other code (GX11)
   });
 });
 
-Deno.test("A process that dies is replaced, and one that is idle is ended", async () => {
+Deno.test("a process that dies is replaced, and an idle process is ended", async () => {
   await using scene = await checker();
   assert.deepEqual(await scene.problems("return mcp"), []);
   const [first = 0] = scene.pids;
@@ -335,19 +335,19 @@ Deno.test("A process that dies is replaced, and one that is idle is ended", asyn
   assert.deepEqual(await scene.problems("return mcp"), []);
 });
 
-Deno.test("Code that calls no tool starts no process", async () => {
+Deno.test("code that calls no tool starts no process", async () => {
   await using scene = await checker();
   assert.deepEqual(await scene.problems("return 1 + 1"), []);
   assert.equal(scene.pids.size, 0);
 });
 
-Deno.test("Where the process cannot start, code is not checked", async () => {
+Deno.test("code is not checked if the process cannot start", async () => {
   await using scene = await checker({ groups: () => Promise.reject(new Error("no groups")) });
   const verdict = await scene.types.check(codeOf("return mcp"));
   assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
 });
 
-Deno.test("Of thousands of errors only some are read", () => {
+Deno.test("only a limited number of compiler errors is read", () => {
   const tools = Array.from(
     { length: 1_000 },
     (_, at) => ({ ...LIST, name: `a_tool_with_a_name_${at}` }),

@@ -1,6 +1,6 @@
 /**
- * Remembers how tools were used: counts, times, the types of results, and what followed what. It is
- * kept in one file of the PML home and never leaves the machine.
+ * Records how tools were used: counts, times, types of results, and the order of calls. The record
+ * is one file in the PML home and never leaves the machine.
  *
  * @module
  */
@@ -24,12 +24,12 @@ import { type Counts, mergedUse, stepOf, sum, timeAt, type ToolUse } from "./_to
 /** A call that reached its server. */
 export interface UsedTool {
   readonly call: Pick<ResolvedCall, "id" | "arguments" | "via" | "actor" | "method" | "run">;
-  /** The definition that it passed with; undefined if it was no call of a tool. */
+  /** The definition that was checked for the call; undefined for requests other than tool calls. */
   readonly definition: ToolDefinition | undefined;
-  /** When it began and ended, as `performance.now()` says. */
+  /** Start and end of the call, as returned by `performance.now()`. */
   readonly since: number;
   readonly ended: number;
-  /** Its outcome; undefined if it failed. */
+  /** The outcome; undefined if the call failed. */
   readonly outcome: Outcome | undefined;
 }
 
@@ -37,16 +37,16 @@ const FLUSH_MS = 60_000;
 const MOST_SESSIONS = 100;
 const MOST_SEARCHES = 20;
 const MOST_WORDS = 20;
-/** A call belongs to the call or the search before it only within this time. */
+/** The longest time between a call and the call or search that it follows. */
 const NEXT_MS = 10 * 60_000;
-/** A longer text is not parsed to learn its shape. */
+/** The most characters of a text that is parsed for its shape. */
 const MOST_TEXT = 100_000;
-/** So many uses count half. */
+/** The number of uses at which the weight is one half. */
 const DOUBT = 1;
-/** The least part of the words of a query that makes it like an earlier one. */
+/** The least share of common words that makes a query similar to an earlier one. */
 const LIKE = 0.4;
 
-/** What one client, or one run, did last. */
+/** The latest calls and searches of one client or one run. */
 interface Session {
   tool: ToolId | undefined;
   hash: string;
@@ -57,15 +57,15 @@ interface Session {
 interface Searched {
   readonly at: number;
   readonly words: readonly string[];
-  /** The tools that it found and that were not called since. */
+  /** The found tools that have not been called since. */
   readonly found: Set<ToolId>;
 }
 
-/** The use of a tool since the file was written, which grows with each call. */
+/** The use of a tool since the last write of the file. Each call updates it. */
 type FreshUse = { -readonly [K in keyof ToolUse]: ToolUse[K] };
 type Grown = Record<string, number>;
 
-/** The use of a tool as a person sees it. */
+/** The use of a tool, as shown to the user. */
 export interface ShownUse {
   readonly id: ToolId;
   readonly definition: string;
@@ -76,34 +76,34 @@ export interface ShownUse {
   readonly p95_ms: number;
   /** The JSON Schema of its results. */
   readonly result?: JsonObject;
-  /** How often other tools were called next. */
+  /** The number of calls of other tools directly after this one. */
   readonly next: Counts;
 }
 
-/** Remembers the use of tools. */
+/** Records the use of tools. */
 export class UseMemory implements Disposable {
-  /** The file that it is kept in. */
+  /** The path of the file. */
   readonly path: string;
   readonly #policy: ConfigOwner<"memory">;
   readonly #log: WarningLog;
   readonly #hash = memoized(definitionHash);
   readonly #sessions = new Map<string, Session>();
-  /** What the file held when it was read last. */
+  /** The content of the file at the last read. */
   #kept: ReadonlyMap<ToolId, ToolUse> | undefined;
-  /** What is not in the file yet. */
+  /** The use that is not in the file yet. */
   #fresh = new Map<ToolId, FreshUse>();
-  /** Both together, until the next call. */
+  /** The merged use, cached until the next call. */
   #all: ReadonlyMap<ToolId, ToolUse> | undefined;
   #flushed = performance.now();
 
-  /** Takes the file, which is read when it is needed, and the owner of the switch `memory`. */
+  /** Creates a record of the file, which is read on demand. `policy` has the option `memory`. */
   constructor(path: string, policy: ConfigOwner<"memory">, log: WarningLog) {
     this.path = path;
     this.#policy = policy;
     this.#log = log;
   }
 
-  /** Remembers a call of a tool that reached its server. */
+  /** Records a tool call that reached its server. */
   note({ call, definition, since, ended, outcome }: UsedTool): void {
     if (definition === undefined || call.method !== undefined || call.via === "server") return;
     if (!this.#policy.config.memory) return;
@@ -117,7 +117,7 @@ export class UseMemory implements Disposable {
     this.#all = undefined;
     if (!isError) {
       this.#follows({ call, since, hash, ended });
-      // A shape takes longer than the rest, so it is taken of the first, second, fourth ... call.
+      // A shape is slow to compute, so only calls 1, 2, 4, 8 and so on update it.
       const isLooked = (use.calls & (use.calls - 1)) === 0 && outcome.task === undefined;
       if (isLooked && sizeOf(outcome.result.content) <= MOST_TEXT) {
         use.shape = mergedShapes(use.shape, shapeOf(outputOf(outcome.result), call.arguments));
@@ -126,7 +126,7 @@ export class UseMemory implements Disposable {
     if (ended - this.#flushed > FLUSH_MS) this.flush();
   }
 
-  /** Remembers what a search of a client found, so that its next calls say what fitted. */
+  /** Records the tools that a search found, so that later calls show which of them matched. */
   searched(
     actor: string,
     { query, found }: { readonly query: string; readonly found: readonly ToolId[] },
@@ -137,17 +137,17 @@ export class UseMemory implements Disposable {
     if (searches.length > MOST_SEARCHES) searches.shift();
   }
 
-  /** Returns the tools that were called next after a tool, each with its part of all such calls. */
+  /** Returns the tools that were called next after a tool, each with its share of these calls. */
   next(id: ToolId): ReadonlyMap<ToolId, number> {
     const next = this.tools().get(id)?.next ?? {};
     const all = sum(next) + DOUBT;
-    // Only names of tools are kept there.
+    // The keys are ids of tools.
     return new Map(Object.entries(next).map(([name, count]) => [name as ToolId, count / all]));
   }
 
   /**
-   * Returns how well tools fit, from 0 to 1: they were used for queries like this one. Tools of
-   * which nothing is known are missing.
+   * Returns how often tools were used after similar queries, as scores from 0 to 1. Unknown tools
+   * are missing.
    */
   fit(query: string): ReadonlyMap<ToolId, number> {
     const tools = this.tools();
@@ -165,25 +165,25 @@ export class UseMemory implements Disposable {
   }
 
   /**
-   * Returns the JSON Schema of the results of a tool, if some were seen with this definition or with
-   * the one that has this hash.
+   * Returns the JSON Schema of the observed results of a tool with this definition, or with this
+   * hash of a definition; undefined without results.
    */
   observed(id: ToolId, definition: ToolDefinition | string): JsonObject | undefined {
     const use = this.tools().get(id);
     const hash = typeof definition === "string" ? definition : this.#hash(definition);
-    // A shape holds plain JSON alone.
+    // A shape is plain JSON.
     // guard: memory-definition
     return use?.hash === hash ? use.shape as JsonObject | undefined : undefined;
   }
 
-  /** Returns the use of all tools; none if nothing may be remembered. */
+  /** Returns the use of all tools; empty if `memory` is off. */
   tools(): ReadonlyMap<ToolId, ToolUse> {
     if (!this.#policy.config.memory) return new Map();
     this.#kept ??= this.#read();
     return this.#all ??= this.#merged(this.#kept);
   }
 
-  /** Returns the use of all tools for a person, the last used first. */
+  /** Returns the use of all tools for the user, the most recently used first. */
   shown(): readonly ShownUse[] {
     const uses = [...this.tools()].sort(([, one], [, other]) => other.at - one.at);
     return uses.map(([id, { hash, at, calls, errors, next, shape, ...use }]) => ({
@@ -196,7 +196,7 @@ export class UseMemory implements Disposable {
     }));
   }
 
-  /** Writes what is new. Other processes write the same file, so it is read again before. */
+  /** Writes new use. Reads the file again first, because other processes write it, too. */
   flush(): void {
     this.#flushed = performance.now();
     if (this.#fresh.size === 0 || !this.#policy.config.memory) return;
@@ -205,23 +205,23 @@ export class UseMemory implements Disposable {
     try {
       keepUses(this.path, this.#kept);
     } catch (error) {
-      this.#log.warn(`Cannot write what is remembered of tools: ${error}`);
+      this.#log.warn(`Cannot write the record of tool use: ${error}`);
     }
   }
 
-  /** Forgets everything. */
+  /** Deletes the whole record. */
   clear(): void {
     this.#fresh.clear();
     this.#kept = this.#all = undefined;
     drop(this.path);
   }
 
-  /** Writes what is new. */
+  /** Writes new use. */
   [Symbol.dispose](): void {
     this.flush();
   }
 
-  /** Notes what a call followed: the call before it, and the searches that found its tool. */
+  /** Records that a call followed the previous call and the searches that found its tool. */
   #follows(
     { call: { id, run, actor }, since, hash, ended }: Pick<UsedTool, "call" | "since"> & {
       readonly hash: string;
@@ -262,10 +262,10 @@ export class UseMemory implements Disposable {
 
   #merged(kept: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
     const all = new Map(kept);
-    // What is kept now must not grow with the next call.
+    // Copies the use, because the next call changes it.
     for (const [id, use] of this.#fresh) {
       const before = all.get(id);
-      // A tool that was forgotten does not come back because another one followed it.
+      // A deleted tool does not reappear only because another tool followed it.
       if (before !== undefined || use.calls > 0) {
         all.set(id, mergedUse(before, structuredClone(use)));
       }
@@ -277,13 +277,13 @@ export class UseMemory implements Disposable {
     try {
       return readUses(this.path);
     } catch (error) {
-      this.#log.warn(`Cannot read what is remembered of tools, so it begins anew: ${error}`);
+      this.#log.warn(`Cannot read the record of tool use: ${error}. PML starts a new record`);
       return new Map();
     }
   }
 }
 
-/** Returns the words of a query as hashes: enough to know them again. */
+/** Returns hashes of the words of a query, which are enough to recognize them. */
 function wordsOf(query: string): readonly string[] {
   const terms = [...new Set(termsOf(query.slice(0, MOST_TEXT)))].slice(0, MOST_WORDS);
   return terms.map((term) => {
@@ -295,7 +295,7 @@ function wordsOf(query: string): readonly string[] {
   });
 }
 
-/** Returns what each word is worth: more if fewer tools were found by it. */
+/** Returns the weight of each word, which is higher if it found fewer tools. */
 function worthOf(
   words: readonly string[],
   tools: readonly ToolUse[],
@@ -311,7 +311,7 @@ function isNear(time: number): boolean {
 }
 
 function count(counts: Counts, name: string): void {
-  // The counts of fresh use grow.
+  // The counts of fresh use are mutable.
   const grown = counts as Grown;
   grown[name] = (grown[name] ?? 0) + 1;
 }

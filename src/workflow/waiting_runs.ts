@@ -1,5 +1,5 @@
 /**
- * Limits how many runs wait for the person at once, because each keeps what it has begun.
+ * Limits how many runs wait for the user at once, because each waiting run occupies memory.
  *
  * @module
  */
@@ -7,25 +7,25 @@
 import type { ConfigOwner } from "../config/current_config.ts";
 import { PmlError } from "../core/errors.ts";
 
-/** The runs that wait for an answer of the person. */
+/** The runs that wait for the user. */
 export class WaitingRuns {
   readonly #policy: ConfigOwner<"limits">;
   readonly #questions = new Map<string, number>();
 
-  /** Takes the limits. */
+  /** Creates an empty set with the limits of the configuration. */
   constructor(policy: ConfigOwner<"limits">) {
     this.#policy = policy;
   }
 
-  /** Waits for an answer. A run waits once, however many questions it has open. */
+  /** Waits for an answer. A run counts once, however many approval requests it has. */
   async during<T>(run: string, ask: () => Promise<T>): Promise<T> {
     const open = this.#questions.get(run) ?? 0;
     const { waitingRuns: most } = this.#policy.config.limits;
     // guard: waiting-runs
     if (open === 0 && this.#questions.size >= most) {
-      const message = `Cannot ask the person: ${most} runs wait for an answer already`;
+      const message = `Cannot ask the user: ${most} runs already wait for an answer`;
       throw new PmlError("OVERLOADED", message, {
-        hint: "Have those questions answered first (limits.waiting_runs)",
+        hint: "Answer those requests first, or raise limits.waiting_runs in config.yaml",
       });
     }
     this.#questions.set(run, open + 1);

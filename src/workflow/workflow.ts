@@ -1,5 +1,6 @@
 /**
- * Many calls as one: plans and code. It is loaded by the first plan and the first code.
+ * Runs plans and code, which make many calls in one request. The first plan or code loads this
+ * module.
  *
  * @module
  */
@@ -27,19 +28,19 @@ import type { WorkflowRequest } from "./workflow_request.ts";
 /** The collaborators of `Workflow`. */
 export interface WorkflowParts
   extends Omit<PlansParts, "results" | "waiting">, Omit<CodeToolParts, "waiting"> {
-  /** Makes plans of intents. */
+  /** Creates plans from intents. */
   readonly intents: IntentHost;
 }
 
 /** Runs plans and code. */
 export class Workflow implements CapabilityRuns {
-  /** The outputs that stay outside of answers. */
+  /** The outputs that answers do not include. */
   readonly results: Results;
   /** Runs plans. */
   readonly plans: Plans;
   readonly #parts: WorkflowParts & PlansParts;
 
-  /** Takes the collaborators; starts nothing. */
+  /** Creates an instance. Starts nothing. */
   constructor(parts: WorkflowParts) {
     const { policy } = parts;
     this.results = new Results(policy);
@@ -52,12 +53,12 @@ export class Workflow implements CapabilityRuns {
     return await executeCode(request, this.#parts);
   }
 
-  /** Expects code soon. */
+  /** Prepares for code that is expected soon. */
   ahead(): void {
     this.#parts.children.ahead();
   }
 
-  /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
+  /** Throws if code or a plan is invalid. Runs no part of it. */
   async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
       const { planTasks: most } = this.#parts.policy.config.limits;
@@ -70,23 +71,23 @@ export class Workflow implements CapabilityRuns {
       ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
       client: NO_CLIENT,
     });
-    // A function that nobody calls is compiled, and does not run.
+    // A function without a call is compiled, but does not run.
     const code = `async () => {\n${text}\n};\nreturn null;`;
     const result = await runCode({ code, run }, this.#parts);
     if (result.kind === "value") return;
     const { name, message, line, column } = result.failure;
     const at = line && ` (${shownPlace("code", { line: line - 1, column })})`;
-    throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${at ?? ""}`, {
-      hint: "Correct it, and try it with execute_code",
+    throw new PmlError("BAD_ARGUMENTS", `Cannot parse the code: ${name}: ${message}${at ?? ""}`, {
+      hint: "Correct the code, and try it with execute_code",
     });
   }
 
-  /** Runs what was saved as a capability. */
+  /** Runs a saved capability. */
   async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
     return await runCapability(capability, called, this.#parts);
   }
 
-  /** Runs a plan, or makes one from an intent: the meta-tool `execute_workflow`. */
+  /** Runs a plan, or creates one from an intent: the meta-tool `execute_workflow`. */
   async plan(request: WorkflowRequest): Promise<Outcome> {
     const { arguments: { plan, resume, read, intent }, actor } = request;
     if (typeof read === "string") {
@@ -98,12 +99,12 @@ export class Workflow implements CapabilityRuns {
       if (made.kind === "shown") return made.outcome;
       return withPlan(await this.#run({ ...request, plan: made.plan }), made);
     }
-    // The schema was checked.
+    // The arguments were checked against the schema.
     const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
     return await this.#run({ ...request, ...asked });
   }
 
-  /** Runs a plan, and saves it as a capability if the request wants that. */
+  /** Runs a plan, and saves it as a capability if requested. */
   async #run(
     { arguments: { save_as: saveAs }, ...request }:
       & PlanRequest
@@ -114,7 +115,7 @@ export class Workflow implements CapabilityRuns {
       : (await this.#parts.opener.capabilities()).saving;
     const prepare = (given: JsonObject) =>
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
-    // What cannot be saved does not run.
+    // Throws before the run if the plan cannot be saved.
     const prepared = request.plan && prepare(request.plan);
     const { result, isDone, plan: { given } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
@@ -122,7 +123,7 @@ export class Workflow implements CapabilityRuns {
       const whole = isDone && (prepared || prepare(given));
       return whole ? await saving.save(whole, [], request) : UNSAVED;
     };
-    // What ran before is known only now: its result stays, whatever becomes of saving it.
+    // A resumed plan can only be prepared now. A failure must not lose the result of the run.
     const saved = await save().catch((error) => {
       const { code, message } = asPmlError(error);
       return { saved: false, error: { code, message } };
@@ -130,13 +131,13 @@ export class Workflow implements CapabilityRuns {
     return { kind: "result", result: withSaved(result, saved) };
   }
 
-  /** Returns a page of an output that was kept, as JSON. */
+  /** Returns a page of a kept output as JSON. */
   read(uri: string, actor: string): string {
     const asked = pageRequestOf(uri);
     return JSON.stringify(pageOf(this.results.output(asked.name, actor), asked));
   }
 
-  /** Keeps an output outside of its answer. Returns what to say instead; undefined without room. */
+  /** Keeps an output. Returns its description for the answer; undefined over the size limit. */
   keep(output: Json, actor: string): JsonObject | undefined {
     const name = this.results.put(actor, output);
     if (name === undefined) return undefined;
@@ -145,7 +146,7 @@ export class Workflow implements CapabilityRuns {
 }
 
 function both(): PmlError {
-  return new PmlError("BAD_ARGUMENTS", "Cannot run a plan and an intent at once", {
-    hint: "Give one of `plan`, `intent` and `resume`",
+  return new PmlError("BAD_ARGUMENTS", "Cannot run the request: it has both a plan and an intent", {
+    hint: "Send only one of `plan`, `intent` and `resume`",
   });
 }

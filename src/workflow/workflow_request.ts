@@ -11,7 +11,7 @@ import type { CallClient } from "../protocol/call.ts";
 export interface WorkflowRequest {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
-  /** The client that waits for it. */
+  /** The client that waits for the answer. */
   readonly client: CallClient;
   readonly actor: string;
 }
