@@ -93,7 +93,7 @@ Deno.test("a hint refers to the typed command: no tool without a name, and no un
       "capability import README.md",
       /no JSON object\n {2}Give a plan, or what `pml capability export`/,
     ],
-    ["capability show my:none", /\n {2}See what is saved with `pml capability list`/],
+    ["capability show my:none", /\n {2}List the saved capabilities with `pml capability list`/],
     ["capability show", /"pml capability show": too few arguments, or too many\n/],
     ["key from A", /"pml key from A": too few arguments, or too many\n/],
     ["tools lost", /Install it, or give its absolute path\n/],

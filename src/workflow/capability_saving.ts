@@ -152,7 +152,7 @@ export class CapabilitySaving {
       hash,
       facts: [
         `Yes saves this ${whole.kind} as the tool "${id}", for all workspaces`,
-        ...(over === undefined ? [] : [`It replaces what has this name now: ${over}`]),
+        ...(over === undefined ? [] : [`It replaces the current capability of this name: ${over}`]),
         ...(hidden === undefined ? [] : [`It hides ${hidden}`]),
         ...more,
         ...facts,
@@ -182,7 +182,7 @@ export class CapabilitySaving {
       `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
       ...tools.map((tool) => `It calls ${tool}, which ${said[policy.now.judge(tool).kind]} now`),
       ...(tools.length === 0 ? ["It calls no tool"] : []),
-      "Each of its calls is judged again when it runs",
+      "Each of its calls is checked again when it runs",
       ...stale.map((line) => `Changed since it was saved: ${line}`),
       ...textLines(text),
     ];

@@ -151,7 +151,7 @@ function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError
   const near = nearName(id, [...saved.keys()]);
   return new PmlError("UNKNOWN_TOOL", `Cannot find the capability ${quoted(id)}`, {
     hint: near === undefined
-      ? "See what is saved with `pml capability list`"
+      ? "List the saved capabilities with `pml capability list`"
       : `Did you mean ${quoted(near)}?`,
   });
 }

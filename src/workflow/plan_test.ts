@@ -57,8 +57,8 @@ Deno.test("parsePlan() reports all problems with their tasks (RX7)", () => {
     [/"\$ref" must be the only member.*\$literal/, [
       task("a", { arguments: { x: { $ref: "a", type: "object" } } }),
     ]],
-    [/"\$item" stands only in the arguments/, [task("a", { arguments: { x: REF("$item") } })]],
-    [/"\$item" stands only in the arguments/, [task("a", { for_each: [1], when: REF("$item") })]],
+    [/"\$item" is only valid in the arguments/, [task("a", { arguments: { x: REF("$item") } })]],
+    [/"\$item" is only valid in the arguments/, [task("a", { for_each: [1], when: REF("$item") })]],
     [/no task "\$params"/, [task("a", { arguments: { x: REF("$params#/x") } })]],
     [/pointer in "b#x" does not begin with "\/"/, [task("b", { arguments: { x: REF("b#x") } })]],
     [/`when` is not one of/, [task("a", { when: { any: [] } })]],
@@ -161,9 +161,9 @@ Deno.test("stepsOf() returns a call for each known element", async () => {
     [1, "q", 1],
   ]);
   const known = (list: Json, most?: number) => stepsOf(each, knowing({ a: { list } }, most));
-  await assert.rejects(known("abc"), /`for_each` is no array/);
+  await assert.rejects(known("abc"), /`for_each` is not an array/);
   await assert.rejects(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
-  await assert.rejects(known([{ x: "x".repeat(990) }]), /Cannot take so much from outputs/);
+  await assert.rejects(known([{ x: "x".repeat(990) }]), /Cannot use so much of the outputs/);
   const four = known(Array(4).fill({ x: 1 }), 3);
   await assert.rejects(four, /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });

@@ -154,13 +154,13 @@ Deno.test("Plans.run() resumes only the same tasks, for the same identity, and o
   const tasks = [task("a", "echo", { arguments: { x: 1 } }), task("b", "fails")];
   const { run: resume } = await at.run(tasks);
   const changed = [task("a", "echo", { arguments: { x: 2 } }), task("b", "fails")];
-  await assert.rejects(at.run(changed, { resume }), /it has outputs of "a" from before the change/);
+  await assert.rejects(at.run(changed, { resume }), /"a" changed after the run kept their outputs/);
   await assert.rejects(at.run(tasks, { resume, actor: "other" }), /it is not kept/);
   await assert.rejects(at.run(tasks, { resume: "aaaaaaaaaaaa" }), /it is not kept/);
   const open = Promise.withResolvers<void>();
   at.state.ask = () => open.promise;
   const first = at.run(tasks, { resume });
-  await assert.rejects(at.run(tasks, { resume }), /it is under way/);
+  await assert.rejects(at.run(tasks, { resume }), /it is still running/);
   open.resolve();
   await first;
   at.clock.now += 60_001;
@@ -183,7 +183,7 @@ Deno.test("Plans.run() calls a tool for each element and repeats only failed cal
   const changed = tasks.map((one) => one.id === "b" ? { ...one, tool: "s:list" } : one);
   await assert.rejects(
     at.run(changed, { resume: run }),
-    /has outputs of "b" from before the change/,
+    /"b" changed after the run kept their outputs/,
   );
   broken.clear();
   at.ran.length = 0;
@@ -201,7 +201,7 @@ Deno.test("Plans.run() runs no part of a refused plan and does not ask the user 
   const first = task("first", "echo", { arguments: { x: 1 } });
   const table: readonly (readonly [RegExp, JsonObject])[] = [
     [/task "x": no s:nope/, task("x", "nope")],
-    [/task "x": .*`for_each` is no array/, task("x", "echo", { for_each: { $ref: "k.a" } })],
+    [/task "x": .*`for_each` is not an array/, task("x", "echo", { for_each: { $ref: "k.a" } })],
     [/task "x": Cannot run 21 tasks/, task("x", "echo", { for_each: Array(21).fill(1) })],
     [/Cannot run 21 tasks/, task("x", "echo", { for_each: Array(20).fill(1) })],
     [/there is no task "q"/, task("x", "echo", { depends_on: ["q"] })],
@@ -302,7 +302,7 @@ Deno.test("Plans.run() accepts a change of a task that has not run", async () =>
   assert.deepEqual((await at.run(each("echo"), { resume })).said.done.b.output, [1, 2]);
   const none = [task("b", "fails", { for_each: [] }), task("c", "fails")];
   const { run } = await at.run(none);
-  await assert.rejects(at.run(each("echo"), { resume: run }), /has outputs of "b" from before/);
+  await assert.rejects(at.run(each("echo"), { resume: run }), /"b" changed after the run/);
 });
 
 Deno.test("Plans.run() reports which failed calls may have run", async () => {

@@ -11,7 +11,7 @@ function store(limits = { keptBytes: 10_000, keptMs: 1_000 }) {
 }
 
 function kept(results: Results, output: Json, actor = "local"): string {
-  return results.put(actor, output) ?? assert.fail("there was no room");
+  return results.put(actor, output) ?? assert.fail("the output was not kept");
 }
 
 Deno.test("Results keeps an output for its identity and a limited time", () => {

@@ -170,7 +170,7 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
   "code that TypeScript cannot parse is not checked": async (scene) => {
     const verdict = await scene.types.check(codeOf("mcp.fs;\nconst b = {;"));
     assert.ok(verdict.kind === "unchecked");
-    assert.match(verdict.why, /cannot read code:2/);
+    assert.match(verdict.why, /cannot parse code:2/);
     const long = await scene.types.check(codeOf(`//${"x".repeat(300_000)}`));
     assert.ok(long.kind === "unchecked" && /longer than/.test(long.why));
   },

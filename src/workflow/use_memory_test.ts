@@ -185,7 +185,7 @@ Deno.test("UseMemory starts a new record, and logs it, if its file is corrupt, t
     scene.warnings.length = 0;
     const memory = scene.open();
     assert.deepEqual(memory.shown(), [], text.slice(0, 100));
-    assert.match(scene.warnings.join(), /it begins anew/);
+    assert.match(scene.warnings.join(), /starts a new record/);
     use(memory, "a:one");
     memory.flush();
     assert.deepEqual(scene.open().shown().map(({ calls }) => calls), [1]);
