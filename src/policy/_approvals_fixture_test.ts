@@ -7,7 +7,7 @@ import { digestOf, type Subject } from "./subject.ts";
 /** A minute in milliseconds. */
 export const MINUTE = 60_000;
 
-/** Makes what a question is about. */
+/** Creates the subject of a question. */
 export function subject(
   given: JsonObject = { path: "a.txt" },
   changes: Partial<Subject> = {},
@@ -23,7 +23,7 @@ export function subject(
   };
 }
 
-/** Opens approvals with a home and a clock of their own. */
+/** Opens approvals with a separate home and clock. */
 export async function fixture() {
   const home = await Deno.makeTempDir();
   const warnings: string[] = [];
@@ -37,7 +37,7 @@ export async function fixture() {
     clock,
     approvals,
     take: async (id: string) => await approvals.said(undefined, id) === "terminal",
-    /** Asks, lets a second pass, and answers. */
+    /** Opens a question, advances the clock by a second, and answers. */
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
       const { handle } = approvals.open([asked], { always: "fs:write" });
       clock.now += 1_000;

@@ -1,6 +1,6 @@
 /**
- * The arguments of a call as rules see them. An allow rule needs arguments whose meaning is
- * certain; a deny or ask rule also matches arguments that may mean what it names.
+ * The arguments of a call in the forms that rules match. An allow rule matches only arguments whose
+ * meaning is certain; a deny or ask rule also matches arguments that may have the meaning it names.
  *
  * @module
  */
@@ -24,26 +24,26 @@ interface ArgumentForms {
   readonly clear?: readonly string[];
   /** The forms of which a deny or ask rule must match one; missing if each such rule matches. */
   readonly any?: readonly string[];
-  /** Whether the argument is a path. Some file systems ignore the case of letters. */
+  /** Whether the argument is a path, which some file systems compare without case. */
   readonly isPath?: boolean;
   /** Whether the server may read a form as a pattern for names of files. */
   readonly isPattern?: boolean;
-  /** Whether the server may read it as something that no form shows. */
+  /** Whether the argument may have a meaning that is in none of the forms. */
   readonly isOpen?: boolean;
   /** Whether the forms are names of variables. */
   readonly isEnvironment?: boolean;
 }
 
-/** The system that finds the places of paths. */
+/** The file system calls that resolve paths. */
 export interface PathSystem {
   readonly rules: PathRules;
-  /** Returns the real path of what exists. Throws otherwise. */
+  /** Returns the real path of an existing file. Throws if the file does not exist. */
   realPath(path: string): string;
   /** Returns whether a path is a link. */
   isLink(path: string): boolean;
 }
 
-/** This system. */
+/** The system that PML runs on. */
 const OWN_SYSTEM: PathSystem = {
   rules: PATHS,
   realPath: (path) => Deno.realPathSync(path),
@@ -52,7 +52,7 @@ const OWN_SYSTEM: PathSystem = {
 
 /** The options of `SeenArguments`. */
 export interface SeenOptions {
-  /** Without it no path is certain. */
+  /** The folder that paths are relative to. Without it, the meaning of no path is certain. */
   readonly workspace?: string | undefined;
   /** The variables of a server that may expand paths; without them, paths are literal. */
   readonly variables?: PathVariables | undefined;
@@ -63,7 +63,7 @@ export interface SeenOptions {
 export type Covering = ReadonlySet<string> | "every";
 
 const UNCLEAR: ArgumentForms = {};
-/** A longer text is no path, and no command that a person would cover with a glob. */
+/** A longer text is neither a path nor a command that a user covers with a glob. */
 const TEXT_MAX = 4_096;
 const ASCII = /^[\0-\x7f]*$/;
 const CONTROL = /[\p{Cc}\p{Cs}]/u;
@@ -72,11 +72,11 @@ const SHELL = /[;&|<>$`(){}[\]*?!#~"'\\%^]/;
 const ELSEWHERE = /^~|^[a-z][a-z\d+.-]+:/i;
 
 /**
- * How much work matching the globs of one call may take, in steps of one character and one place,
- * so that no file and no argument blocks others. Beyond it, the result is unknown.
+ * The limit of steps for matching the globs of one call. One step compares one character at one
+ * position. A call that needs more counts as undecided, so that it cannot block other calls.
  */
 const STEPS = 600_000;
-/** How many of these steps looking up one path costs. */
+/** How many of these steps one path lookup counts as. */
 const LOOK_STEPS = 20_000;
 /** The names under which tools that run programs take environment variables. */
 const ENVIRONMENT = /^(?:extra_?)?env(?:ironment)?(?:_?var(?:iable)?s)?$/i;
@@ -95,7 +95,7 @@ export class SeenArguments {
   #canonical: string | undefined | null = null;
   #rounded: string | undefined | null = null;
 
-  /** Takes the arguments as they came. */
+  /** Takes the arguments as the client sent them. */
   constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: SeenOptions) {
     this.#args = args;
     this.#workspace = workspace;
@@ -109,7 +109,7 @@ export class SeenArguments {
     return this.#canonical;
   }
 
-  /** The same text with numbers as a server may round them; undefined if it may read infinity. */
+  /** The same text with rounded numbers; undefined if a server may round one to infinity. */
   get rounded(): string | undefined {
     if (this.#rounded === null) {
       const near = withRoundedNumbers(this.#args);
@@ -135,10 +135,9 @@ export class SeenArguments {
   }
 
   /**
-   * Returns a function that tells whether the globs of one rule certainly match an argument. Each
-   * glob must match every form of it. If the argument sets environment variables, their names are
-   * compared, and each name must match one glob; a variable that changes how programs run must be
-   * named exactly.
+   * Returns a function that checks whether the globs of one rule certainly match an argument. Each
+   * glob must match every form of the argument. If the argument sets environment variables, each
+   * name must match one glob; a variable that changes how programs run must be named exactly.
    */
   surely(name: string, globs: GlobSet): (wanted: readonly string[]) => boolean {
     const { clear, isEnvironment = false, isPath = false } = this.#look(name);
@@ -216,7 +215,7 @@ export class SeenArguments {
     return this.#workspace === undefined ? UNCLEAR : this.#lookAtPaths(text, this.#workspace);
   }
 
-  /** Looks at each path that a text may mean for its server. */
+  /** Returns the forms of every path that the server may expand a text to. */
   #lookAtPaths(text: string, workspace: string): ArgumentForms {
     const { rules } = this.#system;
     const { texts, isCertain } = this.#variables === undefined
@@ -279,7 +278,7 @@ function lookAtNames(names: readonly string[]): ArgumentForms {
   return isClear ? { clear: names, isEnvironment: true } : UNCLEAR;
 }
 
-/** Returns whether Windows takes a path for one that its text does not show. */
+/** Returns whether Windows may open another path than the text of a path shows. */
 function isUnclear(text: string, rules: PathRules): boolean {
   const plain = rules.whyOdd(text) === undefined ? rules.plain(text) : undefined;
   if (plain === undefined) return true;
@@ -290,8 +289,8 @@ function isUnclear(text: string, rules: PathRules): boolean {
 }
 
 /**
- * Returns a path in three forms: as it is written, the real path of that, and the real path of the
- * text before `..` is resolved.
+ * Returns a path in three forms: as written, its real path, and the real path of the text before
+ * `..` is resolved.
  */
 function lookAtPath(text: string, workspace: string, system: PathSystem): ArgumentForms {
   const { rules } = system;
@@ -307,8 +306,8 @@ function lookAtPath(text: string, workspace: string, system: PathSystem): Argume
   const inside = ways.every((way) => way.split(sep)[0] !== ".." && !isAbsolute(way));
   const forms = [text, ...ways, ...absolute].map((form) => form.replaceAll(sep, "/"));
   const clear = [...new Set(ways.map((way) => way.replaceAll(sep, "/")))];
-  // A rule for the files in a folder also covers the folder: whoever may not change `x/**` may not
-  // move `x` away.
+  // A rule for the files in a folder also covers the folder: a client that may not change `x/**`
+  // may not move `x` away.
   return { ...(inside ? { clear } : {}), any: [...new Set(forms)], isPath: true };
 }
 
@@ -323,8 +322,8 @@ function realPathOf(path: string, system: PathSystem): string | undefined {
   const { join, sep } = system.rules.node();
   const parts = path.split(sep);
   const head = (count: number) => parts.slice(0, count).join(sep);
-  // If a path exists, so do all folders above it. So a binary search finds the existing part: ten
-  // steps for a thousand folders.
+  // All folders above an existing path exist, so a binary search finds the existing part: ten steps
+  // for a thousand folders.
   let [found, missing] = [1, parts.length];
   while (missing - found > 1) {
     const middle = (found + missing) >> 1;
@@ -348,8 +347,8 @@ function lookedUp(path: string, system: PathSystem): string | null | undefined {
 }
 
 /**
- * Returns whether a path is a link. A link to nothing leads somewhere as soon as its target is
- * created.
+ * Returns whether a path is a link. A link without a target counts, because the target may be
+ * created later.
  */
 function isLink(path: string): boolean {
   try {

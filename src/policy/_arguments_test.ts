@@ -11,7 +11,7 @@ const ID = toolId("fs", "read");
 /**
  * A workspace with `src/a.ts`, `secrets/key`, a folder outside, and links: `src/out` (outside),
  * `src/in` (to secrets), `into` (to src), `src/loop`, `src/nothing` (to a missing secret),
- * `src/deep` (to `other/deep`, beside which `other/key` lies).
+ * `src/deep` (to `other/deep`, next to `other/key`).
  */
 async function place() {
   const root = await Deno.realPath(await Deno.makeTempDir());
@@ -126,8 +126,7 @@ Deno.test("a deny or an ask of a path holds if its text or where it leads may li
     "src/in/new",
     "src/in",
     "src/key",
-    // By its text it is `src/in/key`, by its real path `other/in/key`, and a tool may read it as
-    // this.
+    // By its text this is `src/in/key`, by its real path `other/in/key`; a tool may read either.
     "src/deep/../in/key",
     "into/in/key",
     "into/../secrets/key",
@@ -181,7 +180,7 @@ Deno.test("an argument is read as its own member, whatever its name", () => {
   const rule = [{ pattern: parsePattern("fs:read(constructor=**)"), source: "x" }];
   const judge = makeJudge({ allow: rule, ask: [], deny: [] });
   assert.equal(judge(ID, {}).kind, "ask");
-  assert.equal(judge(ID, { constructor: "x" } as never).kind, "allow"); // as JSON may have it
+  assert.equal(judge(ID, { constructor: "x" } as never).kind, "allow"); // JSON may have this key
 });
 
 Deno.test("an allow with conditions covers the variables of a program that it names, and no others (GW11)", () => {
@@ -210,7 +209,7 @@ Deno.test("an allow with conditions covers the variables of a program that it na
     ["a=b, env=CI", {}, "ask"],
     ["a=b, env=*", { CI: "1", _x: "" }, "allow"],
     ["a=b, env=**", { "a=b": "1" }, "ask"],
-    // A star is not the name of a variable.
+    // A star does not name a variable.
     ["a=b, env=**", { CI: "1", LD_PRELOAD: "x" }, "ask"],
     ["a=b, env=LD_*", { LD_PRELOAD: "x" }, "ask"],
     ["a=b, env=ld_preload", { LD_PRELOAD: "x" }, "ask"],
@@ -236,7 +235,7 @@ Deno.test("what takes too many steps is not clear, and denied (PM14)", () => {
   assert.equal(makeJudge({ ...none, allow: rules })(ID, long).kind, "ask");
 });
 
-/** What exists on the drive of Windows: the names have this case on the disk. */
+/** The files on the Windows drive, with the case of their names on the disk. */
 const ON_DISK = [
   String.raw`C:\Work\ws\src\a.ts`,
   String.raw`C:\Work\ws\secrets\key`,
@@ -246,7 +245,7 @@ const ON_DISK = [
   return names.map((_, at) => at === 0 ? `${names[0]}\\` : names.slice(0, at + 1).join("\\"));
 });
 
-/** Returns the decisions of an allow and a deny rule for a path of Windows in `C:\Work\ws`. */
+/** Returns the decisions of an allow and a deny rule for a Windows path in `C:\Work\ws`. */
 function onWindows(glob: string, path: string, variables?: Readonly<Record<string, string>>) {
   const list = (text: string) => [{ pattern: parsePattern(text, WINDOWS), source: "x" }];
   const realPath = (path: string) => {

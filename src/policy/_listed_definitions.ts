@@ -1,6 +1,6 @@
 /**
- * Keeps the definitions that a server listed first, so that a change of a tool that was never called
- * is known, too.
+ * Stores the first definition that a server listed for each tool, so that PML also detects changes
+ * of tools that were never called.
  *
  * @module
  */
@@ -59,7 +59,7 @@ export class ListedDefinitions {
     await locked(`${file}.lock`, async () => {
       const before = this.#of(name);
       const known = before.source === pinned.source ? before.tools : {};
-      // Of two tools with one name the first counts.
+      // If two tools have the same name, the first one is used.
       const more = Object.fromEntries(tools.toReversed().map((tool) => [tool.name, tool]));
       const all = { ...more, ...known };
       if (Object.keys(all).length === Object.keys(known).length) return;

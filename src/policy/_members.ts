@@ -1,5 +1,5 @@
 /**
- * The members of calls besides name and arguments, as questions show them.
+ * The members of calls other than name and arguments, as questions show them.
  *
  * @module
  */
@@ -11,9 +11,9 @@ import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts
 import { dropOldest } from "../core/memo.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** The names of the members of `_meta`, and of those next to `params`, begin with these in a question. */
+/** The prefixes that questions show for members of `_meta` and for members next to `params`. */
 const [META, MESSAGE] = ["_meta.", "message."];
-/** How many calls are remembered, and how many members of each. */
+/** The most calls that are remembered, and the most members of each. */
 const CALLS_MAX = 1_000;
 const MEMBERS_MAX = 100;
 
@@ -31,13 +31,13 @@ function withPrefix(prefix: string, members: JsonObject): [string, Json][] {
   return Object.entries(members).map(([name, value]) => [prefix + name, value]);
 }
 
-/** Returns the keys of `_meta` among names of members. Only these can be listed by the user. */
+/** Returns the `_meta` keys among member names. The user can list only these. */
 export function metaKeysIn(names: readonly string[]): readonly string[] {
   return names.filter((name) => name.startsWith(META)).map((name) => name.slice(META.length))
     .filter((key) => META_KEY.test(key));
 }
 
-/** Returns a subject without some keys of `_meta`, as it is when the user listed them. */
+/** Returns a subject without the `_meta` keys that the user listed. */
 export function withoutKeys(
   { members, ...subject }: Subject,
   keys: readonly string[],
@@ -58,13 +58,13 @@ export function withoutKeys(
 /** The hashes of the members of a call, by their names. */
 type MemberHashes = ReadonlyMap<string, string>;
 
-/** The members of the calls that were asked about, by everything else of the call. */
+/** The members of calls that needed approval, by the rest of the call. */
 export class AskedMembers {
   readonly #known = new Map<string, MemberHashes>();
 
   /**
-   * Returns the names of the members in which a call differs from the last one that was otherwise
-   * equal; none if there was no such call. Remembers the call.
+   * Returns the names of the members in which a call differs from the last otherwise equal call;
+   * none if there was no such call. Remembers the call.
    */
   differing(subject: Subject): readonly string[] {
     const { members: _, ...rest } = subject;

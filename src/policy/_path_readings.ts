@@ -1,6 +1,6 @@
 /**
- * The places that a path may mean for a server that expands it: variables, percent codes, braces,
- * backslashes, quotes, other forms of letters. A server need not do any of it, and may do all of it.
+ * Computes the paths that a server may expand a path to: variables, percent codes, braces,
+ * backslashes, quotes, other forms of letters. A server may do all of these expansions or none.
  *
  * @module
  */
@@ -9,45 +9,45 @@ import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 
 /**
  * Returns the values that a variable may have for a server: undefined if PML does not set it, and
- * none if PML sets it and does not know its value yet.
+ * an empty list if PML sets it but does not know its value yet.
  */
 export type PathVariables = (name: string) => readonly string[] | undefined;
 
-/** What a path may mean. */
+/** The paths that a text may be expanded to. */
 export interface PathReadings {
-  /** The path as it is written, and what expanding parts of it gives. */
+  /** The path as written, and its possible expansions. */
   readonly texts: readonly string[];
-  /** Whether it can mean nothing else. */
+  /** Whether the list is complete. */
   readonly isCertain: boolean;
 }
 
-/** The most readings of one path. A path with more is not certain. */
+/** The most expansions of one path. If there are more, the meaning of the path is not certain. */
 const READINGS_MAX = 24;
-/** The longest reading in characters. */
+/** The longest expansion in characters. */
 const TEXT_MAX = 4_096;
 /** Parts of a path whose meaning PML does not know. */
 const OPEN: readonly RegExp[] = [
-  // Commands, and their separators.
+  // Commands and their separators.
   /`|\$\(|[;|<>]|&(?=.*\s|\{)/,
-  // Unusual forms of variables, and texts with escapes.
+  // Unusual forms of variables, and quoted texts with escapes.
   /\$env:|\$0|\$['"]|\{env[:.]|\{\{/i,
   /\{[A-Z_][A-Z\d_]*\}|![A-Z_][A-Z\d_]*!/,
-  // Codes of characters.
+  // Character codes.
   /\\x[\da-f]{2}|\\u[\da-f{]|\\[0-7]{3}|%u[\da-f]{4}/i,
   // Ranges and patterns with parentheses.
   /\{[^{},]*\.\.[^{},]*\}|[@+!?*]\(/,
-  // Options, and names of files that tools read.
+  // Options, and file names from which tools read arguments.
   /^\s*[@|-]/,
 ];
 const VARIABLE = /\$(?:([a-z_]\w*)|\{(\w+)\}|[\d@*#?$!-])/gi;
 const BRACED = /\$\{(?!\w+\})/;
 const PERCENT_VARIABLE = /%([a-z_][^%/\\]*)%/gi;
 const PERCENT_CODES = /(?:%[\da-f]{2})+/gi;
-/** A variable of the environment, as nearly all are named. */
+/** The usual form of an environment variable's name. */
 const ENVIRONMENT = /^[A-Z_][A-Z\d_]*$/;
-/** Variables for folders that some shells have, whatever the environment contains. */
+/** Variables for folders that some shells define themselves. */
 const SHELL_FOLDER = /^(?:home|pwd|cwd|pshome|psscriptroot)$/i;
-/** Characters that look like `/` and that no normalization makes one. */
+/** Characters that look like `/` and that no Unicode normalization converts to `/`. */
 const SLASHES = /[\u2044\u2215\u29f8\u2571]/g;
 /** Invisible characters. Some servers remove them. */
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
@@ -60,11 +60,11 @@ export function readingsOf(
   variables: PathVariables,
   rules: PathRules = PATHS,
 ): PathReadings {
-  // On Windows a backslash is a separator, and no sign before a letter.
+  // On Windows a backslash is a separator and does not escape the next character.
   const plain = (each: string) => rules === POSIX ? each : each.replaceAll("\\", "/");
   const found = new Set([plain(text)]);
   let isCertain = true;
-  // The set grows during this loop, so that expansions of expansions are read, too.
+  // The loop also visits the expansions that it adds to the set.
   for (const each of found) {
     isCertain &&= isDecidable(each, variables);
     for (const next of expansionsOf(each, variables).map(plain)) {
@@ -83,7 +83,7 @@ function isDecidable(text: string, variables: PathVariables): boolean {
     const name = plain ?? braced;
     if (name === undefined) return true;
     const values = valuesOf(name, variables);
-    // Names such as `$id` are usual in the names of files, and no server has such a variable.
+    // Names such as `$id` are usual in file names and are not environment variables.
     return values === undefined
       ? braced === undefined && !ENVIRONMENT.test(name) && !SHELL_FOLDER.test(name)
       : values.length > 0;
@@ -98,7 +98,7 @@ function* expansionsOf(text: string, variables: PathVariables): Generator<string
   yield* withValues(text, variables);
   yield text.replace(PERCENT_CODES, decodedCodes);
   yield text.replaceAll("\\", "/");
-  // A shell, and a pattern for names of files, take a backslash for the sign before a plain letter.
+  // In shells and file name patterns, a backslash escapes the next character.
   yield text.replace(/\\(.)/gu, "$1");
   yield text.replace(/['"()]/g, "");
   yield text.trim();
@@ -107,7 +107,7 @@ function* expansionsOf(text: string, variables: PathVariables): Generator<string
   yield* alternativesOf(text);
 }
 
-/** Returns the text with the values of its variables: one text for each value that they may have. */
+/** Returns the text with its variables replaced: one text for each value that they may have. */
 function withValues(text: string, variables: PathVariables): readonly string[] {
   const filled = (at: number) => {
     const value = (name: string | undefined) => {
@@ -127,12 +127,12 @@ function valuesOf(name: string, variables: PathVariables): readonly string[] | u
 }
 
 function decodedCodes(codes: string): string {
-  // Bytes that are no UTF-8 may stand between others that are ASCII.
+  // Invalid UTF-8 bytes may occur between ASCII bytes.
   return decoded(codes) ??
     codes.replace(/%[0-7][\da-f]/gi, (code) => decodeURIComponent(code));
 }
 
-/** Returns the text that codes stand for; undefined if their bytes are not UTF-8. */
+/** Decodes percent codes; undefined if their bytes are not UTF-8. */
 function decoded(codes: string): string | undefined {
   try {
     return decodeURIComponent(codes);
@@ -141,7 +141,7 @@ function decoded(codes: string): string | undefined {
   }
 }
 
-/** Returns the texts that the first braces with alternatives stand for. */
+/** Expands the first braces that contain alternatives. */
 function alternativesOf(text: string): readonly string[] {
   for (let start = text.indexOf("{"); start >= 0; start = text.indexOf("{", start + 1)) {
     const parts = partsFrom(text, start);
@@ -152,7 +152,7 @@ function alternativesOf(text: string): readonly string[] {
   return [];
 }
 
-/** Returns the parts between braces at a place, and where they end; undefined if they do not end. */
+/** Returns the parts between braces at a position, and their end; undefined if none. */
 function partsFrom(
   text: string,
   start: number,

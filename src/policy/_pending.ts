@@ -1,5 +1,5 @@
 /**
- * Approvals in the PML home that wait for a person at a terminal. Each can be used once.
+ * Approvals in the PML home that wait for the user at a terminal. Each approval can be used once.
  *
  * @module
  */
@@ -26,7 +26,7 @@ import { digestOf, type Subject } from "./subject.ts";
 /** The most approvals that can wait. The oldest is removed first. */
 const MOST_WAITING = 50;
 
-/** A question that waits for a person, with everything that must be shown. */
+/** A question that waits for the user, with everything that must be shown. */
 export interface PendingApproval {
   /** The digest of the question's subjects. */
   readonly id: string;
@@ -36,7 +36,7 @@ export interface PendingApproval {
   /** The time of the question, in milliseconds since 1970. */
   readonly asked: number;
   readonly expires: number;
-  /** Whether the person may answer "Always". */
+  /** Whether the user may answer "Always". */
   readonly always: boolean;
   /** The members in which each call alone differs from an earlier one. */
   readonly differing?: readonly (readonly string[])[];
@@ -50,12 +50,12 @@ export interface ApprovalLifetime {
   readonly clock?: Clock;
 }
 
-/** The state of an approval: it waits for the person, or it was given and waits for its call. */
+/** The state of an approval: pending (waits for the user) or approved (waits for its call). */
 type ApprovalState = typeof APPROVAL_FOLDERS[number];
 
 type Times = Pick<PendingApproval, "asked" | "expires">;
 
-/** A blank between tokens of JSON. */
+/** A space, which is valid between JSON tokens. */
 const BLANK = 0x20;
 const ID_FILE = /^([0-9a-f]{64})\.json$/;
 
@@ -66,7 +66,7 @@ export class PendingFiles {
   readonly #ttl: number;
   readonly #clock: Clock;
 
-  /** Takes the folder of the home; opens nothing yet. Files that cannot be read approve nothing. */
+  /** Takes the PML home; opens nothing yet. Files that cannot be read approve nothing. */
   constructor(home: string, log: WarningLog, { ttl, clock = Date }: ApprovalLifetime) {
     this.#home = home;
     this.#log = log;
@@ -95,7 +95,7 @@ export class PendingFiles {
     sweepApprovals(this.#home, this.#clock.now(), this.#ttl);
   }
 
-  /** Returns the questions that wait, the oldest first. Removes those that are too old. */
+  /** Returns the pending questions, the oldest first. Removes expired ones. */
   async list(): Promise<PendingApproval[]> {
     this.sweep();
     const names = await namesIn(join(this.#home, "pending"));
@@ -106,7 +106,7 @@ export class PendingFiles {
     return waiting.sort((one, other) => one.asked - other.asked);
   }
 
-  /** Approves a question. Throws APPROVAL_STALE if it no longer waits. */
+  /** Approves a question. Throws APPROVAL_STALE if it is no longer pending. */
   async grant(id: string): Promise<void> {
     privateFolder(join(this.#home, "approved"));
     const asked = this.#pending(id);
@@ -118,7 +118,7 @@ export class PendingFiles {
     await syncName(approved);
   }
 
-  /** Approves a question as it is without some keys of `_meta`. Throws as `grant` does. */
+  /** Approves a question without some keys of `_meta`. Throws the same errors as `grant`. */
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
     const asked = this.#pending(id);
     // Only one caller can take the question.
@@ -134,7 +134,7 @@ export class PendingFiles {
   }
 
   /**
-   * Removes a question, or an approval that was given elsewhere and not used yet. Returns whether
+   * Removes a pending question, or an approval that was given but not used yet. Returns whether
    * there was one.
    */
   async refuse(id: string): Promise<boolean> {
@@ -144,7 +144,7 @@ export class PendingFiles {
   }
 
   /**
-   * Uses up an approval. Returns true only for one caller, because only one can remove the file.
+   * Uses up an approval. Returns true for only one caller, because only one can remove the file.
    */
   async take(id: string): Promise<boolean> {
     const approved = this.#read("approved", { id, parse: (json) => json as Times });
@@ -154,7 +154,7 @@ export class PendingFiles {
   async #removed(id: string): Promise<boolean> {
     const path = this.#path("approved", id);
     if (!await succeeded(repeated(() => Deno.remove(path)))) return false;
-    // A machine that loses its power now must not give it once more.
+    // After a power failure, the removed approval must not be there again.
     await syncName(path);
     return true;
   }
@@ -182,7 +182,7 @@ export class PendingFiles {
   }
 }
 
-/** Parses an approval. PML wrote the file, so only its digest is compared with its name. */
+/** Parses an approval. PML wrote the file, so this only compares its digest with its name. */
 function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Omit<PendingApproval, "id" | "text">;
   // guard: waiting-approval
@@ -208,7 +208,7 @@ function keepTimes(path: string, { asked, expires }: Times): void {
   }
 }
 
-/** Returns whether the file still existed. Of several callers, one succeeds. */
+/** Returns whether the file still existed. Only one of several callers succeeds. */
 async function succeeded(change: Promise<void>): Promise<boolean> {
   return await change.then(() => true, unlessGone) === true;
 }

@@ -1,5 +1,5 @@
 /**
- * Changes the pins when a server or tool is first seen, or approved.
+ * Updates the pins when a server or tool is first used or approved.
  *
  * @module
  */
@@ -11,11 +11,11 @@ import { type LockEntries, type LockEntry, lockText, pinnedChanges } from "./loc
 import { kindOf } from "../servers/kinds.ts";
 import type { PinState } from "./_pin_files.ts";
 
-/** A server, or a tool of it, to pin as it is now. */
+/** A server or one of its tools, to pin in its present state. */
 export interface Pin {
   readonly identity: ServerIdentity;
   readonly tool?: { readonly definition: ToolDefinition; readonly hash: string };
-  /** Whether the person approved it. Then it replaces the present pin. */
+  /** Whether the user approved it. An approved pin replaces the present one. */
   readonly isApproved: boolean;
 }
 
@@ -40,8 +40,9 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
 }
 
 /**
- * Returns the changes of a server that trust in its file does not cover: another source, another
- * package for the same command, other variables in its `envFile`, or another host of its address.
+ * Returns the changes of a server that need an approval, because the trust in its file does not
+ * cover them: another source, another package for the same command, other variables in its
+ * `envFile`, or another host in its address.
  */
 export function uncovered(
   was: Pinned,
@@ -49,7 +50,7 @@ export function uncovered(
 ): readonly string[] {
   const isSameCommand = isSame(was, pinned);
   if (!isCoveredByTrust) {
-    // The package of a command is known only after the command was approved.
+    // PML knows the package of a command only after the command was approved.
     const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
     const now = isSameCommand ? { ...pinned, integrity: pinned.integrity ?? integrity } : pinned;
     return pinnedChanges({ ...was, ...defined({ integrity }) }, now);
@@ -83,7 +84,7 @@ export function sharedIdentity(identity: ServerIdentity): ServerIdentity {
 function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): LockEntries {
   const was = memberOf(entries, identity.name);
   const isStale = was !== undefined && uncovered(was, identity).length > 0;
-  // A change that the person must approve does not change the pin before that.
+  // The pin does not change until the user has approved the change.
   const entry = isStale && (!isApproved || tool !== undefined) ? was : asNow(was, identity.pinned);
   const isNew = tool === undefined || isApproved || kindOf(identity.pinned).isSandboxed ||
     memberOf(entry.tools, tool.definition.name) === undefined;

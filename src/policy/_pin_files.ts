@@ -1,6 +1,6 @@
 /**
- * Reads and writes the pins: `pml.lock` in the workspace, and a file in the PML home with everything
- * that the person approved for that workspace. One writer at a time writes complete files.
+ * Reads and writes the pins: `pml.lock` in the workspace, and a file in the PML home with the
+ * approvals of that workspace. Only one process writes at a time, and only complete files.
  *
  * @module
  */
@@ -30,9 +30,9 @@ import { pinsFile } from "./pins_file.ts";
 export interface PinState {
   /** The entries of `pml.lock`; empty if there is no such file. */
   readonly lock: LockEntries;
-  /** The entries that the person approved for this workspace. */
+  /** The entries that the user approved for this workspace. */
   readonly home: LockEntries;
-  /** A text that changes with the files. */
+  /** A text that changes when the files change. */
   readonly stamp: string;
 }
 
@@ -59,18 +59,18 @@ export class PinFiles {
 
   /** Returns a text that changes when another process writes the files. */
   stamp(): string {
-    // A missing file has no stamp. If a file cannot be seen, reading it reports the error.
+    // A missing file has no stamp. If a file is inaccessible, reading it reports the error.
     return `${stampAt(this.path)} ${stampAt(this.#home)}`;
   }
 
-  /** Reads both under a lock. Throws CONFIG_INVALID if one is not valid. */
+  /** Reads both files under a lock. Throws CONFIG_INVALID if one is not valid. */
   async read(): Promise<PinState> {
     return await locked(`${this.#home}.lock`, () => Promise.resolve(this.#read()));
   }
 
   /**
-   * Writes what `change` returns, and returns the new state. Warns if the workspace cannot be
-   * written.
+   * Writes the pins that `change` returns, and returns the new state. Warns if the workspace is not
+   * writable.
    */
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
     return await locked(`${this.#home}.lock`, async () => {
@@ -89,12 +89,12 @@ export class PinFiles {
     });
   }
 
-  /** Writes a definition, to compare a later one with it. */
+  /** Stores a definition, so that a later one can be compared with it. */
   async keepDefinition(hash: string, definition: ToolDefinition): Promise<void> {
     await writePrivate(join(this.#definitions, `${hash}.json`), definition);
   }
 
-  /** Returns the definition of a hash; undefined if it was not kept or its file was changed. */
+  /** Returns the definition with a hash; undefined if it was not stored or its file was changed. */
   definition(hash: string): ToolDefinition | undefined {
     const parse = (text: string) => {
       const definition = parseExact(text) as unknown as ToolDefinition; // its hash is compared
@@ -107,14 +107,14 @@ export class PinFiles {
   }
 
   #read(): PinState {
-    // Taken before reading, so that a change meanwhile is seen the next time.
+    // Taken before reading, so that the next check detects a change during the read.
     const stamp = this.stamp();
     const lock = textIn(this.path, LOCK_MAX);
     const home = textIn(this.#home);
     // guard: pins-unreadable
     return {
       lock: lock === undefined ? {} : parseLock(lock, this.path),
-      // If it cannot be read, what changed must not look like something new.
+      // If the pins cannot be read, a changed tool must not look like a new one.
       home: home === undefined ? {} : parsePinned(home, { file: this.#home, folder: this.#folder }),
       stamp,
     };

@@ -1,5 +1,5 @@
 /**
- * The text of a question to the person. It is PML's own; text of others in it is made safe to show.
+ * Formats the approval question for the user. Text of servers and clients in it is escaped.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import { metaKeysIn, shownMembers } from "./_members.ts";
 import { isMark } from "./definition_texts.ts";
 import type { Subject } from "./subject.ts";
 
-/** The most characters, after escaping, that a client gets to show. */
+/** The most characters, after escaping, of a question that is sent to a client. */
 export const LONGEST_QUESTION = 4_000;
 /** How many calls a short question names. */
 const MOST_NAMED = 10;
 
 /**
- * Returns the whole question, however long it is. `differing` names the members in which each call
- * alone differs from an earlier one.
+ * Returns the whole question, however long it is. `differing` has the names of the members for each
+ * call that are its only difference from an earlier call.
  */
 export function fullText(
   subjects: readonly Subject[],
@@ -37,7 +37,7 @@ export function fullText(
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }
 
-/** Returns a line that says what the rule of "Always" would allow. */
+/** Returns a line that describes the effect of the "Always" rule. */
 export function alwaysText(
   rule: string,
   subject: Pick<Subject, "tool" | "members"> | undefined,
@@ -47,7 +47,7 @@ export function alwaysText(
   return `Always allows this tool, with any arguments${others}`;
 }
 
-/** Replaces lines that an earlier call of the question shows by a line that names that call. */
+/** Replaces lines that repeat those of an earlier call with a reference to that call. */
 function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
   const facts = repeatsOf(subjects.map((subject) => subject.facts));
   const texts = repeatsOf(subjects.map(({ definitionLines }) => definitionLines));
@@ -63,7 +63,7 @@ function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
   });
 }
 
-/** Returns for each list of lines the place of the first equal one, if that is an earlier one. */
+/** Returns for each list the index of the first equal list, if it is an earlier one. */
 function repeatsOf(
   lists: readonly (readonly string[] | undefined)[],
 ): readonly (number | undefined)[] {
@@ -86,8 +86,8 @@ export function shortText(subjects: readonly Subject[], length: number): string 
 }
 
 /**
- * Returns the lines of one call. PML's own lines come first; text of others follows, each on one
- * escaped line.
+ * Returns the lines of one call: first PML's own lines, then text of servers and clients, each
+ * escaped on one line.
  */
 function block(subject: Subject, differing: readonly string[] = []): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
@@ -128,7 +128,7 @@ function remarks(found: readonly string[]): readonly string[] {
   return found.map((remark) => `^ ${remark}`);
 }
 
-/** Returns the lines that name what differs from an earlier call, and how to let it pass. */
+/** Returns the lines about differing members, and how to allow them. */
 function differenceLines(differing: readonly string[]): readonly string[] {
   if (differing.length === 0) return [];
   const names = differing.map((name) => JSON.stringify(name)).join(", ");
@@ -146,14 +146,14 @@ function identity({ tool: id }: Subject): string[] {
   return [`Server: ${quoted(server)}`, `Tool: ${quoted(tool, 200)}`];
 }
 
-/** Indents lines by four blanks after an empty line, so that Markdown shows them unchanged. */
+/** Indents lines by four spaces after an empty line, so that Markdown shows them unchanged. */
 function indented(lines: readonly string[]): string {
   return `\n${lines.map((line) => `    ${unhidden(line)}\n`).join("")}`;
 }
 
 /**
- * Makes invisible characters visible: controls, characters that Unicode lets programs ignore,
- * unusual blanks, and long runs of blanks that could push text out of sight.
+ * Escapes invisible characters: control characters, characters that Unicode lets programs ignore,
+ * unusual spaces, and long runs of spaces that could push text out of view.
  */
 export function unhidden(line: string): string {
   return visible(line, Infinity)

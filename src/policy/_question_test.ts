@@ -61,7 +61,7 @@ Deno.test("fullText() shows what would hide or lead astray", () => {
   ];
   for (const [value, shown] of table) {
     assert.ok(fullText([subject({ x: value })]).includes(`"x": ${shown}\n`), shown);
-    // The name of an argument can hide as much as its value.
+    // The name of an argument can hide text as well as its value can.
     assert.ok(fullText([subject({ [value]: 1 })]).includes(`      ${shown}: 1\n`), shown);
   }
 });

@@ -26,7 +26,7 @@ interface ConditionalRule {
 class ArgumentRules {
   /** The rules that require exactly these arguments, by their canonical text. */
   readonly exact = new Map<string, Rule>();
-  /** The same rules by the text with the numbers that servers may round. */
+  /** The same rules by their text with rounded numbers. */
   readonly rounded = new Map<string, Rule>();
   readonly conditioned: ConditionalRule[] = [];
   #sets: ReadonlyMap<string, GlobSet> | undefined;
@@ -75,18 +75,18 @@ export class RuleIndex {
     const isCovered = remembered((name) => seen.surely(name, narrow.globsOf(name)));
     const holds = (conditions: readonly Condition[]) =>
       conditions.every(({ name }) => isCovered(name)(globsIn(conditions, name))) &&
-      // A rule that allows a program does not allow environment variables for it.
+      // An allow rule for a program does not allow setting environment variables for it.
       seen.environments.every((name) => globsIn(conditions, name).length > 0);
     return this.#exact(id, seen) ??
       narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
-  /** Returns a rule that these arguments match or may match, as far as that can be decided. */
+  /** Returns a rule that these arguments match or may match; without undecidable paths. */
   perhaps(id: ToolId, seen: SeenArguments): Rule | undefined {
     return this.#perhaps(id, seen, () => false);
   }
 
-  /** Returns a rule that these arguments match if a path that cannot be decided matches. */
+  /** Returns a rule that these arguments match if undecidable paths count as matches. */
   undecided(id: ToolId, seen: SeenArguments): Rule | undefined {
     return this.#perhaps(id, seen, (name) => seen.isOpen(name));
   }

@@ -23,7 +23,7 @@ function set(lists: Partial<Record<keyof RuleSet, readonly string[]>>): RuleSet 
   };
 }
 
-/** Lists every combination of rules of each width in one list. */
+/** Lists every combination of rules of different widths for one list. */
 function widths(more: readonly string[] = []): string[][] {
   const all = ["fs:read", "fs:*", "*", ...more];
   const ways = Array.from({ length: 2 ** all.length }, (_, bits) => bits);
@@ -31,8 +31,8 @@ function widths(more: readonly string[] = []): string[][] {
 }
 
 /**
- * Returns whether a rule matches arguments, none of which is a path. Written simply, for short
- * globs.
+ * Returns whether a rule matches arguments, none of which is a path. A simple reference
+ * implementation for short globs.
  */
 function holds(pattern: Pattern, args: JsonObject, unclear: boolean): boolean {
   if (pattern.kind === "arguments") {
@@ -51,7 +51,7 @@ function holds(pattern: Pattern, args: JsonObject, unclear: boolean): boolean {
   });
 }
 
-/** The rule of the design, written as simply as possible. */
+/** A simple reference implementation of the precedence of rules. */
 function reference(rules: RuleSet, id: ToolId, args: JsonObject = {}): Verdict["kind"] {
   const found = (name: keyof RuleSet) =>
     rules[name].filter(({ pattern }) =>
@@ -147,7 +147,7 @@ Deno.test("makeJudge() lets an allow rest on what is clear only, and a deny and 
   const clear = { command: "git status", n: 3, on: true };
   assert.equal(judged({ allow: ["fs:read(command=git **, n=3, on=true)"] }, clear), "allow");
   assert.equal(judged({ allow: ["*"], deny: ["fs:read(command=rm **)"] }, clear), "allow");
-  // Only conditions treat shell characters with care: exact arguments were shown unchanged.
+  // Only conditions reject shell characters; exact arguments were shown unchanged.
   const shell = { command: "git log | head" };
   assert.equal(judged({ allow: [`fs:read(${JSON.stringify(shell)})`] }, shell), "allow");
   assert.equal(judged({ allow: ["fs:read(mode=**)"] }, { mode: "a | b" }), "allow");

@@ -1,5 +1,5 @@
 /**
- * Adds a rule to the text of a `.pml.json`, and keeps everything else in it.
+ * Adds a rule to the text of a `.pml.json` without changing anything else in it.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface RuleLists {
   readonly deny: readonly string[];
 }
 
-/** Returns the text of a new file that allows what a rule covers. */
+/** Returns the text of a new file with one allow rule. */
 export function newText(rule: string, defaults: RuleLists): string {
   return `${JSON.stringify({ version: 1, permissions: allowing(rule, defaults) }, null, 2)}\n`;
 }
@@ -49,8 +49,8 @@ export async function allowingText(
       now = inserted(now, { path: ["permissions", "allow", 0], value: rule, jsonc });
     }
   }
-  // Compares what was read before and after. For example, of two keys with the same name one would
-  // be edited and the other read.
+  // Compares the values before and after the edit. For example, if a key occurs twice, the editor
+  // may change one and the parser read the other.
   if (JSON.stringify(read(now, jsonc)) !== JSON.stringify({ ...value, permissions })) {
     throw unreadable("it cannot be done without another change");
   }

@@ -1,5 +1,5 @@
 /**
- * Compares servers and tools with their pins, and describes differences in lines for a person.
+ * Compares servers and tools with their pins, and describes differences in lines for the user.
  *
  * @module
  */
@@ -82,7 +82,7 @@ export async function staleTool(
     return { code: "APPROVAL_STALE", facts, changedFrom: definitionHash(from.first) };
   }
   if (others.length === 0) return undefined;
-  // If only the hash of the earlier definition is known, all of this one is shown.
+  // If PML knows only the hash of the earlier definition, the question shows all of this one.
   const unknown = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
   const known: string[] = [];
@@ -119,9 +119,9 @@ export function differencesOf(
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];
     }
-    // An unknown value, such as the version of a package that is not installed, is no difference.
+    // Unknown values, such as the version of a package that is not installed, are not compared.
     const { version = locked.version, integrity = locked.integrity } = pinned;
-    // A registry tells the hash of code, but not that of a package.
+    // The entry of a registry has the hash of code, but not of a package.
     const known = { ...pinned, integrity };
     return [
       ...pinnedChanges(locked, isCoveredByTrust ? { ...known, version } : known).map((line) =>

@@ -1,5 +1,5 @@
 /**
- * Says what a person trusts with a workspace file, and what of it is new.
+ * Lists the definitions that the trust in a workspace file covers, and marks new ones.
  *
  * @module
  */
@@ -11,8 +11,8 @@ import type { ShownFile, ShownModule } from "./workspace_trust.ts";
 const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
 
 /**
- * Returns what a file brings, one line each. A terminal shows them unchanged, so invisible characters
- * are escaped.
+ * Returns a line for each definition of a file. A terminal shows the lines unchanged, so invisible
+ * characters are escaped.
  */
 export async function linesOf({ lines, modules }: ShownFile): Promise<readonly string[]> {
   return [
@@ -23,7 +23,7 @@ export async function linesOf({ lines, modules }: ShownFile): Promise<readonly s
   ].map(unhidden);
 }
 
-/** Returns the lines of the question. `before` has the lines that the person saw at the last yes. */
+/** Returns the lines of the question. `before` has the lines that the user saw at the last yes. */
 export function trustFacts(
   { path, linked, hash }: ShownFile,
   { lines, before }: {
@@ -40,7 +40,7 @@ export function trustFacts(
   ];
 }
 
-/** Puts what is new and what is gone first, with signs. Nothing is marked at the first question. */
+/** Moves new and removed lines to the front and marks them. The first question has no marks. */
 function withSigns(
   lines: readonly string[],
   before: readonly string[] | undefined,

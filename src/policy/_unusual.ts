@@ -1,6 +1,6 @@
 /**
- * Finds unusual parts of texts of others, to draw the user's eye to them. This is no detector: a
- * text without marks can still be hostile.
+ * Finds unusual parts in texts of servers, so that questions can mark them. It does not detect
+ * every attack: a text without marks can still be hostile.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Finds the linked worktrees of a git repository: the trust in a file holds for the same file in
- * another checkout of that repository.
+ * Finds the linked worktrees of a git repository: the trust in a file also covers the same file in
+ * other checkouts of that repository.
  *
  * @module
  */
@@ -10,12 +10,12 @@ import { namesIn } from "../io/private_files.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { TrustStore } from "./trust.ts";
 
-/** The most bytes of a file of git that names a path. */
+/** The largest size, in bytes, of a git file that contains a path. */
 const MOST_BYTES = 8_192;
-/** How many worktrees are looked at. */
+/** The most worktrees of a repository that are searched. */
 const MOST_WORKTREES = 200;
 
-/** Takes over the trust in the same file of another worktree. Returns whether there was one. */
+/** Copies the trust in the same file of another worktree. Returns whether it was trusted there. */
 export async function takeOver(
   store: TrustStore,
   { path, hash }: { readonly path: string; readonly hash: string },
@@ -24,7 +24,7 @@ export async function takeOver(
     const same = await store.record(other);
     if (!same?.hashes.includes(hash)) continue;
     await store.trust({ ...same, path, hash });
-    // It may have been taken back meanwhile.
+    // The trust may have been revoked meanwhile.
     // guard: worktree-taken-over
     if ((await store.record(other))?.hashes.includes(hash)) return true;
     await store.revoke(path);
@@ -32,11 +32,11 @@ export async function takeOver(
   return false;
 }
 
-/** Takes the trust in a file back, in every worktree. Returns whether it was trusted anywhere. */
+/** Revokes the trust in a file in every worktree. Returns whether it was trusted anywhere. */
 export async function revokeAll(store: TrustStore, path: string): Promise<boolean> {
   const paths = [path, ...await inOtherWorktrees(path)];
   const revoked = () => Promise.all(paths.map((one) => store.revoke(one)));
-  // Once more, because a process may have taken one over from another before that was revoked.
+  // Twice, because a process may have copied trust between worktrees during the first pass.
   return [...await revoked(), ...await revoked()].includes(true);
 }
 
@@ -47,7 +47,7 @@ interface Checkout {
   readonly common: string;
 }
 
-/** Returns where a file is in the other checkouts of its repository; nothing outside of one. */
+/** Returns the paths of a file in the other checkouts; none if it is in no repository. */
 async function inOtherWorktrees(path: string): Promise<readonly string[]> {
   const here = await checkoutAround(dirname(path));
   if (here === undefined) return [];
@@ -60,7 +60,7 @@ async function inOtherWorktrees(path: string): Promise<readonly string[]> {
   }
   const others = [];
   for (const other of roots) {
-    // A folder that only claims to belong to the repository does not.
+    // A folder does not belong to a repository only because it claims so.
     const isOther = other !== root && (await checkoutAt(other))?.common === common;
     if (isOther) others.push(join(other, relative(root, path)));
   }
@@ -73,7 +73,7 @@ async function checkoutAround(folder: string): Promise<Checkout | undefined> {
   return found ?? (parent === folder ? undefined : await checkoutAround(parent));
 }
 
-/** Returns the checkout whose root is this folder, if its repository knows of it. */
+/** Returns the checkout whose root is this folder, if its repository lists the checkout. */
 async function checkoutAt(root: string): Promise<Checkout | undefined> {
   return await unlessUnread(async () => {
     const git = join(root, ".git");
@@ -87,14 +87,14 @@ async function checkoutAt(root: string): Promise<Checkout | undefined> {
   });
 }
 
-/** Returns the real path that a file of git names. */
+/** Returns the real path that a git file contains. */
 async function pathIn(file: string, label = ""): Promise<string> {
   const text = readRegularText(file, { most: MOST_BYTES });
   if (!text.startsWith(label)) throw new TypeError(`${file} names no path`);
   return await Deno.realPath(resolve(dirname(file), text.slice(label.length).trim()));
 }
 
-/** Returns undefined if something is not there, or is not what git writes. */
+/** Returns undefined if the file is missing or not in git's format. */
 async function unlessUnread<T>(read: () => Promise<T>): Promise<T | undefined> {
   return await read().catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * The access list of the PML home on Windows, where files have no modes. Everything in the user's
- * profile inherits that only the user has access; a home elsewhere gets the same list.
+ * The access list of the PML home on Windows, where files have no modes. Files in the user's
+ * profile inherit a list that grants access only to the user; a home elsewhere gets an equal list.
  *
  * @module
  */
@@ -17,7 +17,7 @@ export interface SystemPrograms {
   run(name: string, args: readonly string[]): Promise<string | undefined>;
 }
 
-/** The system and the administrators, in any language. */
+/** The system and the administrators. Their names depend on the language, their ids do not. */
 const ALWAYS = ["S-1-5-18", "S-1-5-32-544"];
 const MOST_MS = 10_000;
 const MOST_BYTES = 10_000;
@@ -39,7 +39,7 @@ class OwnSystem implements SystemPrograms {
       const { code, stdout } = await runProgram(program, options);
       return code === 0 ? stdout : undefined;
     } catch {
-      return undefined; // it is not there, or does not end
+      return undefined; // the program is missing, or did not end in time
     }
   }
 }
@@ -55,7 +55,7 @@ export class AccessLists {
     this.#system = system;
   }
 
-  /** Returns those for the user of an environment. */
+  /** Returns the access lists for the user of an environment. */
   static of(environment: Pick<Environment, "account" | "userHome" | "get">): AccessLists {
     const { account, userHome } = environment;
     return new AccessLists(account ?? userHome, new OwnSystem(environment));
@@ -71,12 +71,12 @@ export class AccessLists {
     await this.#system.run("icacls", [folder, "/inheritance:r", "/grant:r", ...grants]);
   }
 
-  /** Returns why other people may have access to a folder; undefined if they have none. */
+  /** Returns why other users may have access to a folder; undefined if they have none. */
   async whyShared(folder: string): Promise<string | undefined> {
     if (isInside(this.#profile, folder, WINDOWS)) return undefined;
     const list = await this.#system.run("icacls", [folder]);
     if (!list?.includes(":(")) return "icacls does not show who has access to it";
-    // An entry with this mark comes from the folder above.
+    // Entries with this mark are inherited from the parent folder.
     return list.includes("(I)") ? "it inherits who has access to it" : undefined;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Adds a rule to the workspace file. The file stays whole, and stays trusted if it was.
+ * Adds a rule to the workspace file atomically. A trusted file stays trusted.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface AllowOptions {
   readonly trusted: TrustStore;
   /** The default rules, which are written if the file has no `permissions`. */
   readonly defaults: RuleLists;
-  /** Whether `PML_TRUST` lists the file, so that it is trusted with any content. */
+  /** Whether `PML_TRUST` lists the file. Then it is trusted with any content. */
   readonly listed?: boolean;
 }
 
@@ -55,7 +55,7 @@ async function edit(
   const bytes = new TextEncoder().encode(await allowingText(text, wanted));
   const to = hashOf(bytes);
   if (to === from) return;
-  // A file that is too long to read would stop every call.
+  // Every call would fail if the file became too long to read.
   if (bytes.length > RULES_FILE_MAX) throw tooLong(file, bytes.length);
   // Both versions are trusted while the file is written, so that a crash in between loses no trust.
   await trusted.move(file, { from, to: [from, to] });

@@ -24,7 +24,7 @@ export class AlwaysRules {
   readonly #policy: Policy;
   readonly #exact: ReadonlySet<string>;
 
-  /** `exact` has the tools that run commands, queries or code. "Always" covers equal arguments. */
+  /** For `exact` tools, which run commands or code, "Always" covers equal arguments only. */
   constructor(policy: Policy, exact: ReadonlySet<string>) {
     this.#policy = policy;
     this.#exact = exact;
@@ -67,19 +67,19 @@ export class AlwaysRules {
     if (id.endsWith(":@tools")) return undefined;
     const { run = [] } = this.#policy.now.config.grants[splitToolId(id).server] ?? {};
     if (run.length === 0 && !this.#exact.has(id)) return id;
-    // A rule for arguments covers no other members.
+    // A rule for arguments does not cover other members of the call.
     if (members !== undefined) return undefined;
-    // A rule for arguments must not write the value of a variable to the file.
+    // The rule must not contain the value of a variable, because it is written to the file.
     const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
     return hasSecret ? undefined : argumentsRule(id, args);
   }
 }
 
-/** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */
+/** Returns whether a file that `PML_TRUST` lists has an allow rule that names the tool's server. */
 export function allowsBeforehand(
   { now: { loaded } }: Policy,
   verdict: Verdict | undefined,
 ): boolean {
-  // A bare `*` does not cover a first use, so a rule that allows one names the server.
+  // A bare `*` does not cover a first use, so a rule that allows it names the server.
   return verdict?.kind === "allow" && verdict.source === loaded.file?.path && isListed(loaded);
 }

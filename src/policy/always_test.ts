@@ -219,7 +219,7 @@ Deno.test("a process that is killed at any step leaves the old file or the new o
     assert.equal(await at.isTrusted(), true, `trust lost at ${step}`);
     seen[found === after ? "new" : "old"] += 1;
   }
-  // The last run found no step to stop at, so every earlier step was tried.
+  // The last run had no step left to stop at, so every step was tried.
   assert.ok(seen.lived === 1 && seen.old > 30 && seen.new > 15, JSON.stringify(seen));
   await at.allow(toolId("fs", "read"));
   assert.deepEqual(at.files(), [".pml.json"]);

@@ -1,5 +1,5 @@
 /**
- * Tells whether a rule that "Always" would add has an effect.
+ * Checks whether the rule that "Always" would add has an effect.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export function alwaysWins(
   rules: RuleSet,
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
-  // Few rules of a long list are about this tool.
+  // Most rules of a long list do not match this tool.
   const of = (list: readonly Rule[]) => list.filter(({ pattern }) => matches(pattern, id));
   const ask = of(rules.ask).filter((each) =>
     each.source !== source || !isSameRule(each.pattern.text, rule)

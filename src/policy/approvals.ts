@@ -1,5 +1,5 @@
 /**
- * Questions to the person, and answers that let one call run once.
+ * Approval requests: questions to the user, and answers that allow one call to run once.
  *
  * @module
  */
@@ -27,7 +27,7 @@ export type AnswerMeaning = Reply | "no-channel" | undefined;
 export interface QuestionOptions {
   /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
-  /** Set if the client did not really ask the person. */
+  /** Whether only an answer at a terminal counts, because the client answers without the user. */
   readonly terminalOnly?: boolean;
   /** Whether an answer also covers equal questions that are open at the same time. */
   readonly isShared?: boolean | undefined;
@@ -38,12 +38,12 @@ export interface QuestionOptions {
  * from a program, and a faster "Always" counts as "Yes".
  */
 const SOONEST_ANSWER = 300;
-/** The most calls of one question in a client, and of one question at all. */
+/** The most calls of one question in a client. */
 const MOST_CALLS = 10;
 const MOST_CALLS_IN_TERMINAL = 1_000;
 /** The most characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
-/** The least size that a question counts, so that at most a thousand are open. */
+/** The size that a small question counts as, so that at most a thousand are open. */
 const LEAST_TEXT = 64_000;
 
 interface OpenQuestion {
@@ -53,14 +53,14 @@ interface OpenQuestion {
   /** The members in which each call alone differs from an earlier one. */
   readonly differing: readonly (readonly string[])[];
   readonly at: number;
-  /** The time since which the person may read it, if another question with its text came before. */
+  /** The time at which an earlier question with the same text was shown, if there was one. */
   readonly shownAt?: number | undefined;
   readonly size: number;
-  /** Throws if the question was answered before, in whatever process. */
+  /** Throws if the question was answered before, in this or another process. */
   readonly claim?: (() => Promise<void>) | undefined;
 }
 
-/** A question that is not kept in memory, but with the client. */
+/** A question that the client stores instead of this process. */
 export interface SentQuestion {
   /** The digest of the subjects. */
   readonly digest: string;
@@ -69,7 +69,7 @@ export interface SentQuestion {
   readonly at: number;
 }
 
-/** The open questions of this process, and the approvals that wait in the PML home. */
+/** The open questions of this process, and the pending approvals in the PML home. */
 export class Approvals {
   readonly #open = new Map<string, OpenQuestion>();
   #size = 0;
@@ -88,17 +88,17 @@ export class Approvals {
     this.#ttl = lifetime.ttl;
   }
 
-  /** Sets a text for the end of the next question. */
+  /** Sets a text that is appended to the next question. */
   addRemark(remark: string): void {
     this.#remark = `\n${remark}\n`;
   }
 
-  /** Opens a question about one call or several, with a handle that nobody can guess. */
+  /** Opens a question about one or more calls, with an unguessable handle. */
   open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
     if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooMany(subjects.length);
     this.#files.sweep();
     const [subject] = subjects;
-    // For several tools, one "Always" would allow more than a person expects.
+    // An "Always" for several tools would allow more than the user expects.
     const always = subjects.length === 1 ? options.always : undefined;
     const differing = subjects.map((each) => this.#members.differing(each));
     const text = fullText(subjects, differing) +
@@ -165,7 +165,7 @@ export class Approvals {
     }
   }
 
-  /** Returns what the person answered for a digest, in the client or in a terminal. */
+  /** Returns the meaning of the user's answer for a digest, from the client or a terminal. */
   async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
     const claim = answer && this.#open.get(answer.handle)?.claim;
     const settled = answer && this.settle(answer, digest);
@@ -185,13 +185,13 @@ export class Approvals {
     return asked && await this.#files.leave(asked.digest, { ...asked, always: always === true });
   }
 
-  /** Takes a question out of memory: the client keeps it. Undefined if the handle is unknown. */
+  /** Removes a question from memory for the client to store; undefined if the handle is unknown. */
   send(handle: string): SentQuestion | undefined {
     const asked = this.#take(handle);
     return asked && { digest: asked.digest, always: asked.question.always, at: asked.at };
   }
 
-  /** Takes a question back that the client kept, and returns its handle. */
+  /** Restores a question that the client stored, and returns its handle. */
   takeBack({ digest, always, at }: SentQuestion, claim: () => Promise<void>): string {
     // The clock of another machine may be ahead.
     const kept = { digest, at: Math.min(at, this.#clock.now()), claim };
@@ -199,7 +199,7 @@ export class Approvals {
     return this.#add({ ...kept, subjects: [], differing: [], question });
   }
 
-  /** Returns the questions that wait for `pml approve`, the oldest first, with the full text. */
+  /** Returns the pending questions for `pml approve`, the oldest first, with their full texts. */
   async pendingApprovals(): Promise<PendingApproval[]> {
     return await this.#files.list();
   }
@@ -209,7 +209,7 @@ export class Approvals {
     await this.#files.grant(id);
   }
 
-  /** Returns the keys of `_meta` in which the calls of a question alone differ from earlier ones. */
+  /** Returns the `_meta` keys that are the only difference of the calls from earlier ones. */
   listableKeys({ subjects, differing = [] }: PendingApproval): readonly string[] {
     const names = subjects.flatMap((subject, at) =>
       shownMembers(subject).map(([name]) => name).filter((name) => differing[at]?.includes(name))
@@ -218,14 +218,14 @@ export class Approvals {
   }
 
   /**
-   * Approves the question with this id for calls without some keys of `_meta`, which the user just
-   * listed: the same call can then run once, whatever their values are.
+   * Approves the question with this id without the `_meta` keys that the user just listed: the same
+   * call can then run once with any values of these keys.
    */
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
     await this.#files.grantWithout(id, keys);
   }
 
-  /** Takes back the question with this id, and an approval of it. Returns whether one was there. */
+  /** Removes the question with this id and its approval. Returns whether there was one. */
   async refuse(id: string): Promise<boolean> {
     return await this.#files.refuse(id);
   }

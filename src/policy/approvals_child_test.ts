@@ -31,7 +31,7 @@ export function startChild(...args: readonly string[]): Child {
   return { process, output: new Response(process.stdout).text() };
 }
 
-/** Starts several processes, lets them begin together, and returns what they printed. */
+/** Runs several processes at the same time, and returns their output. */
 export async function race(each: readonly (readonly string[])[]): Promise<string[]> {
   const children = each.map((args) => startChild(...args));
   for (const { process } of children) await process.stdin.close();

@@ -126,7 +126,7 @@ Deno.test("Always within 300 ms counts as yes, once (GX13)", async () => {
 Deno.test("Always within 300 ms counts as yes, once, when the client kept the question (GX13)", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
-  // The last one: the clock of the process that asked is ahead.
+  // In the last case, the clock of the asking process is ahead.
   const cases = [[0, 0, "Yes"], [299, 0, "Yes"], [300, 0, "Always"], [299, 5_000, "Yes"]] as const;
   for (const [passed, ahead, settled] of cases) {
     const { handle: asked } = at.approvals.open([subject()], { always: "fs:write" });

@@ -1,5 +1,5 @@
 /**
- * What the rules say of a capability: what they say of its name, and of the tools that it calls.
+ * Judges capabilities by the rules for their names and for the tools that they call.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const ALL_ALLOWED: Verdict = {
 
 /** Returns the tools that capabilities call. `Capabilities` is one. */
 export interface CapabilityTools {
-  /** Returns the tools that a capability calls; undefined for what is no capability. */
+  /** Returns the tools that a capability calls; undefined if the id is not a capability's. */
   toolsOf(id: ToolId): readonly ToolId[] | undefined;
 }
 
@@ -40,10 +40,10 @@ export class SavedCapabilityRules implements CapabilityPolicy {
 }
 
 /**
- * Returns a judge that knows capabilities. A deny rule for any tool that a capability calls denies
- * the capability. Where no rule matches its name, it runs if all that it calls is allowed, and asks
- * otherwise. Its earlier calls decide that; each real call is judged again. `plain` judges by
- * the rules alone, and `judge` judges tools that are no capabilities.
+ * Returns a judge for capabilities and tools. A deny rule for any tool that a capability calls
+ * denies the capability. If no rule matches its name, it runs without a question if all its tools
+ * are allowed, and asks otherwise. The tools are those of earlier runs; each call is judged again
+ * when it happens. `plain` judges by the rules alone, and `judge` judges other tools.
  */
 export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge): Judge {
   return (asked, args) => {
@@ -54,7 +54,7 @@ export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge
       const before = known.get(id);
       if (before !== undefined) return before;
       const said = plain(id, own);
-      // One that calls itself, over others, is not allowed by that.
+      // A cycle of capabilities does not allow itself: inside it, this verdict counts.
       known.set(id, said);
       if (said.kind === "deny") return said;
       const inner = tools.map((tool) => whole(tool, undefined));
@@ -69,13 +69,13 @@ export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge
   };
 }
 
-/** The person's rules as lists of patterns, as a `.pml.json` has them. */
+/** The user's rules as lists of patterns, as a `.pml.json` has them. */
 export interface PermissionLists {
-  /** What runs without a question. */
+  /** Patterns of the calls that run without a question. */
   readonly allow?: readonly string[];
-  /** What asks first. */
+  /** Patterns of the calls that need approval. */
   readonly ask?: readonly string[];
-  /** What is refused. */
+  /** Patterns of the calls that are refused. */
   readonly deny?: readonly string[];
 }
 
@@ -92,10 +92,10 @@ export function inferCapabilityApprovalMode(
     list.map((text) => ({ pattern: parsePattern(text), source: "permissions" }));
   const { allow, ask, deny } = permissions;
   const judge = makeJudge({ deny: rules(deny), ask: rules(ask), allow: rules(allow) }, {
-    // Who asks knows the tools already.
+    // The caller knows the servers of these tools, so no call is a first use.
     known: () => true,
   });
-  // What is no name of a tool is matched by a bare `*` alone, and is allowed by nothing.
+  // An invalid tool name matches only a bare `*` in deny and ask, and no allow rule.
   const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
     .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
   for (const { id, said } of verdicts) if (said.kind === "deny") throw denied(id, said);

@@ -81,7 +81,7 @@ Deno.test("inferCapabilityApprovalMode() takes the lists of a .pml.json", () => 
   );
   assert.equal(inferCapabilityApprovalMode(used, {}), "hil");
   assert.equal(inferCapabilityApprovalMode(used, { allow: ["*"] }), "auto");
-  // Conditions depend on arguments that nobody knows yet; shell needs a rule of its own.
+  // Conditions depend on arguments that are not known yet; shell needs a rule that names it.
   assert.equal(
     inferCapabilityApprovalMode(["fs:read"], { allow: ["fs:read(path=src/**)"] }),
     "hil",

@@ -1,5 +1,5 @@
 /**
- * Describes how a tool's definition changed, for the person who is asked about it.
+ * Describes how a tool's definition changed, for the approval question.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import { type Json, type JsonObject, memberOf, objectOf, sorted } from "../core/
 import type { ToolDefinition } from "../protocol/tool.ts";
 
 /**
- * Returns one or two lines for each field that changed. They are never cut, because a person would
- * approve what was cut off without seeing it.
+ * Returns one or two lines for each changed field. The lines are never truncated, because the user
+ * would approve text that is not shown.
  */
 export function definitionChanges(was: ToolDefinition, is: ToolDefinition): readonly string[] {
   const { inputSchema: before, outputSchema: beforeOut, ...rest } = was;

@@ -10,11 +10,11 @@ import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts"
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { unusualIn } from "./_unusual.ts";
 
-/** Begins each line that a server wrote, so that none looks like a line of PML. */
+/** The beginning of each line of a server, so that none looks like a line of PML. */
 const PREFIX = "| ";
-/** Members whose values are shown as JSON, whatever they are: a model reads them all. */
+/** Members whose values are shown as JSON, because a model reads all of them. */
 const VALUES: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "example"]);
-/** Members of schemas and annotations that say nothing if their value is a number or a switch. */
+/** Members of schemas and annotations that need no line if they are numbers or booleans. */
 const SILENT: ReadonlySet<string> = new Set([
   ...["additionalProperties", "unevaluatedProperties", "items", "uniqueItems", "nullable"],
   ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
@@ -22,41 +22,41 @@ const SILENT: ReadonlySet<string> = new Set([
   ...["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint", "deprecated"],
   ...["readOnly", "writeOnly"],
 ]);
-/** Begins a remark of PML on the lines before it. */
+/** The beginning of PML's remark on the lines before it. */
 const MARK = "^ unusual: ";
 const TYPES = /^(?:string|number|integer|boolean|object|array|null)$/;
 const DIALECT =
   /^https?:\/\/json-schema\.org\/(?:draft-0[3-7]\/|draft\/(?:2019-09|2020-12)\/)?schema#?$/;
-/** The formats of JSON Schema and OpenAPI. Any other one is a text that the server chose. */
+/** The formats of JSON Schema and OpenAPI. Any other format is a text of the server. */
 const FORMATS: ReadonlySet<string> = new Set([
   ...["date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname"],
   ...["ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template"],
   ...["json-pointer", "relative-json-pointer", "regex", "url", "path", "byte", "binary"],
   ...["int32", "int64", "uint32", "uint64", "int", "uint", "float", "double", "decimal"],
 ]);
-/** Members that hold schemas by names which the server chose. */
+/** Members that contain schemas under names of the server. */
 const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
-/** Names of members that the protocol and JSON Schema chose. Any other name is a text, too. */
+/** Names of members in the protocol and JSON Schema. Any other name is a text of the server. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...SILENT, ...NAMED, "type", "required", "prefixItems", "contains", "propertyNames"],
   ...["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "patternProperties"],
   ...["dependentSchemas", "dependentRequired", "dependencies"],
   ...["outputSchema", "annotations", "execution", "icons", "_meta"],
 ]);
-/** The deepest level whose members have lines of their own. Deeper ones are shown as JSON. */
+/** The deepest level whose members each have a line. Deeper ones are shown as JSON. */
 const DEPTH_MAX = 64;
 /**
- * The most characters of the lines of a definition. The lines repeat the names around a text, so
- * those of a small definition could have gigabytes.
+ * The most characters of the lines of a definition. Each line repeats the path to its text, so the
+ * lines of a small definition could have gigabytes.
  */
 const LINES_MAX = 1_000_000;
 
-/** Returns the lines of a question with all texts of a definition, and marks for the unusual. */
+/** Returns the question's lines with all texts of a definition, and remarks on unusual texts. */
 export function definitionLines(definition: ToolDefinition): readonly string[] {
   return linesOf(definition) ?? textLines("definition", JSON.stringify(definition));
 }
 
-/** Returns a line or more for each text; undefined if they have too many characters. */
+/** Returns one or more lines for each text; undefined if they have too many characters. */
 function linesOf(definition: ToolDefinition): readonly string[] | undefined {
   const { name: _, title, description, inputSchema, ...rest } = definition;
   const texts: (readonly [label: string, text: string])[] = [];
@@ -94,7 +94,7 @@ function collect(value: Json, { label, depth }: Place, add: Add): void {
   value.forEach((one, at) => collect(one, { label: `${label} ${at + 1}`, depth: depth + 1 }, add));
 }
 
-/** Collects the members of an object. A name that the server chose is a text, too. */
+/** Collects the members of an object. A name of the server is a text, too. */
 function collectMembers(members: JsonObject, { label, depth }: Place, add: Add): void {
   const below = (around: string, name: string) => ({
     label: around === "" ? name : `${around} ${name}`,
@@ -114,7 +114,7 @@ function collectMembers(members: JsonObject, { label, depth }: Place, add: Add):
   }
 }
 
-/** Collects a member whose name the server chose: that is shown, whatever its value is. */
+/** Collects a member whose name comes from the server. The name is shown with any value. */
 function collectNamed(value: Json, place: Place, add: Add): void {
   let isShown = false;
   collect(value, place, (...line) => {

@@ -1,6 +1,5 @@
 /**
- * Computes the access of a module from what it asks for: files in the workspace, and what the
- * person granted beyond it.
+ * Computes the access of a module from the permissions that it requests and the grants of the user.
  *
  * @module
  */
@@ -18,11 +17,11 @@ import { kindOf } from "../servers/kinds.ts";
  * The access of a sandbox child: absolute paths, hosts with ports, names of programs and variables.
  */
 export interface Access extends Permissions {
-  /** The paths that grants name. Only these may open a protected name. */
+  /** The paths of grants. Only these may open files with a protected name. */
   readonly granted: readonly string[];
 }
 
-/** The grants of the person for a server, as `.pml.json` has them. */
+/** The grants of the user for a server, as `.pml.json` has them. */
 export type Grants = Partial<Permissions>;
 
 /** The workspace of a tool, and its grants. */
@@ -32,10 +31,10 @@ export interface AccessPlace {
 }
 
 /**
- * Returns the access of a tool. It gets all paths in the workspace that it asks for; paths outside
- * only if a grant names them. A read grant applies to tools that read at all, a write grant to
- * those that write. It gets the hosts, programs and variables that it asks for and that are
- * granted; `*` on either side stands for all names of the other.
+ * Returns the access of a tool: all requested paths in the workspace, and paths outside it only if
+ * a grant names them. A read grant applies only to tools that request read access, a write grant
+ * only to tools that request write access. Hosts, programs and variables must be both requested and
+ * granted; `*` on one side matches all names of the other.
  */
 export function accessOf(asked: Permissions, place: AccessPlace): Access {
   return new ToolAccess(asked, place).now();
@@ -43,7 +42,7 @@ export function accessOf(asked: Permissions, place: AccessPlace): Access {
 
 type PathKind = "read" | "write";
 
-/** The access of one tool. Only what links can change is computed again. */
+/** The access of one tool. Only paths are resolved again, because links can change. */
 export class ToolAccess {
   readonly #workspace: string;
   readonly #asked: Readonly<Record<PathKind, readonly string[]>>;
@@ -51,7 +50,7 @@ export class ToolAccess {
   readonly #names: Pick<Access, "net" | "run" | "env">;
   #last: Access | undefined;
 
-  /** Resolves the paths and names. Throws `SANDBOX_DENIED` if the hosts cannot be granted together. */
+  /** Resolves the paths and names. Throws SANDBOX_DENIED if the hosts cannot be combined. */
   constructor(asked: Permissions, { workspace, grants }: AccessPlace) {
     const resolved = (paths: readonly string[] = []) =>
       paths.map((path) => resolve(workspace, path));
@@ -65,7 +64,7 @@ export class ToolAccess {
     };
   }
 
-  /** Returns the access by the links of this moment: the same object as long as it is the same. */
+  /** Returns the present access. Returns the same object until a link changes. */
   now(): Access {
     const toRead = this.#pathsOf("read");
     const toWrite = this.#pathsOf("write");
@@ -79,8 +78,7 @@ export class ToolAccess {
   }
 
   /**
-   * Returns the paths that were granted. A grant within the workspace means a path there, so it may
-   * not be a link that leads out.
+   * Returns the granted paths. A grant inside the workspace must not be a link to a path outside.
    */
   #pathsOf(kind: PathKind): readonly string[] {
     const folder = this.#workspace;
@@ -118,8 +116,8 @@ export function withPort(host: string): string {
 }
 
 /**
- * Throws if addresses and names are granted together: any of the names could lead to such an
- * address, if its name server says so.
+ * Throws if both addresses and host names are granted: DNS could resolve a name to one of the
+ * addresses.
  */
 function hosts(net: readonly string[]): readonly string[] {
   const named = net.find((host) => !isLiteral(host));
@@ -135,7 +133,7 @@ function realPath(path: string): string {
   return realPathIfAny(path) ?? path;
 }
 
-/** Returns the grants of a module of a registry: those of the user, and the variables that it requires. */
+/** Returns the grants of a registry's module: the user's, and the variables that it requires. */
 export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
   if (!kindOf(manifest).isSandboxed || manifest.envRequired.length === 0) return grants;
   return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };

@@ -1,5 +1,5 @@
 /**
- * The keys of an identity: those of the person, or none.
+ * The keys that an identity may use: the user's keys, or none.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Policy } from "./policy.ts";
 
 const NO_KEYS = { get: () => undefined, apiKey: undefined };
 
-/** Returns where an identity's keys are looked up: nowhere, if it may not use the person's. */
+/** Returns the key options of an identity: without any source if it may not use the user's keys. */
 export function keysFor(policy: Policy, own: KeysOptions): KeysOptions {
   const isPoor = () => policy.now.config.narrowing?.identity?.keys === false;
   return {

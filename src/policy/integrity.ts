@@ -19,9 +19,9 @@ export function isIntegrity(value: unknown): boolean {
 }
 
 /**
- * Returns the canonical JSON of a value (RFC 8785). The order of keys does not matter, and its numbers
- * are the nearest doubles: `1` and `1.0` are the same, and so are integers beyond 2^53 that differ by
- * less.
+ * Returns the canonical JSON of a value (RFC 8785). The order of keys does not matter. Numbers are
+ * rounded to doubles: `1` and `1.0` are the same, and so are integers beyond 2^53 with the same
+ * double.
  */
 export function canonicalText(value: unknown): string {
   return canonicalize(withRoundedNumbers(value)) ?? "";
@@ -33,21 +33,21 @@ export function canonicalHash(value: unknown): string {
 }
 
 /**
- * Returns the hash of a tool's definition. Earlier versions of PML and of hubs have the same hash,
- * whatever texts its numbers have, so that pins and locks stay valid.
+ * Returns the hash of a tool's definition. Numbers are hashed as doubles, as in earlier versions of
+ * PML and of hubs, so that pins and locks stay valid.
  */
 export function definitionHash(definition: ToolDefinition): string {
   try {
     return canonicalHash(definition);
   } catch {
-    // Its server cut a text within a character, which canonical JSON cannot hold.
+    // The server truncated a text within a character, which canonical JSON does not allow.
     return integrityOf(sorted(withRoundedNumbers(definition) as unknown as Json));
   }
 }
 
 /**
- * Throws INTEGRITY_MISMATCH if code is not the approved code. Without an approved hash it compares
- * nothing.
+ * Throws INTEGRITY_MISMATCH if the code is not the approved code. Does nothing if `approved` is
+ * undefined.
  */
 export function assertIntegrity(
   server: string,

@@ -67,8 +67,8 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
 };
 
 /**
- * Parses a lock. Throws CONFIG_INVALID if any part of it is wrong: no part of a broken lock is
- * used, and it is not replaced.
+ * Parses a lock. Throws CONFIG_INVALID if any part is invalid: PML neither uses nor replaces an
+ * invalid lock.
  */
 export function parseLock(text: string, file: string): LockEntries {
   const read = readerOf(file);
@@ -84,7 +84,7 @@ export function parseLock(text: string, file: string): LockEntries {
   return parseEntries(servers, read);
 }
 
-/** Parses what the person approved for a folder, which PML stores elsewhere. */
+/** Parses the approvals of a folder, which PML stores in its home. */
 export function parsePinned(
   text: string,
   { file, folder }: { readonly file: string; readonly folder: string },
@@ -112,8 +112,7 @@ export function lockText(servers: LockEntries): string {
 }
 
 /**
- * Returns the pinned facts of a registry's entry. `hash` covers everything in the entry that
- * matters.
+ * Returns the pinned facts of a registry's entry. `hash` is its manifest hash.
  */
 export function pinnedOf(
   manifest: Manifest,
@@ -126,8 +125,8 @@ export function pinnedOf(
 }
 
 /**
- * Returns the names of the variables or headers that a server gets, and the variables in their
- * values; never a value.
+ * Returns the names of a server's variables or headers and of the variables in their values; never
+ * a value.
  */
 export function variablesOf(
   values: Readonly<Record<string, string>>,
@@ -158,7 +157,7 @@ function written(value: Pinned[keyof Pinned]): string {
   return value === undefined ? "nothing" : canonical(value as unknown as Json); // plain JSON
 }
 
-/** Returns whether a version is older than another, by its numbers. Without numbers it is not. */
+/** Returns whether a version is older than another by its numbers; false if it has none. */
 export function isOlder(version = "", than = ""): boolean {
   const [one, other] = [version, than].map((text) => text.split(/[.+-]/).map(Number));
   for (const [at, number] of (one ?? []).entries()) {

@@ -28,7 +28,7 @@ const SERVERS: LockEntries = {
   },
 };
 
-/** Returns the same value with the keys of every object in another order. */
+/** Returns an equal value with the keys of every object in another order. */
 function turned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== "object" || value === null) return value;

@@ -1,5 +1,5 @@
 /**
- * The way to the network, with the proxy and the certificates of the person.
+ * The network settings of the user: the proxy and the certificates.
  *
  * @module
  */
@@ -14,14 +14,14 @@ import type { Policy } from "./policy.ts";
 import type { NetworkPolicy } from "../transport/http/client/guarded_fetch.ts";
 import type { Proxy } from "../transport/http/client/proxy.ts";
 
-/** The parts of PML that know the way to the network. */
+/** The parts of PML that determine the network settings. */
 export interface NetworkParts {
   readonly policy: Policy;
   readonly keys: Pick<Keys, "get">;
   readonly redactor: Redactor;
 }
 
-/** Returns the proxy that the person configured. Throws if a variable in it is not set. */
+/** Returns the proxy that the user configured. Throws if a variable in it is not set. */
 export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undefined {
   const { network } = policy.now.config;
   if (network === undefined) return undefined;
@@ -34,7 +34,7 @@ export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undef
     });
   });
   const url = new URL(filled);
-  // A password that stands in the file is a secret, too.
+  // A password in the configuration file is a secret, too.
   // guard: proxy-password
   redactor.register(decodeURIComponent(url.password));
   return { url, except: network.no_proxy ?? [] };
@@ -42,21 +42,21 @@ export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undef
 
 /** The network with the user's proxy. */
 export class UserNetwork implements NetworkPolicy {
-  /** The parts of PML that know the way. */
+  /** The collaborators. */
   protected readonly parts: NetworkParts;
 
-  /** Looks nothing up yet. */
+  /** Takes the collaborators; looks up nothing yet. */
   constructor(parts: NetworkParts) {
     this.parts = parts;
   }
 
-  /** Returns the proxy that the person configured. Throws if a variable in it is not set. */
+  /** Returns the proxy that the user configured. Throws if a variable in it is not set. */
   proxy(): Proxy | undefined {
     return proxyOf(this.parts);
   }
 }
 
-/** The same network without the hosts that a company forbids. */
+/** The network of the user without the hosts that a company forbids. */
 export class CompanyNetwork extends UserNetwork {
   /** Returns why the company forbids a URL; undefined if it does not. */
   forbidden(url: string): PmlError | undefined {
@@ -70,14 +70,14 @@ export function proxyVariables(options: NetworkParts): Readonly<Record<string, s
   if (proxy === undefined) return {};
   const { url: { href }, except } = proxy;
   const no = `${[...except, "localhost", "127.0.0.1", "::1"]}`;
-  // Programs look for both, and the environment of PML may have either.
+  // Programs read both spellings, and the environment of PML may have either.
   return {
     ...{ HTTP_PROXY: href, HTTPS_PROXY: href, NO_PROXY: no },
     ...{ http_proxy: href, https_proxy: href, no_proxy: no },
   };
 }
 
-/** Returns where the certificates of a server are; undefined if it has none. */
+/** Returns the paths of a server's certificates; undefined if it has none. */
 export function certificatesOf(
   { url, ca, cert, key }: RemoteDefinition,
   { now: { loaded } }: Policy,

@@ -7,7 +7,7 @@ import { proxyOf, proxyVariables } from "./network.ts";
 function optionsOf(proxy: string, values: Readonly<Record<string, string>> = {}) {
   const redactor = new Redactor();
   const now = { config: { network: { proxy, no_proxy: ["*.corp", "10.0.0.0/8"] } } };
-  // Nothing else of it is looked at.
+  // `proxyOf()` reads nothing else of a policy.
   const policy = { now } as unknown as Policy;
   return { policy, redactor, keys: { get: (name: string) => values[name] } };
 }

@@ -17,10 +17,10 @@ import { isSteering } from "../core/steering.ts";
 import type { JudgeOptions, PathVariables } from "./rules.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
-/** The variables of a server that is not a program of this machine: none is known. */
+/** The variables of a server that is not a local program: none is known. */
 const UNKNOWN: PathVariables = () => undefined;
 
-/** The servers of which the variables are returned. */
+/** The configuration that the variables are computed from. */
 export interface VariableSources {
   readonly config: Pick<Config, "servers" | "workspace">;
   readonly environment: Environment;
@@ -30,7 +30,7 @@ export interface VariableSources {
 
 /**
  * Returns a function that returns the variables of a server; undefined for modules, whose paths are
- * literal. Servers of registries count as programs of which nothing is known.
+ * literal. Servers of registries count as programs with unknown variables.
  */
 export function variablesOf(
   { config: { servers, workspace }, environment, builtins }: VariableSources,
@@ -40,11 +40,11 @@ export function variablesOf(
     const containers = runsContainers(plainCommand(own)) ? containerEnvironment(environment) : {};
     const known = new Map<string, readonly string[]>(
       Object.entries({ ...serverEnvironment(environment), ...containers })
-        // The file of variables may set any other name, and is read at the start only.
+        // The `envFile` may set any other name, and PML reads it only at the start of the server.
         .filter(([name]) => own.envFile === undefined || isSteering(name))
         .map(([name, value]) => [name, [value]]),
     );
-    // A shell sets it to the folder in which it starts, which may be the workspace.
+    // A shell sets it to its working directory, which may be the workspace.
     const cwd = resolve(workspace, withFolders(own.cwd ?? "", folders));
     known.set("PWD", [...new Set([cwd, workspace])]);
     for (const [name, text] of Object.entries(own.env)) {
@@ -62,8 +62,8 @@ export function variablesOf(
 }
 
 /**
- * Returns the value of a variable, or none if it depends on a key that is kept elsewhere, or on
- * another variable of the definition.
+ * Returns the value of a variable; an empty list if it depends on a stored key or on another
+ * variable of the definition.
  */
 function valuesOf(
   text: string,

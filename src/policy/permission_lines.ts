@@ -1,5 +1,5 @@
 /**
- * Describes in plain sentences what a module asks for and what it gets.
+ * Describes the requested and granted permissions of a module in plain sentences.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Permissions } from "../protocol/tool.ts";
 import { isInside } from "../io/place.ts";
 import { withPort } from "./grants.ts";
 
-/** Returns the sentence for a permission that is given. */
+/** The sentence for each kind of granted permission. */
 const GIVEN = {
   net: (host: string) => `connects to ${host}`,
   run: (program: string) =>
@@ -21,8 +21,8 @@ const GIVEN = {
 };
 
 /**
- * Returns a sentence for each permission that a tool gets, then for each that it asks for and does
- * not get. Paths are relative to the workspace or absolute.
+ * Returns a sentence for each granted permission of a tool, then for each requested permission that
+ * is not granted. Paths are relative to the workspace or absolute.
  */
 export function permissionLines(
   asked: Permissions,
@@ -45,7 +45,7 @@ export function permissionLines(
     : ["uses no files, no network, no programs and no variables"];
 }
 
-/** Returns a sentence for each permission that is not given. */
+/** Returns a sentence for each permission that is not granted. */
 function refusedOf(
   asked: Permissions,
   { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
@@ -69,7 +69,7 @@ function placeOf(path: string, workspace: string): string {
     : `${plain(resolve(workspace, path))}, outside the workspace`;
 }
 
-/** Returns a text of others as one quoted word, so that it cannot continue the sentence. */
+/** Returns a text of a module as one quoted word, so that it cannot continue the sentence. */
 function plain(text: string): string {
   return /^[\w.\/\\:*@~[\]-]+$/.test(text) ? visible(text) : JSON.stringify(visible(text));
 }

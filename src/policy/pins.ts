@@ -1,7 +1,7 @@
 /**
- * Compares servers and their tools with their pins: in `pml.lock`, which is part of the workspace, and
- * in the PML home, where the approvals of the person are. Both must agree with the present server. A
- * lock that came with a clone approves nothing.
+ * Compares servers and their tools with their pins: in `pml.lock`, which is part of the workspace,
+ * and in the PML home, which contains the user's approvals. Both must match the present server. A
+ * lock from a cloned repository approves nothing.
  *
  * @module
  */
@@ -42,9 +42,9 @@ export interface PinEvent {
   readonly hash?: string;
 }
 
-/** How long the files are not checked again, in milliseconds. */
+/** The time between two checks of the files, in milliseconds. */
 const FRESH_MS = 200;
-/** After how many milliseconds of comparing tools other work has its turn. */
+/** The time in milliseconds after which comparing tools yields to other work. */
 const TURN_MS = 10;
 
 /** The pins of a workspace. */
@@ -90,7 +90,7 @@ export class Pins {
     this.#listeners.add(listener);
   }
 
-  /** Forgets everything that was read: the configuration has changed. */
+  /** Clears the cached pins, because the configuration has changed. */
   forget(): void {
     this.#state = undefined;
     this.#waiting = [];
@@ -135,15 +135,15 @@ export class Pins {
     return this.#read;
   }
 
-  /** Returns the pin of a name that was read last: from the lock, otherwise from the approvals. */
+  /** Returns the last read pin of a name: from the lock, otherwise from the approvals. */
   pinned(name: string): LockEntry | undefined {
     const { lock = {}, home = {} } = this.#read ?? {};
     return memberOf(lock, name) ?? memberOf(home, name);
   }
 
   /**
-   * Returns what the person must approve of a server; undefined if nothing. `isWanted` says that
-   * the person asked for the change, so that nobody is told of it.
+   * Returns the change of a server that the user must approve; undefined if there is none.
+   * `isWanted` means that the user requested the change, so that it is not reported.
    */
   async unapproved(
     identity: ServerIdentity,
@@ -158,14 +158,14 @@ export class Pins {
     return undefined;
   }
 
-  /** Returns what the person must approve of a tool of an approved server. Pins a new tool. */
+  /** Returns the change of an approved server's tool that needs an approval. Pins a new tool. */
   async unapprovedTool(
     identity: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
     await this.state();
     if (this.#passed.has(definition)) return undefined;
-    // A pin that is being written counts, too.
+    // Includes pins that are being written.
     await this.#writing;
     const state = await this.state();
     const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
@@ -183,8 +183,8 @@ export class Pins {
   }
 
   /**
-   * Compares the tools that a server lists with the approved ones, and records those that it never
-   * listed before. Returns the definition to show for each that has changed without an approval.
+   * Compares the listed tools of a server with the approved ones, and records tools that are listed
+   * for the first time. Returns the definition to show for each tool with an unapproved change.
    */
   async approvedDefinitions(
     identity: ServerIdentity,
@@ -193,13 +193,13 @@ export class Pins {
     const changed = new Map<ToolDefinition, ToolDefinition>();
     // The definitions of a module are part of its code.
     if (kindOf(identity.pinned).isSandboxed) return changed;
-    // If the pins cannot be read, calls report that. A tool is then compared with its first listing.
+    // Calls report unreadable pins. Here, tools are then compared with their first listing.
     const state = await this.state().catch(() => ({ lock: {}, home: {} }));
     const listed = this.#listed;
     const hashOf = this.#hash;
     let since = performance.now();
     for (const definition of tools) {
-      // The hash takes long, and most tools are not pinned.
+      // Computing the hash is slow, and most tools are not pinned.
       const tool = {
         definition,
         get hash() {
@@ -258,7 +258,7 @@ export class Pins {
     return isSame ? undefined : first;
   }
 
-  /** Returns the first definition of a tool. Instructions that came later are a change of none. */
+  /** Returns the first definition of a tool. Later instructions are compared with empty ones. */
   #firstOf(identity: ServerIdentity, name: string): ToolDefinition | undefined {
     const first = this.#listed.first(identity, name);
     const isLate = name === INSTRUCTIONS && this.#listed.names(identity.name).length > 0;
@@ -266,8 +266,8 @@ export class Pins {
   }
 
   /**
-   * Returns the instructions of an approved server that were approved or came first, which is what
-   * a client may be shown before the server was asked.
+   * Returns the approved instructions of an approved server, otherwise its first ones. A client may
+   * see them before PML has connected to the server.
    */
   async instructionsOf(identity: ServerIdentity): Promise<string | undefined> {
     const state = await this.state();
@@ -276,25 +276,25 @@ export class Pins {
     return this.#shownFor({ identity, tool }, state)?.description;
   }
 
-  /** Returns whether a server or a tool is the pinned one. Compares only the times of files. */
+  /** Returns whether a server or a tool is the pinned one. Compares only file times. */
   isPassed(compared: ServerIdentity | ToolDefinition): boolean {
     if (!this.#passed.has(compared)) return false;
     const now = performance.now();
     if (now - this.#checkedAt < FRESH_MS) return true;
     const isSame = this.#read?.stamp === this.#files.stamp();
-    // If the files changed, they are read by the usual way.
+    // If the files changed, the caller reads them asynchronously.
     if (isSame) this.#checkedAt = now;
     return isSame;
   }
 
-  /** Returns whether a tool of a module is pinned. It is the same as long as its code is. */
+  /** Returns whether a tool of a module is pinned. Its definition changes only with the code. */
   hasCode(identity: ServerIdentity, tool: string): boolean {
     return this.#modules(identity).has(tool);
   }
 
   /** Returns whether exactly this definition of a tool is pinned. Pins nothing. */
   async isPinned(identity: ServerIdentity, definition: ToolDefinition): Promise<boolean> {
-    // A pin that is being written counts, too.
+    // Includes pins that are being written.
     await this.#writing;
     const { lock, home } = await this.state();
     const hashIn = (entries: PinState["lock"]) =>
@@ -304,12 +304,12 @@ export class Pins {
     return hashIn(home) === hash && (locked ?? hash) === hash;
   }
 
-  /** Returns how `pml.lock` differs from the present servers and the approvals. Starts nothing. */
+  /** Returns how `pml.lock` differs from the servers and the approvals. Starts no server. */
   async differences(identities: readonly ServerIdentity[]): Promise<readonly string[]> {
     return differencesOf(await this.state(), identities).map(unhidden);
   }
 
-  /** Pins known servers as they are now, except changes that need an approval. */
+  /** Updates the pins of known servers, except for changes that need an approval. */
   async renew(identities: readonly ServerIdentity[]): Promise<void> {
     const { lock, home } = await this.state();
     const known = identities.filter(({ name }) => memberOf(lock, name) ?? memberOf(home, name));
@@ -340,7 +340,7 @@ export class Pins {
   ): Unapproved {
     const subject = subjectOf(pin);
     const key = JSON.stringify([subject, facts]);
-    // Without a listener, it is reported the next time.
+    // Without a listener, the next comparison reports the change.
     const isHeard = this.#listeners.size > 0 && isWanted !== true;
     if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#reported.has(key)) {
       this.#reported.add(key);
@@ -355,7 +355,7 @@ export class Pins {
     return { code, facts: facts.map(unhidden), ...defined({ definition, changedFrom }), accept };
   }
 
-  /** Pins a new tool. Its call does not wait for that. */
+  /** Pins a new tool without delaying its call. */
   #note(pin: Omit<Pin, "isApproved">): void {
     if (this.#waiting.push({ ...pin, isApproved: false }) > 1) return;
     const [pins, files] = [this.#waiting, this.#files];
@@ -372,7 +372,7 @@ export class Pins {
     }
     const known = this.#read?.stamp;
     const after = await files.write((now) => {
-      // Another process wrote the files: its pins may differ from what was compared here.
+      // Another process wrote the files, so earlier comparisons may no longer be valid.
       if (now.stamp !== known) this.#passed = new WeakSet();
       return pinsAfter(now, pins);
     });

@@ -1,6 +1,6 @@
 /**
- * Runs in other processes for tests: `deno run child_test.ts HOME WORKSPACE NAME COUNT` pins servers.
- * It contains no test. Its name keeps it from being published.
+ * Pins servers in other processes for tests: `deno run child_test.ts HOME WORKSPACE NAME COUNT`.
+ * The file contains no test. Files with such a name are not published.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Finds the pins of a workspace, and whether they may contain a server of a registry, so that a start
- * does not have to parse them.
+ * Finds the pins of a workspace and checks whether they may contain a registry's server, so that
+ * the start of PML need not parse them.
  *
  * @module
  */
@@ -20,7 +20,6 @@ function fileIn(home: string, hash: string): string {
 
 /** Returns whether a server of a registry may have been approved in a workspace. */
 export async function mayHaveAdopted(home: string, folder: string): Promise<boolean> {
-  // Without it nothing was approved, or the file cannot be read. Then reading the pins reports the
-  // error.
+  // A missing file means no approvals. Reading the pins reports an unreadable file.
   return /"source": "(?!private")/.test(textIfAny(fileIn(home, await sha256Async(folder))) ?? "");
 }

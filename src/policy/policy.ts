@@ -1,5 +1,5 @@
 /**
- * The policy in force: the configuration, and which parts of it the person trusts.
+ * The policy in force: the configuration, and which parts of it the user trusts.
  *
  * @module
  */
@@ -36,18 +36,18 @@ interface NamedPath {
   readonly path: string;
 }
 
-/** Hashes the code of modules. `ModuleFiles` is one. */
+/** Hashes the code of modules. `ModuleFiles` implements it. */
 export interface ModuleHashes {
   /** Returns the hash of the code of a module; undefined if it cannot be read. */
   integrityOf(module: NamedPath, maxBytes: number): string | undefined;
 }
 
-/** The parts that a policy uses. */
+/** The collaborators of a policy. */
 export interface PolicyParts {
   /** The names of the servers that are part of PML. */
   readonly builtins: ReadonlySet<string>;
   readonly modules: ModuleHashes;
-  /** Gets warnings of files that cannot be read, which have no effect then. */
+  /** Logs a warning for each file that cannot be read. Such a file has no effect. */
   readonly log: WarningLog;
   readonly redactor: Redactor;
 }
@@ -56,19 +56,19 @@ export interface PolicyParts {
 export type Change = "configuration" | "registry";
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
-/** How long the ruling files are not compared again, in milliseconds. */
+/** The time between two comparisons of the configuration files, in milliseconds. */
 const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
 export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
-  /** The trust of the person, kept in the PML home. */
+  /** The trust records of the user in the PML home. */
   readonly store: TrustStore;
-  /** What is approved of the workspace file. */
+  /** The approvals of the workspace file. */
   readonly trust: WorkspaceTrust;
   readonly #parts: PolicyParts;
   readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
-  /** The names of the servers of registries that the person approved here. */
+  /** The names of the registry servers that the user approved in this workspace. */
   #approved: readonly string[] = [];
   #capabilities: CapabilityPolicy | undefined;
   #keys: Pick<Keys, "plain"> | undefined;
@@ -77,7 +77,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     foldersOf({ workspace: config.workspace, userHome: loaded.environment.userHome })
   );
   #now: PolicySnapshot;
-  /** The ruling files as they were before they were read last; undefined before the first look. */
+  /** The state of the configuration files before the last read; undefined before the first one. */
   #files: RulingFiles | undefined;
   #comparedAt = performance.now();
   #isStale = false;
@@ -93,7 +93,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     this.#now = this.#snapshotOf(loaded, NO_TRUST);
   }
 
-  /** Reads the configuration of a process that was started in `cwd`. */
+  /** Reads the configuration for a process that was started in `cwd`. */
   static async open(
     environment: Environment,
     { cwd, identity }: { readonly cwd: string; readonly identity?: string | undefined },
@@ -126,8 +126,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   }
 
   /**
-   * Returns whether the snapshot is that of the present files. It compares them at most once a
-   * second. If it returns false, `refresh()` must come before anything is judged.
+   * Returns whether the snapshot matches the present files. Compares them at most once a second. If
+   * it returns false, the caller must call `refresh()` before it judges a call.
    */
   isCurrent(): boolean {
     if (this.#isStale || this.#refreshing !== undefined) return false;
@@ -138,7 +138,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return !this.#isStale;
   }
 
-  /** Reads the files again, and applies changes. A rejected refresh is repeated by the next one. */
+  /** Reads the files again and applies changes. If it rejects, the next refresh tries again. */
   async refresh(): Promise<void> {
     this.#refreshing ??= this.#reread().finally(() => this.#refreshing = undefined);
     await this.#refreshing;
@@ -156,7 +156,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     do {
       loaded = this.#loaded;
       trust = await this.trust.stateOf(await this.#shown());
-      // If the files were read again meanwhile, the trust is that of older files.
+      // If the files were read again meanwhile, this trust belongs to older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
     this.#tell("configuration");
@@ -165,12 +165,12 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** Sets the names of the approved servers of registries. */
   approve(names: readonly string[]): void {
     this.#approved = names;
-    // Files that were read meanwhile are used only after their trust was decided.
+    // Newly read files are used only after their trust is determined.
     this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
     this.#tell("registry");
   }
 
-  /** Takes what holds of the capabilities that the person saved. */
+  /** Sets the rules for saved capabilities. */
   takeCapabilities(capabilities: CapabilityPolicy): void {
     this.#capabilities = capabilities;
     this.approve(this.#approved);
@@ -182,25 +182,25 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     await this.settle();
   }
 
-  /** Takes another folder as the workspace, before anything ran in the first one. */
+  /** Changes the workspace to another folder, before any call ran in the first one. */
   async moveTo(workspace: string): Promise<void> {
     const { environment, cwd, identity } = this.#loaded;
     this.#loaded = await loadConfig({ ...environment, workspace }, cwd, identity);
-    // The files of the other workspace were compared until now.
+    // The cached comparison belongs to the files of the first workspace.
     this.#isStale = true;
     await this.settle();
   }
 
   /**
-   * Follows changes of the files, and calls `look` after each, until the signal aborts. Rejects if
-   * the system cannot watch files: then changes are found by `isCurrent()` alone.
+   * Watches the files and calls `look` after each change, until the signal aborts. Rejects if the
+   * system cannot watch files: then only `isCurrent()` detects changes.
    */
   async watch(signal: AbortSignal, look: () => void): Promise<void> {
     this.#look = look;
     const { rulingPaths, watchConfig } = await import("../config/watch.ts");
     const paths = () => [...rulingPaths(this.#loaded), ...this.#trustPaths()];
     const reread = async () => {
-      // One that began before the watching could miss a change.
+      // A refresh that began before the watcher started could miss a change.
       await this.#refreshing?.catch(() => {});
       await this.refresh().catch((error) =>
         this.#parts.log.warn(`Cannot apply the change: ${error}`)
@@ -215,7 +215,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
       import("../config/ruling_files.ts"),
       import("../config/watch.ts"),
     ]);
-    // The state before the reading, so that no change falls between.
+    // Taken before reading, so that no change between the two is missed.
     const files = new RulingFiles([...rulingPaths(this.#loaded), ...this.#trustPaths()]);
     const loaded = await reloadConfig(this.#loaded);
     if (isOtherConfig(loaded, this.#loaded)) {
@@ -233,14 +233,14 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return file ? [this.store.fileOf(file.realPath)] : [];
   }
 
-  /** Settles if the trust was given, or taken back, by another process. */
+  /** Makes a new snapshot if another process granted or revoked the trust. */
   async #lookAtTrust(): Promise<void> {
     const { trusted } = await this.trust.stateOf(await this.#shown());
     // guard: trust-revoked
     if (trusted !== this.#now.trust.trusted) await this.settle();
   }
 
-  /** Returns the definition of a server in the person's file or in a trusted file. */
+  /** Returns the definition of a server in the user's file or in a trusted file. */
   definitionOf(server: string): ServerDefinition | undefined {
     return named(this.#now.config.servers, server);
   }
@@ -261,7 +261,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return own && company?.forbids(own);
   }
 
-  /** Returns whether a rule names a server, in the person's file or in a trusted file. */
+  /** Returns whether a rule names a server, in the user's file or in a trusted file. */
   names(server: string): boolean {
     const { loaded: { file, person }, config: { rules, trusted } } = this.#now;
     const sources = [person.path, ...(trusted && file !== undefined ? [file.path] : [])];
@@ -276,8 +276,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   }
 
   /**
-   * Returns what the person must approve: of the whole workspace file, or of the part that a call of
-   * one server needs. Returns undefined if nothing.
+   * Returns the approval that the workspace file needs, or that a call of one server needs;
+   * undefined if none.
    */
   async unapproved(server?: string): Promise<Unapproved | undefined> {
     if (server !== undefined && this.#isApproved(server)) return undefined;
@@ -294,7 +294,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return { ...unapproved, accept };
   }
 
-  /** Reads the workspace file again, to compare it with the one that was shown. */
+  /** Reads the workspace file again, to compare it with the shown one. */
   async readAgain(): Promise<ShownFile | undefined> {
     this.#loaded = await reloadConfig(this.#loaded);
     return await this.#shown();
@@ -319,8 +319,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   }
 
   /**
-   * Returns whether the workspace file defines a server. A definition that was replaced during its
-   * start is not treated as the person's own.
+   * Returns whether the workspace file defines a server. A definition that was replaced while its
+   * server started does not count as the user's own.
    */
   isShared(own: ServerDefinition): boolean {
     return !this.#now.loaded.person.servers.includes(own);
@@ -355,12 +355,12 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     const { loaded, trust } = this.#now;
     const own = loaded.file && named(loaded.file.servers, server);
     if (own === undefined) return true;
-    // A name of a built-in or own server means that server until the file is trusted.
+    // Until the file is trusted, the name of a built-in or own server means that server.
     if (!trust.trusted) return this.#now.known(server);
     const module = moduleOf(own);
     if (module === undefined) return true;
     const integrity = this.#integrityOf(module);
-    // Code that cannot be read cannot run. Loading it reports the error.
+    // Unreadable code cannot run; loading it reports the error.
     // guard: module-approved
     return integrity === undefined || integrity === trust.approved.get(server);
   }
@@ -408,7 +408,7 @@ export function isListed({ environment, file }: LoadedConfig): boolean {
   return environment.trust.some((path) => places.includes(realPathOf(path)));
 }
 
-/** Returns the definition of a server by its name, without a closure: each call looks it up. */
+/** Returns the definition of a server by its name. Uses no closure, because every call runs it. */
 function named(servers: readonly ServerDefinition[], server: string): ServerDefinition | undefined {
   for (const own of servers) if (own.name === server) return own;
   return undefined;

@@ -75,7 +75,7 @@ Deno.test("AlwaysRules offer only a rule that can be written, and that wins", as
   assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
   assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
   const write = (path: string) => at.always.offered({ id: WRITE, arguments: { path } });
-  // Paths are those of this workspace: the rules judge them as in a call.
+  // Rules resolve paths in this workspace, as for a call.
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
   await assert.rejects(at.always.add({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
@@ -109,7 +109,8 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
     builtins: new Set(["filesystem"]),
   });
   assert.equal(policy.now.trust.trusted, true);
-  // Settling a listed file with a module takes this lock, so the first settle waits while the next file is read.
+  // Settling a listed file with a module takes this lock, so the first `settle()` waits while the
+  // next file is read.
   const lock = join(home, "trust", `${hashOf(file)}.json.lock`);
   using held = await Deno.open(lock, { read: true, write: true });
   await held.lock(true);

@@ -1,5 +1,5 @@
 /**
- * The person's allow, ask and deny rules, and what they say of one call.
+ * Judges calls by the user's allow, ask and deny rules.
  *
  * @module
  */
@@ -20,27 +20,27 @@ export type { Rule } from "./_rule_index.ts";
 const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
 const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
 /**
- * The verdicts for the other parts of MCP if no rule matches them: they are approved together with
- * their server. Sampling is not, because it sends text away.
+ * The verdicts for other features of MCP if no rule matches: they are approved together with their
+ * server. Sampling is not, because it sends text to the client.
  */
 const UNNAMED: Readonly<Record<string, Verdict>> = {
   "@resources": FOLLOWS,
   "@prompts": FOLLOWS,
   "@elicitation": FOLLOWS,
   "@roots": FOLLOWS,
-  // To list the tools of a server. No rule can name this.
+  // Listing the tools of a server. No rule can name it.
   "@tools": FOLLOWS,
 };
 
-/** The other parts of MCP that an ask rule `*` covers. */
+/** The other features of MCP that an ask rule `*` covers. */
 const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts"];
 
-/** How many rules that depend on arguments a verdict contains. */
+/** The most argument-dependent rules that a verdict lists. */
 const SHOWN = 5;
-/** How many verdicts are remembered. */
+/** The most cached verdicts. */
 const FIXED_MAX = 10_000;
 
-/** The three lists of rules. Their order has no meaning. */
+/** The three lists of rules. The order within a list has no meaning. */
 export interface RuleSet {
   readonly deny: readonly Rule[];
   readonly ask: readonly Rule[];
@@ -48,8 +48,8 @@ export interface RuleSet {
 }
 
 /**
- * Returns what the rules say of a call. Without arguments, it returns what holds for all arguments:
- * a deny rule with conditions is ignored, and an allow rule with conditions asks.
+ * Returns the verdict of the rules for a call. Without arguments, the verdict is valid for any
+ * arguments: a deny rule with conditions is ignored, and an allow rule with conditions asks.
  * `given` are the arguments without those that the user fixed.
  */
 export type Judge = (id: ToolId, args?: JsonObject, given?: JsonObject) => Verdict;
@@ -68,7 +68,7 @@ export interface JudgeOptions {
    * literal, as those of all servers are if this is missing.
    */
   readonly variablesOf?: (server: string) => PathVariables | undefined;
-  /** The system on which paths are; by default this one. */
+  /** The file system that resolves paths; by default that of this machine. */
   readonly system?: PathSystem;
 }
 
@@ -123,9 +123,9 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const known = fixed.get(id);
     if (known !== undefined) return known;
     const found = judge(id, args);
-    // Most verdicts depend on no argument.
+    // Most verdicts do not depend on arguments.
     if (!id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id))) {
-      // A model can name tools that are not there.
+      // The cache is bounded because a model can name any number of missing tools.
       dropOldest(fixed, FIXED_MAX);
       fixed.set(id, found);
     }
@@ -163,7 +163,7 @@ function scopesOf(id: ToolId): readonly string[] {
   return [id, `${splitToolId(id).server}:*`, "*"];
 }
 
-/** Returns what holds for all arguments, and the rules that depend on them. */
+/** Returns the verdict for any arguments, with the rules that depend on them. */
 function unseen(
   id: ToolId,
   { deny, ask, allow, plain }: Record<"deny" | "ask" | "allow", RuleIndex> & {

@@ -23,20 +23,20 @@ function set(lists: Partial<Record<keyof RuleSet, readonly string[]>>): RuleSet 
   };
 }
 
-/** Lists every combination of rules of each width in one list. */
+/** Lists every combination of rules of different widths for one list. */
 function widths(): string[][] {
   const all = ["fs:read", "fs:*", "*"];
   return [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => all.filter((_, at) => bits & (1 << at)));
 }
 
-/** The rule of the design, written as simply as possible. */
+/** A simple reference implementation of the precedence of rules. */
 function reference(rules: RuleSet, id: ToolId): Verdict["kind"] {
   const found = (name: keyof RuleSet) => rules[name].filter((rule) => matches(rule.pattern, id));
   const width = (name: keyof RuleSet) =>
     Math.max(-1, ...found(name).map((rule) => narrowness(rule.pattern)));
   if (found("deny").length > 0) return "deny";
   if (id.includes(":@")) {
-    // A bare `*` in allow covers no other part of MCP. Those are approved with their server.
+    // A bare `*` in allow covers no other feature of MCP. Those are approved with their server.
     const named = Math.max(width("allow"), width("ask"));
     const isAsked = id.endsWith(":@sampling") || width("ask") === 0;
     if (named < 1) return isAsked ? "ask" : "allow";
@@ -198,7 +198,7 @@ Deno.test("makeJudge() looks at few rules, whatever their number and the length 
   for (const tool of ["t1", "t99999", "t".repeat(1_000_000)]) {
     looks = 0;
     judge(toolId("s1", tool), { a: "b" });
-    // A tool that has rules with conditions looks at those, in both lists, and at one more.
+    // A tool with conditional rules looks at those, in both lists, and at one more.
     assert.ok(looks <= 3, `${looks} rules looked at`);
   }
 });
@@ -209,7 +209,7 @@ Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (
   const since = performance.now();
   for (let at = 0; at < 1_000; at++) assert.equal(judge(ID, { a: at }).kind, "allow");
   assert.equal(judge(ID, { a: -1 }).kind, "ask");
-  // Going through all of them would take minutes.
+  // Looking at every rule for each call would take minutes.
   assert.ok(performance.now() - since < 6_000);
 });
 

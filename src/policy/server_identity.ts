@@ -7,7 +7,7 @@
 
 import type { Permissions } from "../protocol/tool.ts";
 
-/** The source of the pin of a server that a file defines. */
+/** The `source` in the pin of a server that a file defines. */
 export const OWN_SOURCE = "private";
 
 /** The facts of a server that an approval fixes. */
@@ -20,7 +20,7 @@ export interface Pinned {
   readonly routing?: "local" | "cloud" | undefined;
   /** The hash of the code, or of the installed package: `sha256-` and 64 digits. */
   readonly integrity?: string | undefined;
-  /** The program and its arguments, as the file has them: no variable is replaced. */
+  /** The program and its arguments as written in the file, without replacing variables. */
   readonly command?: readonly string[] | undefined;
   readonly url?: string | undefined;
   readonly permissions?: Permissions | undefined;
@@ -32,24 +32,24 @@ export interface Pinned {
   readonly headers?: readonly string[] | undefined;
   /** The names of the variables in the `envFile` of the definition. Not part of `pml.lock`. */
   readonly envFile?: readonly string[] | undefined;
-  /** The address with the values of its host, if variables name that. Not part of `pml.lock`. */
+  /** The address with its resolved host, if its host has variables. Not part of `pml.lock`. */
   readonly address?: string | undefined;
-  /** The hash of everything else in the registry's manifest that matters. */
+  /** The manifest hash of a registry's entry. */
   readonly manifest?: string | undefined;
 }
 
 /**
- * The identity that an approval binds to. As long as it is the same object, it is the same server
- * and need not be compared again.
+ * The identity that an approval binds to. The same object is the same server and need not be
+ * compared again.
  */
 export interface ServerIdentity {
   readonly name: string;
   readonly pinned: Pinned;
-  /** The facts that a person must know before the first use, one line each. */
+  /** The facts that the user must know before the first use, one line each. */
   readonly facts: readonly string[];
   /**
-   * Whether the trust in the file that defines it covers its first use, which pins it. A server of
-   * a registry needs a question.
+   * Whether the trust in the defining file covers the first use, which pins the server. The first
+   * use of a registry's server needs a question.
    */
   readonly isCoveredByTrust: boolean;
   /**
@@ -59,29 +59,29 @@ export interface ServerIdentity {
   readonly isInLock: boolean;
 }
 
-/** Returns whether a file defines a pinned server. All others are of registries. */
+/** Returns whether a file defines a pinned server. All others come from registries. */
 export function isOwnPin({ source }: { readonly source?: unknown }): boolean {
   return source === OWN_SOURCE;
 }
 
-/** Something that needs an approval: the facts to show, and the effect of a yes. */
+/** A change that needs an approval: the facts to show, and the effect of the approval. */
 export interface Unapproved {
-  /** The error code of the call if nobody can be asked. */
+  /** The error code of the call if the user cannot be asked. */
   readonly code:
     | "WORKSPACE_UNTRUSTED"
     | "APPROVAL_REQUIRED"
     | "APPROVAL_STALE"
     | "NAME_CONFLICT";
-  /** Everything that a yes covers, one line each. */
+  /** Everything that the approval covers, one line each. */
   readonly facts: readonly string[];
   /**
-   * Whether a yes only allows PML to read the server's definition. Then the call itself is asked
-   * about again.
+   * Whether the approval only allows PML to read the server's definitions. The call itself then
+   * needs another approval.
    */
   readonly isLook?: boolean;
-  /** The hash of the tool's definition, if the question shows it, or how it changed. */
+  /** The hash of the tool's definition, if the question shows the definition or its changes. */
   readonly definition?: string;
-  /** The hash of the earlier definition, if the question shows only what differs from it. */
+  /** The hash of the earlier definition, if the question shows only the changes. */
   readonly changedFrom?: string;
   /** The texts of that definition, if the user has not read them. */
   readonly definitionLines?: readonly string[];

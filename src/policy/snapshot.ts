@@ -15,7 +15,7 @@ import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "./rules.
 import type { TrustState } from "./workspace_trust.ts";
 import { variablesOf } from "./path_variables.ts";
 
-/** The policy at one moment. It is replaced as a whole, so that no call sees half of a change. */
+/** The policy at one moment. It is replaced as a whole, so that no call sees a partial change. */
 export interface PolicySnapshot {
   /** A number that changes with each snapshot. */
   readonly version: number;
@@ -35,14 +35,14 @@ export interface PolicySnapshot {
 export interface CapabilityPolicy {
   /** The whole names of the capabilities. */
   readonly names: readonly string[];
-  /** Returns a judge that knows capabilities, from one by the rules alone and one for other tools. */
+  /** Returns a judge for capabilities, from a judge by the rules alone and one for other tools. */
   judge(plain: Judge, judge: Judge): Judge;
 }
 
-/** What has reading ask. */
+/** The source of an ask verdict for tools that may read an unconfigured workspace. */
 const WIDE = "the workspace, which config.yaml does not name";
 
-/** Makes what holds of what was read and what is trusted of it. */
+/** Makes a snapshot from the configuration and the trust in it. */
 export function snapshotOf(
   loaded: LoadedConfig,
   from: Pick<PolicySnapshot, "trust" | "version"> & {
@@ -56,7 +56,7 @@ export function snapshotOf(
   const taken = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(taken, config.rules);
   const all = new Set([...taken, ...from.known]);
-  // Of a namespace only what is known by its whole name is.
+  // A namespace is known as soon as one of its capabilities is.
   const names = new Set([...all].map((name) => name.split(":", 1)[0]));
   const known = (server: string) => names.has(server);
   const variables = variablesOf({
@@ -93,8 +93,7 @@ export function snapshotOf(
 }
 
 /**
- * Returns whether a tool may read the workspace: everything that runs in a sandbox may. `shell` asks
- * in any case.
+ * Returns whether a tool may read the workspace: every tool in a sandbox may. `shell` always asks.
  */
 export function reads({ servers }: Config, id: ToolId): boolean {
   const { server } = splitToolId(id);

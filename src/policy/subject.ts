@@ -10,11 +10,11 @@ import type { OtherMembers } from "../protocol/call.ts";
 import { canonical, type Json, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** One call as a person is asked about it. The digest covers all of it. */
+/** One call that needs the user's approval. The digest covers all but `definitionLines`. */
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
-  /** The members of the client's message that no list knows. Left out if there are none. */
+  /** The unlisted members of the client's message; missing if there are none. */
   readonly members?: OtherMembers | undefined;
   /** The hash of the tool's definition. */
   readonly definition: string;
@@ -22,10 +22,10 @@ export interface Subject {
   readonly rules: string;
   readonly actor: string;
   readonly workspace: string;
-  /** Whether the tool is not to run, but to be saved. */
+  /** Set if the user approves saving the tool instead of running it. */
   readonly isSaved?: true;
   /**
-   * Everything else the person must know: kind, command, permissions, keys, warnings; one line
+   * Everything else the user must know: kind, command, permissions, keys, warnings; one line
    * each.
    */
   readonly facts?: readonly string[];
@@ -37,12 +37,12 @@ export interface Subject {
 }
 
 /**
- * Returns the digest of subjects. Any change gives another digest. Throws BAD_ARGUMENTS if they are
- * not valid JSON.
+ * Returns the digest of subjects. Any change results in another digest. Throws BAD_ARGUMENTS if
+ * they are not valid JSON.
  */
 export function digestOf(subjects: readonly Subject[]): string {
   try {
-    // Numbers are covered by their texts: `1` and `1.0` are two subjects.
+    // Numbers are compared as text: `1` and `1.0` are different subjects.
     const bound = subjects.map(({ definitionLines: _, ...subject }) => subject);
     return sha256(canonical(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {

@@ -8,13 +8,13 @@ import { join } from "node:path";
 import { isObject } from "../core/json.ts";
 import { readPlainText, unlessGone } from "../io/private_files.ts";
 
-/** The folders of approvals in a PML home: those that wait, and those that were given. */
+/** The folders of pending and of granted approvals in a PML home. */
 export const APPROVAL_FOLDERS = ["pending", "approved"] as const;
 
 /**
- * Removes expired approvals, and what killed processes left of them. Every start and end of PML and
- * every command calls this, so it loads nothing and waits for nothing. A file that cannot be removed
- * is left to the next sweep. A file without a readable time is kept for `ttl` milliseconds.
+ * Removes expired approvals and temporary files of killed processes. Every start and end of PML and
+ * every command calls this, so it is synchronous and loads no module. The next sweep retries a file
+ * that cannot be removed. A file without a readable time is kept for `ttl` milliseconds.
  */
 export function sweepApprovals(home: string, now: number, ttl: number): void {
   for (const folder of APPROVAL_FOLDERS) {

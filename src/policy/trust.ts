@@ -1,5 +1,5 @@
 /**
- * The workspace files that the person trusts, by real path and hash, and the approved code of their
+ * The workspace files that the user trusts, by real path and hash, and the approved code of their
  * modules.
  *
  * @module
@@ -33,7 +33,7 @@ export interface TrustRecord {
    */
   readonly hashes: readonly string[];
   readonly servers: ApprovedCode;
-  /** The lines that the person saw; undefined if PML itself made the file. */
+  /** The lines that the user saw; undefined if PML itself made the file. */
   readonly shown?: readonly string[] | undefined;
 }
 
@@ -43,14 +43,14 @@ export function hashOf(bytes: Uint8Array | string): string {
 }
 
 /**
- * The trust records in the PML home. Several processes can use them at once. Paths are real paths:
- * if a link leads to a trusted file, the link is not trusted.
+ * The trust records in the PML home. Several processes can use them at the same time. Paths are
+ * real paths: a link to a trusted file is not trusted.
  */
 export class TrustStore {
   readonly #folder: string;
   readonly #log: WarningLog;
 
-  /** Takes the PML home; opens nothing yet. Records that cannot be read trust nothing. */
+  /** Takes the PML home; opens nothing yet. Unreadable records trust nothing. */
   constructor(home: string, log: WarningLog) {
     this.#folder = join(home, "trust");
     this.#log = log;
@@ -69,19 +69,19 @@ export class TrustStore {
     return this.#recordIn(`${await sha256Async(path)}.json`, (named) => named === path);
   }
 
-  /** Trusts a file as it was shown. This replaces the trust in an older version. */
+  /** Trusts a file as shown to the user. Replaces the trust in an older version. */
   async trust(
     { path, hash, servers, shown }: Omit<TrustRecord, "hashes"> & { readonly hash: string },
   ): Promise<void> {
     await this.#change(path, () => ({ path, hashes: [hash], servers, shown }));
   }
 
-  /** Takes the trust in a path back. Returns whether there was any. */
+  /** Revokes the trust in a path. Returns whether there was any. */
   async revoke(path: string): Promise<boolean> {
     const file = this.fileOf(path);
     return await locked(`${file}.lock`, async () => {
       const had = await repeated(() => Deno.remove(file)).then(() => true, unlessGone) === true;
-      // A machine that loses its power now must not trust it once more.
+      // After a power failure, the removed record must not be there again.
       if (had) await syncName(file);
       return had;
     });
@@ -121,7 +121,7 @@ export class TrustStore {
     );
   }
 
-  /** Runs `work` while no other PML edits the file at `path`; what a killed one left is removed. */
+  /** Runs `work` while no other process edits the file; removes files of killed processes. */
   async whileEditing<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await locked(`${this.fileOf(path)}.edit`, () => removeLeftovers(path).then(work));
   }

@@ -32,12 +32,12 @@ export function trustSubject(
   };
 }
 
-/** Returns the hashes of the definitions whose whole texts the user has read after a yes. */
+/** Returns the hashes of the definitions whose whole texts the user has read and approved. */
 export function readIn(
   { definition, changedFrom }: Unapproved,
   approvals: Pick<Approvals, "hasRead">,
 ): readonly string[] {
-  // What did not change was not shown.
+  // A question about a change shows only the changed fields.
   const isWhole = changedFrom === undefined || approvals.hasRead(changedFrom);
   return definition !== undefined && isWhole ? [definition] : [];
 }

@@ -9,16 +9,16 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
 
-/** A workspace file as it is now, in the form that a person sees. */
+/** The present workspace file in the form that is shown to the user. */
 export interface ShownFile {
   readonly path: string;
   /** Whether the path contains a link. Then the file cannot be trusted. */
   readonly linked: boolean;
   /** The SHA-256 hash of its bytes, in hex. */
   readonly hash: string;
-  /** Returns what the file defines, one line each. Only a question needs them. */
+  /** Returns a line for each definition of the file. Only questions need the lines. */
   readonly lines: () => Promise<readonly string[]>;
-  /** The names of all servers of the file. `modules` has those that are modules. */
+  /** The names of all servers of the file, modules included. */
   readonly servers: readonly string[];
   readonly modules: readonly ShownModule[];
   /** Whether `PML_TRUST` lists the file. Then it counts as shown and approved. */
@@ -41,13 +41,13 @@ export interface TrustState {
   readonly approved: ReadonlyMap<string, string>;
 }
 
-/** Reads the workspace file. `Policy` is one. */
+/** Reads the workspace file. `Policy` implements it. */
 export interface ShownFileReader {
   /** Reads the file again. Returns undefined if there is none. */
   readAgain(): Promise<ShownFile | undefined>;
 }
 
-/** Reads and saves what is approved of a workspace. */
+/** Reads and saves the approvals of a workspace. */
 export class WorkspaceTrust {
   readonly #store: TrustStore;
 
@@ -56,14 +56,14 @@ export class WorkspaceTrust {
     this.#store = store;
   }
 
-  /** Returns what is approved of a file as it is now. */
+  /** Returns the approvals of the present file. */
   async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
     if (shown === undefined) return { trusted: true, approved: new Map() };
     const { path, hash, modules, listed } = shown;
     if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#isTakenOver(shown)) {
       return { trusted: false, approved: new Map() };
     }
-    // The modules of a listed file are approved as they are first seen.
+    // The modules of a listed file are approved at their first use.
     const approved = listed && modules.length > 0
       ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
       : (await this.#store.record(path))?.servers;
@@ -76,17 +76,17 @@ export class WorkspaceTrust {
   }
 
   /**
-   * Takes the trust in a file back, in every worktree of its repository. Returns whether it was
-   * trusted anywhere.
+   * Revokes the trust in a file in every worktree of its repository. Returns whether it was trusted
+   * anywhere.
    */
   async revoke(path: string): Promise<boolean> {
     return await (await import("./_worktrees.ts")).revokeAll(this.#store, path);
   }
 
   /**
-   * Returns what nobody has approved yet: the whole file, or modules whose code changed since the
-   * approval. `server` limits it to the needs of a call of that server. The file is read again when it
-   * is approved.
+   * Returns the approval that is needed: for the whole file, or for modules whose code changed
+   * since the last approval. `server` limits it to the needs of a call of that server. The file is
+   * read again when the user approves.
    */
   async unapproved(
     shown: ShownFile | undefined,

@@ -153,7 +153,7 @@ async function worktrees(folder: string): Promise<{ main: string; linked: string
   return files;
 }
 
-/** A store in which another process does something just before a file is trusted, or revoked. */
+/** A store that simulates another process just before a file is trusted or revoked. */
 class Racing extends TrustStore {
   beforeTrust = () => Promise.resolve();
   beforeRevoke = (_: string) => Promise.resolve();

@@ -200,7 +200,7 @@ export class Place {
         // A source does not answer this to a request without an etag.
         return this.keep(fqdn, entry ? { ...entry, at, gone: false } : { kind: "missing", at });
       case "missing":
-        // A server in use keeps working. The person is told that the registry no longer has it.
+        // A server in use keeps working. The user is told that the registry no longer has it.
         return this.keep(fqdn, entry ? { ...entry, at, gone: true } : { kind: "missing", at });
       case "found": {
         const { json, etag = null } = await this.#notOlder(fqdn, lookup, signal);

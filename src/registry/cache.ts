@@ -34,7 +34,7 @@ const WRITING = ".tmp";
  */
 const FORM = 1;
 
-/** The files of the cache. Only this person can read them. */
+/** The files of the cache. Only this user can read them. */
 export class Cache {
   readonly #folder: string;
   readonly #log: Pick<Log, "warn">;
@@ -125,7 +125,7 @@ export class Cache {
   }
 
   /**
-   * Returns whether the cache folder is a folder of this person. Through a link, files would be
+   * Returns whether the cache folder is a folder of this user. Through a link, files would be
    * written outside the PML home.
    */
   #isOurs(): boolean {

@@ -1,5 +1,5 @@
 /**
- * Signs and checks the entries of a registry whose key the person pinned. TLS only proves the host;
+ * Signs and checks the entries of a registry whose key the user pinned. TLS only proves the host;
  * the signature proves that its owner published the entry.
  *
  * @module
@@ -86,7 +86,7 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
 }
 
 /**
- * Returns the bytes that are signed. The separate members are those that a person is asked about;
+ * Returns the bytes that are signed. The separate members are those that the user is asked about;
  * `entry` is the hash of the whole entry, so that a command or a URL is signed as well.
  */
 function signedBytes(entry: JsonObject, registry: string): Uint8Array {
