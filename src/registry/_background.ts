@@ -1,5 +1,5 @@
 /**
- * Work that no caller waits for: entries and catalogs that became old are asked for again.
+ * Refreshes expired entries and catalogs in the background.
  *
  * @module
  */
@@ -11,29 +11,29 @@ import { type Fqdn, parseFqdn } from "./fqdn.ts";
 
 const MINUTE_MS = 60_000;
 const ENTRY_MS = 15 * MINUTE_MS;
-/** How long a missing name is cached, and the least time between two refreshes of the same thing. */
+/** How long a missing name is cached, and the shortest time between two refreshes of one item. */
 export const AGAIN_MS = MINUTE_MS;
 /** A version whose entry never changes. */
 const EXACT = /^\d+\.\d/;
 
-/** Refreshes what registries sent, after the caller got the cached value. */
+/** Refreshes entries and catalogs after the caller got the cached value. */
 export class BackgroundRefresh {
   readonly #user: RegistryUser;
   readonly #entryMs: number;
   readonly #runs = new Map<string, { readonly at: number; isOver: boolean }>();
 
-  /** Takes the age in milliseconds at which an entry is old. */
+  /** Takes the age in milliseconds at which an entry is expired. */
   constructor(user: RegistryUser, entryMs = ENTRY_MS) {
     this.#user = user;
     this.#entryMs = entryMs;
   }
 
-  /** Returns whether an entry of this time must be looked at again. */
+  /** Returns whether an entry of this time must be requested again. */
   isOld(at: number, { version }: Fqdn): boolean {
     return ageOf(at) >= this.#entryMs && !EXACT.test(version ?? "");
   }
 
-  /** Looks at an entry again. */
+  /** Requests an entry again. */
   entry(place: Place, name: string, isForced = false): void {
     this.run(place, {
       key: name,
@@ -41,7 +41,7 @@ export class BackgroundRefresh {
       work: async () => {
         const fqdn = parseFqdn(name);
         const before = place.kept(fqdn);
-        // Another process may have done it.
+        // Another process may have refreshed the entry.
         const stored = isForced ? undefined : place.newest(fqdn);
         const after = stored !== undefined && !this.isOld(stored.at, fqdn)
           ? stored
@@ -53,7 +53,7 @@ export class BackgroundRefresh {
     });
   }
 
-  /** Runs work once at a time, not too often, and not while the registry is away. */
+  /** Runs work of one key at most once at a time, not too often, and not during an outage. */
   run(
     place: Place,
     { key, isForced, work }: {
@@ -71,7 +71,7 @@ export class BackgroundRefresh {
     this.#runs.set(id, now);
     work().catch((error) => {
       const { code, message } = asPmlError(error);
-      // The place itself warns when its registry cannot be reached.
+      // `Place` logs that its registry cannot be reached.
       if (code !== "REGISTRY_OFFLINE" && !closing.aborted) log.warn(message);
     }).finally(() => {
       now.isOver = true;

@@ -1,5 +1,5 @@
 /**
- * Makes the module that `import()` gets of a saved capability.
+ * Creates the module that `import()` receives for a saved capability.
  *
  * @module
  */
@@ -11,12 +11,12 @@ import ofPlan from "./importable_plan.min.js" with { type: "text" };
 
 /** The end of a runtime: its export becomes a variable of the module. */
 const EXPORT = /export\s*\{\s*([\w$]+) as imported\s*\};?\s*$/;
-/** A module with an export of this name would count as a promise. */
+/** `await import()` would treat a module with an export of this name as a promise. */
 const THENABLE = "then";
 
 /**
- * Returns a module with the function of a capability. The content stays a text in it, so it cannot
- * run when the module is loaded.
+ * Returns a module that exports the function of a capability. The content is a string in it, so it
+ * cannot run when the module is loaded.
  */
 export function capabilityModule(content: Uint8Array, manifest: JsonObject): Uint8Array {
   const { fqdn, version, description, integrity, tools } = manifest;
@@ -42,7 +42,7 @@ function toolEntries(tools: unknown): readonly (readonly [string, object])[] {
   return all.map(({ name, ...rest }) => [textOf(name), rest]);
 }
 
-/** Returns a value as code: in a text, because `__proto__` in an object literal is no member. */
+/** Returns code for a value: a JSON string, because `__proto__` in a literal sets the prototype. */
 function literal(value: unknown, isParsed = typeof value !== "string"): string {
   const text = JSON.stringify(value ?? null).replace(
     /[\u2028\u2029]/g,

@@ -51,7 +51,7 @@ type CatalogRow = readonly [
 export interface KeptCatalog {
   readonly at: number;
   readonly rows: readonly CatalogRow[];
-  /** How many entries could not be used. */
+  /** The number of unusable entries. */
   readonly dropped: number;
 }
 
@@ -65,7 +65,7 @@ const AT_ONCE_MS = 10;
 
 /** Returns the cached catalog of a registry; undefined if there is none. */
 export function keptCatalog(place: Place, cache: Cache): KeptCatalog | undefined {
-  // The cache returns what `freshCatalog` stored, or nothing.
+  // The cache returns only values that `freshCatalog` stored.
   return cache.read("catalog", [place.source.url]) as KeptCatalog | undefined;
 }
 
@@ -90,7 +90,7 @@ export async function freshCatalog(
       if (row === undefined || rows.has(row[0])) dropped++;
       else rows.set(row[0], row);
       characters += row?.[6].length ?? 0;
-      // Pauses during a long page, so that calls do not wait for it.
+      // Yields during a long page, so that calls are not delayed.
       if (performance.now() - since < AT_ONCE_MS) continue;
       await turn();
       since = performance.now();

@@ -22,7 +22,7 @@ import { inTime } from "./client.ts";
 export interface CatalogOutcome {
   readonly source: string;
   readonly entries: number;
-  /** How many entries could not be used. */
+  /** The number of unusable entries. */
   readonly dropped: number;
   readonly error: PmlError | undefined;
 }
@@ -34,7 +34,7 @@ interface CatalogsParts {
   readonly background: BackgroundRefresh;
 }
 
-/** How one catalog is looked at. */
+/** The options for reading one catalog. */
 export interface CatalogLook {
   readonly place: Place;
   readonly signal: AbortSignal;
@@ -42,9 +42,9 @@ export interface CatalogLook {
 
 type Known = Pick<KeptCatalog, "at" | "rows">;
 
-/** How old a catalog must be to be loaded anew for a capability that it lacks, in milliseconds. */
+/** The age at which a catalog is downloaded again for a missing capability, in milliseconds. */
 const LACKING_MS = 10_000;
-/** How old a catalog is when it is downloaded again. */
+/** The age at which a catalog is downloaded again, in milliseconds. */
 const CATALOG_MS = 3_600_000;
 
 /** The catalogs of all registries, in their order. */
@@ -53,11 +53,11 @@ export class Catalogs {
   readonly #parts: CatalogsParts;
   readonly #kept = new Map<Place, KeptCatalog>();
   readonly #loading = new Map<Place, Promise<KeptCatalog>>();
-  /** The registries that gave no catalog when a caller waited for it. */
+  /** The registries that sent no catalog while a caller waited for it. */
   readonly #waited = new WeakSet<Place>();
   #merged: readonly CatalogItem[] | undefined;
 
-  /** Takes the registries; asks and reads nothing yet. */
+  /** Takes the registries; requests and reads nothing yet. */
   constructor(places: readonly Place[], parts: CatalogsParts) {
     this.#places = places;
     this.#parts = parts;
@@ -74,7 +74,7 @@ export class Catalogs {
     return this.#merged;
   }
 
-  /** Downloads a catalog. Callers that come meanwhile get the same result. */
+  /** Downloads a catalog. Concurrent callers share the download. */
   async load(place: Place): Promise<KeptCatalog> {
     const loading = this.#loading.get(place) ??
       this.#fresh(place).finally(() => this.#loading.delete(place));
@@ -92,8 +92,8 @@ export class Catalogs {
   }
 
   /**
-   * Returns the name of the entry that has a tool: its server, if the catalog lists the tool there,
-   * else a capability of this name, else the server; undefined if there is neither.
+   * Returns the name of the entry that has a tool: the server, if the catalog lists the tool there;
+   * otherwise a capability of this name; otherwise the server; undefined if there is neither.
    */
   async entryOf(
     { name: server, action: tool = "" }: Fqdn,
@@ -104,7 +104,7 @@ export class Catalogs {
     const rowOf = (name: string) => known.rows.find(([fqdn]) => fqdn === name);
     const found = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
     const isOfSpace = known.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
-    // A capability may have been published since.
+    // A capability may have been published since the download.
     if (isOfSpace && found() === undefined) known = await this.#again(looking, known);
     return found() ?? (rowOf(server) && server);
   }
@@ -114,7 +114,7 @@ export class Catalogs {
     try {
       return await this.#soon({ place, signal });
     } catch {
-      return known; // it counts as long as the registry cannot be asked
+      return known; // the cached catalog stays valid while the registry cannot be reached
     }
   }
 
@@ -137,8 +137,7 @@ export class Catalogs {
   }
 
   /**
-   * Downloads the catalogs of all registries. A slow download continues after the caller stopped
-   * waiting.
+   * Downloads the catalogs of all registries. A slow download continues after `signal` aborts.
    */
   async refresh(signal: AbortSignal): Promise<readonly CatalogOutcome[]> {
     return await Promise.all(this.#places.map(async (place) => {
@@ -152,14 +151,14 @@ export class Catalogs {
     }));
   }
 
-  /** Downloads an old catalog again; no caller waits for it. */
+  /** Downloads an expired catalog again in the background. */
   #refreshIfOld(place: Place, at: number): void {
     if (ageOf(at) < CATALOG_MS) return;
     const work = () => this.load(place);
     this.#parts.background.run(place, { key: "", isForced: false, work });
   }
 
-  /** Loads a catalog, unless its registry is away or nobody waits any more. */
+  /** Loads a catalog; rejects early if its registry is unreachable or `signal` aborts. */
   #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
     return inTime(place.briefly(() => this.load(place)), signal);
   }

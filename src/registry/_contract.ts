@@ -23,19 +23,19 @@ const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
 
 /** The source of a registry with PML's own API. */
 export class ContractSource implements RegistrySource {
-  /** The URL as it was configured. */
+  /** The URL as configured. */
   readonly url: string;
   readonly #client: RegistryClient;
   readonly #ms: number;
 
-  /** Takes the URL; asks nothing yet. */
+  /** Takes the URL; requests nothing yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
     this.#client = new RegistryClient(url, options);
     this.#ms = options.lookMs ?? LOOK_MS;
   }
 
-  /** Looks an entry up. */
+  /** Requests an entry. */
   async manifest(name: Fqdn, { signal, etag }: LookOptions): Promise<Lookup> {
     const client = this.#client;
     const look = { type: "application/json", maxBytes: MANIFEST_BYTES, ms: this.#ms } as const;

@@ -1,5 +1,5 @@
 /**
- * The code of modules: one download for all that want it, kept once its hash is what its entry says.
+ * Downloads the code of modules once for all callers, and caches it if its hash matches its entry.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
-/** Somebody who wants code, and the registry that has it. */
+/** The options of one caller of `code()`. `place` is the registry that has the code. */
 export interface Wanting {
   readonly place: Place | undefined;
   readonly signal: AbortSignal;
@@ -33,14 +33,14 @@ export class Downloads {
   readonly #closing: AbortSignal;
   readonly #all = new Map<string, Download>();
 
-  /** Downloads nothing yet; `closing` ends all downloads. */
+  /** Downloads nothing yet; `closing` aborts all downloads. */
   constructor(cache: Cache, background: BackgroundRefresh, closing: AbortSignal) {
     this.#cache = cache;
     this.#background = background;
     this.#closing = closing;
   }
 
-  /** Returns the bytes whose hash an entry says, or throws. */
+  /** Returns code with the hash in its entry. Throws INTEGRITY_MISMATCH for other code. */
   async code(manifest: CodeManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
     const cached = this.#cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
@@ -63,9 +63,9 @@ export class Downloads {
     const bytes = this.#fetched(manifest, { place, onProgress }).finally(() =>
       this.#all.delete(integrity)
     );
-    // The callers may be gone when it fails.
+    // All callers may have stopped waiting when the download fails.
     bytes.catch((error) => {
-      // The registry sends other code than its entry says, so one of the two is old.
+      // The code does not match its entry, so one of the two is outdated.
       if (asPmlError(error).code === "INTEGRITY_MISMATCH") {
         this.#background.entry(place, fqdn, true);
       }

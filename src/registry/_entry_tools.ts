@@ -1,5 +1,5 @@
 /**
- * Reads the tools of a registry entry, and the permissions they need.
+ * Parses the tools of a registry entry and the permissions that they need.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
 import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
-/** The beginning of error messages of the metadata parser. */
+/** The prefix of the metadata parser's error messages. */
 const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
 
 /** The tools of an entry, and the permissions of those with a definition. */
@@ -33,7 +33,7 @@ export interface OmittedTool {
   readonly reason: string;
 }
 
-/** Reads the tools of an entry. Tools that cannot belong to it are left out. */
+/** Parses the tools of an entry. Omits tools that cannot belong to it. */
 export function toolsOf(list: readonly unknown[], asked: Fqdn): ToolsRead {
   const leftOut: OmittedTool[] = [];
   const tools: ManifestTool[] = [];
@@ -76,7 +76,7 @@ function conflict(reason: string): PmlError {
   return new PmlError("NAME_CONFLICT", reason);
 }
 
-/** Parses a tool. A registry writes it as a module does, except for its name. */
+/** Parses a tool. It has the format of a module's tool, except for its name. */
 function definitionOf(
   tool: string,
   { name: _, ...said }: Readonly<Record<string, unknown>>,
@@ -96,7 +96,7 @@ export function permissionsOf(permissions: unknown, wrong: (why: string) => PmlE
   }
 }
 
-/** Joins the permissions of an entry and its tools. Throws if they are too many or not valid. */
+/** Merges the permissions of an entry and its tools. Throws if they are too many or invalid. */
 export function together(
   all: readonly Permissions[],
   wrong: (why: string) => PmlError,

@@ -20,22 +20,22 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]+/gu;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const REFERENCE = /\$\{([A-Za-z_]\w*)(?::-[^}]*)?\}/g;
 
-/** Returns a text on one line, without invisible characters, and cut to `max` characters. */
+/** Returns a text on one line, without invisible characters, truncated to `max` characters. */
 export function shownText(text: string | undefined, max = LONGEST.text): string | undefined {
   return text?.slice(0, max).replace(UNSEEN, " ").trim().toWellFormed();
 }
 
-/** Returns whether a text has no control character and is not too long. */
+/** Returns whether a text has no control characters and is not too long. */
 export function isPlain(text: string): boolean {
   return text.length <= LONGEST.text && !CONTROL.test(text);
 }
 
-/** Returns whether a server may ask for a variable, or set it. */
+/** Returns whether a server may require or set a variable. */
 export function isVariable(name: string): boolean {
   return VARIABLE.test(name) && !isSteering(name);
 }
 
-/** Returns whether a value is valid: it may refer only to variables that a server may ask for. */
+/** Returns whether a value is valid: it may refer only to variables that a server may require. */
 export function isTemplate(value: unknown): boolean {
   return typeof value === "string" && isPlain(value) && referencesOf(value).every(isVariable) &&
     !value.replace(REFERENCE, "").includes("${");
@@ -90,7 +90,7 @@ export function warningsOf(said: unknown): readonly string[] {
   return [...shown.slice(0, MOST.lines), `and ${shown.length - MOST.lines} more`];
 }
 
-/** An entry, and what is wrong with it. */
+/** An invalid entry and the reason. */
 export interface BadEntry {
   readonly name: string;
   /** The URL of its registry. */
@@ -99,7 +99,7 @@ export interface BadEntry {
   readonly hint?: string;
 }
 
-/** Makes the error for an entry that cannot be used. */
+/** Creates the error for an invalid entry. */
 export function badEntry(
   { name, url, why, hint = "Tell the registry's owner; nothing of it was used" }: BadEntry,
 ): PmlError {

@@ -16,22 +16,21 @@ const MISSING: Lookup = { kind: "missing" };
 
 /** The source of a registry that is configured as `mcp+https://…`. */
 export class Official implements RegistrySource {
-  /** The URL as it was configured. */
+  /** The URL as configured. */
   readonly url: string;
   readonly #client: RegistryClient;
-  /** Names in the registry by their names in PML, for the servers seen so far. */
+  /** Names in the registry by names in PML, for the servers that were found so far. */
   readonly #names = new Map<string, string>();
 
-  /** Takes the URL; asks nothing yet. */
+  /** Takes the URL; requests nothing yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
     this.#client = new RegistryClient(url, options);
   }
 
   /**
-   * Looks up a server. Its name in the registry has a slash, and perhaps capitals, which its name
-   * in PML does not show. So the likeliest name is tried first, then a search: at most three
-   * requests.
+   * Looks up a server. Names in the registry have a slash and may have capitals, which names in PML
+   * lack. So this tries the most likely name first and then a search: at most three requests.
    */
   async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
     if (action !== undefined || !name.includes(".")) return MISSING;
@@ -40,7 +39,7 @@ export class Official implements RegistrySource {
     if (found !== undefined) return found;
     const [owner = "", own = ""] = name.split(".").slice(-2);
     const isNewest = version === undefined || version === "latest";
-    // For a given version, one more request is needed after its server is found.
+    // A given version needs one more request after the search.
     for (const search of [`${owner}/${own}`, ...isNewest ? [`${owner}.${own}`] : []]) {
       const { server, response } = await this.#searched(search, { name, options });
       if (server !== undefined && isNewest) return this.#lookup(response);
@@ -51,7 +50,7 @@ export class Official implements RegistrySource {
     return MISSING;
   }
 
-  /** Rejects: this registry has programs and URLs only. */
+  /** Rejects, because this registry has only programs and URLs. */
   code(): Promise<never> {
     return Promise.reject(this.#client.bad("it has no modules"));
   }
@@ -97,7 +96,7 @@ export class Official implements RegistrySource {
     return { server, response };
   }
 
-  /** If several names are the same in PML, the likeliest is used, whichever came first. */
+  /** Stores a name. If several have the same name in PML, the most likely one is used. */
   #remember(server: string): void {
     const here = nameHere(server);
     if (server === likeliest(here) || !this.#names.has(here)) this.#names.set(here, server);

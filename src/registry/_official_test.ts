@@ -57,7 +57,7 @@ Deno.test("Official finds a server by the name that it has here, in three reques
     ["io.github.user.weather@1.0.0", "io.github.user.weather@1.0.0", 1],
     ["io.github.user.weather@9.0.0", "missing", 2],
     ["io.github.some-body.maps", "io.github.some-body.maps@2.0.0", 2],
-    // The name is known from now on.
+    // The name is cached from here on.
     ["io.github.some-body.maps@2.0.0", "io.github.some-body.maps@2.0.0", 1],
     ["com.example.my.server", "com.example.my.server@3.0.0", 3],
     ["com.example.gone", "missing", 1],

@@ -1,5 +1,5 @@
 /**
- * One registry: its cached entries, and whether it can be asked now.
+ * One registry: its cached entries and its availability.
  *
  * @module
  */
@@ -17,28 +17,28 @@ import { manifestHash, type OmittedTool, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
 import type { Lookup, RegistrySource } from "./source.ts";
 
-/** A registry as it was configured. */
+/** The configuration of a registry. */
 export interface RegistryPlace {
   readonly source: RegistrySource;
   /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
-  /** Whether nobody is warned when it cannot be reached. */
+  /** Whether PML logs no warning if the registry cannot be reached. */
   readonly isQuiet?: boolean;
 }
 
-/** The registry's last answer about a name. */
+/** The last response of a registry for a name. */
 export type CachedAnswer = KeptEntry | { readonly kind: "missing"; readonly at: number };
 
-/** An entry as the registry sent it, and the time of its last confirmation. */
+/** An entry as sent by the registry, and the time of its last confirmation. */
 export interface KeptEntry {
   readonly kind: "found";
   readonly json: JsonObject;
   readonly etag: string | null;
   readonly at: number;
-  /** When this entry was signed, and the newest such time ever seen; 0 without a key. */
+  /** The time when this entry was signed, and the latest known such time; 0 without a key. */
   readonly issued: number;
   readonly newest: number;
-  /** Whether the registry no longer has it. */
+  /** Whether the registry no longer has the entry. */
   readonly gone: boolean;
 }
 
@@ -60,26 +60,26 @@ export interface PinnedEntry {
 /** The user's private names, pins and allowed hosts. `RegistryLookup` implements it. */
 export interface RegistryUser {
   readonly log: Pick<Log, "warn">;
-  /** Aborts when nothing more is asked. */
+  /** Aborts when PML stops, so that no more requests are sent. */
   readonly closing: AbortSignal;
-  /** Returns whether a server is the user's own definition: no registry gets its name. */
+  /** Returns whether the user defined a server. Its name is not sent to any registry. */
   isPrivate(server: string): boolean;
-  /** Returns the pin of a name: no other registry is asked for it, and no older version is used. */
+  /** Returns the pin of a name. Other registries and older versions are not used for it. */
   pinned(name: string): PinnedEntry | undefined;
   /** Returns the hosts that the user allowed a server to use without TLS. */
   allowedHosts(server: string): readonly string[];
-  /** Is called when the entry of a name changed. */
+  /** Called when the entry of a name changed. */
   entryChanged(name: string): void;
 }
 
-/** The state that all places share. */
+/** The state that all registries share. */
 export interface SharedState {
   readonly cache: Cache;
-  /** The registries that could not be reached, by their addresses. */
+  /** The unreachable registries, by their URLs. */
   readonly outages: Outages;
 }
 
-/** How many names are remembered that a registry does not have. */
+/** The most cached answers of one registry. */
 const MOST_NAMES = 20_000;
 
 /** A registry, its cached entries, and its state. */
@@ -95,7 +95,7 @@ export class Place {
   readonly #kept = new Map<string, CachedAnswer>();
   readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
 
-  /** Takes the registry; asks and reads nothing yet. */
+  /** Takes the registry; requests and reads nothing yet. */
   constructor(place: RegistryPlace, user: RegistryUser, shared: SharedState) {
     const { source, publicKey } = place;
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
@@ -118,7 +118,7 @@ export class Place {
     return this.#shared.outages.isDue(this.source.url);
   }
 
-  /** Asks it something; while it is away one question at a time finds out whether it still is. */
+  /** Runs a request. During an outage, only one request at a time is sent, as a probe. */
   async ask<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
     const { outages } = this.#shared;
     const { url } = this.source;
@@ -129,7 +129,7 @@ export class Place {
     return await answer;
   }
 
-  /** Does what somebody waits for; while it is away, only for a moment. */
+  /** Runs work for a waiting caller. During an outage, the time for it is short. */
   async briefly<T>(work: () => Promise<T>): Promise<T> {
     return await this.#shared.outages.briefly(this.source.url, work);
   }
@@ -148,13 +148,13 @@ export class Place {
         this.#user.log.warn(`${error.message}; PML uses what it has cached`);
       }
       if (isAway) outages.note(url, error);
-      // It answered, whatever it said.
+      // A bad response shows that the registry can be reached.
       else if (error.code === "REGISTRY_BAD_RESPONSE") outages.forget(url);
       throw error;
     }
   }
 
-  /** Returns the last answer about a name, if it can still be used. */
+  /** Returns the last response for a name, if it is still usable. */
   kept(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const kept = this.#kept.get(key) ?? this.#stored(key);
@@ -162,14 +162,14 @@ export class Place {
     try {
       if (kept.kind === "found") this.read(fqdn, kept);
     } catch {
-      // The key or the checks changed since the entry was cached, so it must be downloaded again.
+      // The key or the checks changed after the entry was cached, so it must be downloaded again.
       return undefined;
     }
     this.#kept.set(key, kept);
     return kept;
   }
 
-  /** Returns the newest answer that any process cached. */
+  /** Returns the newest response that any process cached. */
   newest(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const stored = this.#stored(key);
@@ -187,7 +187,7 @@ export class Place {
     return read(kept);
   }
 
-  /** Asks the registry for a name and caches the answer. */
+  /** Requests the entry of a name and caches the response. */
   async look(fqdn: Fqdn, signal: AbortSignal): Promise<CachedAnswer> {
     const before = this.kept(fqdn);
     const entry = before?.kind === "found" ? before : undefined;
@@ -197,10 +197,10 @@ export class Place {
     const at = Date.now();
     switch (lookup.kind) {
       case "unchanged":
-        // A source does not answer this to a request without an etag.
+        // Not reached: a source sends this only for a request with an etag.
         return this.keep(fqdn, entry ? { ...entry, at, gone: false } : { kind: "missing", at });
       case "missing":
-        // A server in use keeps working. The user is told that the registry no longer has it.
+        // A server in use keeps working. PML reports that the registry no longer has it.
         return this.keep(fqdn, entry ? { ...entry, at, gone: true } : { kind: "missing", at });
       case "found": {
         const { json, etag = null } = await this.#notOlder(fqdn, lookup, signal);
@@ -212,8 +212,8 @@ export class Place {
   }
 
   /**
-   * Returns the pinned version where a registry has an older one as the newest: what was hidden is
-   * used on by who has it.
+   * Requests the pinned version if the newest entry of the registry is older: users of a version
+   * that was removed from the catalog keep it.
    */
   async #notOlder(fqdn: Fqdn, found: FoundEntry, signal: AbortSignal): Promise<FoundEntry> {
     const { version } = this.#user.pinned(entryName(fqdn)) ?? {};
@@ -223,7 +223,7 @@ export class Place {
     return exact.kind === "found" ? exact : found;
   }
 
-  /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */
+  /** Caches a response. A missing name is stored on disk only if `stored` is true. */
   keep(fqdn: Fqdn, kept: CachedAnswer, { stored = kept.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
     if (stored) this.#shared.cache.keep("entry", [this.source.url, key], kept);
@@ -234,7 +234,7 @@ export class Place {
 
   #stored(key: string): CachedAnswer | undefined {
     const kept = this.#shared.cache.read("entry", [this.source.url, key]);
-    // The cache returns what PML stored, or nothing.
+    // The cache returns only values that PML stored.
     return kept as CachedAnswer | undefined;
   }
 

@@ -1,4 +1,4 @@
-/** Registries with a home of their own, and the warnings and changes they reported. */
+/** Registries with a separate home, and the warnings and changes that they reported. */
 
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** A registry on the loopback address that answers exactly what a test wants. */
+/** A registry on the loopback address with scripted answers. */
 
 import { fileURLToPath } from "node:url";
 import type { Fetch } from "../core/fetch.ts";
@@ -145,7 +145,7 @@ function close(connection: Deno.Conn): void {
 }
 
 /**
- * The `fetch` for tests. It does what PML's own does, as far as a registry on the loopback address
+ * The `fetch` for tests. It supports only the options that a registry on the loopback address
  * needs.
  */
 export const plainFetch: Fetch = (url, { named: _, headers, ...options }) =>
@@ -218,7 +218,7 @@ export class Folder implements Disposable {
   }
 }
 
-/** Returns the path of a source file of this room. */
+/** Returns the path of a source file of this module. */
 export function here(name: string): string {
   return fileURLToPath(new URL(name, import.meta.url));
 }

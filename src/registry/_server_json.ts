@@ -20,7 +20,7 @@ export type Offer =
   | { readonly kind: "entry"; readonly json: JsonObject }
   /** The server was deleted. */
   | { readonly kind: "deleted" }
-  /** PML can run no part of it, with the reason. */
+  /** PML can run none of its packages and remotes; with the reason. */
   | { readonly kind: "refused"; readonly why: string };
 
 /** The variables without which the server does not start. */
@@ -31,9 +31,9 @@ const NPM_NAME = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
 const PYPI_NAME = /^[a-z0-9]([\w.-]*[a-z0-9])?$/i;
 const NPM_VERSION = /^\d+\.\d+\.\d+([-+][\w.+-]*)?$/;
 const PYPI_VERSION = /^(\d+!)?\d(?!.*\.x(\.|$))[\w.+-]*$/i;
-/** Options of a package runner that do not change what runs. */
+/** Options of a package runner that do not change the program. */
 const IDLE = ["-y", "--yes", "-q", "--quiet"];
-/** Replaces a reference while the text around it is checked. */
+/** A placeholder for references while the text around them is checked. */
 const GAP = "\u0000";
 
 /**
@@ -56,7 +56,7 @@ const INSTALLERS: Readonly<Record<string, PackageInstaller | undefined>> = {
 
 interface PackageInstaller {
   readonly home: string;
-  /** The commands by the hint of the package. The first one is the usual one. */
+  /** The commands by the package's `runtimeHint`. The first one is the default. */
   readonly runs: Readonly<Record<string, readonly [string, ...string[]] | undefined>>;
   readonly name: RegExp;
   readonly version: RegExp;
@@ -165,7 +165,7 @@ function remote(said: JsonObject): JsonObject {
   return { type: "http", url, headers, env_required: [...needed] };
 }
 
-/** Returns the arguments of a program. Each is one text, whatever characters it has. */
+/** Returns the arguments of a program. No argument is split or joined. */
 function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly string[] {
   const args: string[] = [];
   let isMissing = false;
@@ -176,7 +176,7 @@ function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly
     const text = inputOf(one, { needed, variable: () => variableOf(own), isArgument: true });
     if (isNamed) {
       if (text === undefined && !isFlag(one)) continue;
-      // A short option has its value in the next argument.
+      // The value of a short option is the next argument.
       const isLong = name.startsWith("--");
       args.push(
         ...text === undefined
@@ -215,8 +215,7 @@ function inputsOf(
 }
 
 /**
- * Returns a fixed value, or a reference to a variable. An argument may have neither; then
- * undefined.
+ * Returns a fixed value or a reference to a variable; undefined for an argument that has neither.
  */
 function inputOf(
   said: JsonObject,
@@ -247,7 +246,7 @@ function filledIn(
     references.push(reference(variableOf(name), { said: objectOf(said), needed }));
     return GAP;
   });
-  // The parts together could form a reference that nobody declared.
+  // Joined parts could form an undeclared reference.
   return gapped.split(GAP).map(literal).join(GAP).replaceAll(GAP, () => references.shift() ?? "");
 }
 
@@ -263,7 +262,7 @@ function reference(
   return `\${${name}}`;
 }
 
-/** Throws if PML would replace something in a text that should stay unchanged. */
+/** Throws if a literal text contains a reference that PML would replace. */
 function literal(text: string): string {
   if (text.includes("${")) throw unfit(`${quoted(text)} would be filled in by PML`);
   if (/\p{Cc}/u.test(text)) throw unfit("a value holds a control character");
@@ -285,7 +284,7 @@ function withoutNull(said: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null));
 }
 
-/** Values should be strings, but some servers publish numbers and booleans. */
+/** Converts a value to text: some servers publish numbers and booleans instead of strings. */
 function plainText(said: unknown): string {
   if (["string", "number", "boolean"].includes(typeof said)) return String(said);
   throw unfit("a value is no text");

@@ -1,5 +1,5 @@
 /**
- * Answers requests to a registry, without any side effects.
+ * Answers requests to a registry without side effects.
  *
  * @module
  */
@@ -47,7 +47,7 @@ export async function answer(
 ): Promise<RegistryResponse> {
   const { method, target, accept = "" } = asked;
   const isRead = method === "GET" || method === "HEAD";
-  // A client that wants a stream means MCP, which a registry of files does not support.
+  // Only an MCP client accepts a stream, and this registry does not support MCP.
   const isStream = accept.trim().toLowerCase() === "text/event-stream";
   if (!isRead || isStream) {
     return failure(405, "method_not_allowed", {
@@ -76,7 +76,7 @@ async function entry(
   }
   const { code, immutable, manifest } = found;
   const isCode = code !== undefined && !prefersJson(accept);
-  // PML names the type, and gets the content that is pinned. `import()` of Deno names none.
+  // PML requests a type and gets the pinned content. Deno's `import()` requests no type.
   const isImported = isCode && publishedKind(manifest.type)?.onlyCalls === true &&
     !names(accept, CODE_TYPE);
   const body = !isCode
@@ -84,7 +84,7 @@ async function entry(
     : isImported
     ? (await import("./_capability_module.ts")).capabilityModule(code, manifest)
     : code;
-  // A newer registry may make another module of the same content.
+  // A newer version of PML may create another module from the same content.
   const isFinal = immutable && found.version === version && !isImported;
   return ok(body, {
     "content-type": isCode ? CODE_TYPE : JSON_TYPE,
@@ -116,7 +116,7 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
-/** Returns the response with a body; its `etag` is the hash of that. */
+/** Returns the response with a body and its hash as `etag`. */
 export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
@@ -158,14 +158,14 @@ export function conditional(
   return method === "HEAD" ? { ...made, body: NOTHING } : made;
 }
 
-/** Returns whether a header names a type itself. */
+/** Returns whether a header contains a type explicitly. */
 function names(accept: string, type: string): boolean {
   return accept.toLowerCase().split(",").some((part) => part.split(";")[0]?.trim() === type);
 }
 
 /**
- * Returns whether the client prefers JSON to code: by the weights it gives, or else by how exactly
- * it names the type.
+ * Returns whether the client prefers JSON to code, by the weights in `accept` and then by the
+ * precision of its media ranges (RFC 9110 section 12.5.1).
  */
 function prefersJson(accept: string): boolean {
   const [json, code] = [JSON_TYPE, CODE_TYPE].map((type) => {
@@ -176,7 +176,7 @@ function prefersJson(accept: string): boolean {
       const q = parameters.find((one) => one.startsWith("q="))?.slice(2) ?? "1";
       return at < 0 ? [] : [{ at, q: Number(q) || 0 }];
     });
-    // The most exact range decides.
+    // The most specific range decides.
     const best = weights.sort((a, b) => a.at - b.at)[0];
     return best === undefined ? 0 : best.q * 10 - best.at;
   }) as [number, number];

@@ -1,6 +1,6 @@
 /**
- * Caches what registries sent in the PML home. Each file is checked whenever it is used, so that a
- * changed, incomplete or replaced file counts as missing.
+ * Caches responses of registries in the PML home. Each file is checked at every use: a changed,
+ * incomplete or replaced file counts as missing.
  *
  * @module
  */
@@ -18,19 +18,20 @@ import { isShared, privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
-/** Kinds of values that are stored by a name and not by their own hash. */
+/** Kinds of values that are stored by name instead of by hash. */
 export type CacheKind = "entry" | "catalog";
 
 const MB = 1024 * 1024;
 const KEPT_BYTES = 256 * MB;
 const LONGEST_FILE = 64 * MB;
-/** How many bytes are written before old files are removed. */
+/** The number of written bytes after which old files are removed. */
 const LOOK_BYTES = 4 * MB;
 const HOUR_MS = 3_600_000;
 const HASH_LENGTH = 64;
 const WRITING = ".tmp";
 /**
- * The version of the file format. A new version changes the names, so that old files are not found.
+ * The version of the file format. It is part of the file names, so that PML does not read other
+ * versions.
  */
 const FORM = 1;
 
@@ -71,7 +72,7 @@ export class Cache {
     const stamp = stampAt(path);
     if (stamp !== undefined && this.#seen.get(integrity) === stamp) return true;
     if (this.code(integrity) === undefined) return false;
-    // Reading a file may have changed its time.
+    // Reading a file may have updated its time.
     this.#seen.set(integrity, stampAt(path));
     return true;
   }
@@ -153,7 +154,7 @@ export class Cache {
   }
 }
 
-/** Returns how old something is. What a clock that went wrong has from the future is old, too. */
+/** Returns the age of a timestamp. Timestamps in the future (clock skew) count as expired. */
 export function ageOf(at: number): number {
   return Math.abs(Date.now() - at);
 }

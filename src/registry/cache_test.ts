@@ -166,7 +166,7 @@ Deno.test("Cache holds whole files only, however its writer ends", async () => {
     const reader = child.stdout.getReader();
     await reader.read();
     const { cache } = open(home.path);
-    // The process is killed while it writes: when its last file has appeared.
+    // Kills the process while it writes: when its last file has appeared.
     while (cache.read("entry", ["4"]) === undefined) await new Promise((go) => setTimeout(go, 1));
     child.kill("SIGKILL");
     await child.status;

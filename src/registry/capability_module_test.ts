@@ -49,7 +49,7 @@ Deno.test("no text of a capability runs when its module is loaded", async () => 
     const code of [`}; ${trick} async () => {`, `*/ ${trick} /*`, `"); ${trick} ("`, "`${" + trick]
   ) {
     await loaded("my:do", { kind: "code", code, __proto__: null });
-    await ran(code, {}, TOOLS).catch(() => {}); // most is no code
+    await ran(code, {}, TOOLS).catch(() => {}); // most texts are not valid code
   }
   await loaded("my:do", { kind: "code", code: `\u2028${trick}` });
   assert.equal(Object.hasOwn(globalThis, "pmlTrick"), false);

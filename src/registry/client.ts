@@ -1,5 +1,5 @@
 /**
- * Sends single requests to a registry, with limits on place, size and time.
+ * Sends requests to a registry, with limits on origin, size and time.
  *
  * @module
  */
@@ -41,7 +41,7 @@ export interface GetOptions {
   readonly ms: number;
   readonly signal: AbortSignal;
   readonly etag?: string | undefined;
-  /** Is called with the number of bytes received, and the total if it is known. */
+  /** Called with the number of received bytes, and the total if it is known. */
   readonly onBytes?: ((progress: Progress) => void) | undefined;
 }
 
@@ -65,12 +65,12 @@ const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
 /** Sends requests to one registry. */
 export class RegistryClient {
-  /** The URL as it was configured. */
+  /** The URL as configured. */
   readonly url: string;
   readonly #base: URL;
   readonly #options: ClientOptions;
 
-  /** Takes the URL, which the configuration has checked; connects to nothing yet. */
+  /** Takes a URL that was already validated; does not connect yet. */
   constructor(url: string, options: ClientOptions) {
     this.url = url;
     this.#base = new URL(url.replace(/^mcp\+/, ""));
@@ -78,7 +78,7 @@ export class RegistryClient {
   }
 
   /**
-   * Gets a path below the registry's URL. A path that begins with `?` is a query of the URL itself.
+   * Requests a path below the registry's URL. A path that begins with `?` is a query of the URL.
    */
   async get(path: string, asking: GetOptions): Promise<GetResult> {
     const { signal, ms } = asking;
@@ -113,7 +113,7 @@ export class RegistryClient {
     }
   }
 
-  /** Returns the error of a response that cannot be used. */
+  /** Returns the error for an unusable response. */
   bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
       hint: hint ?? "Tell the registry's owner; nothing of it was used",
@@ -121,7 +121,7 @@ export class RegistryClient {
     });
   }
 
-  /** Follows redirects within the registry's origin. Throws for any other. */
+  /** Follows redirects within the registry's origin. Throws for all others. */
   async #follow(attempt: GetAttempt): Promise<GetResult> {
     const { origin, pathname } = this.#base;
     let url = `${origin}${pathname.replace(/\/+$/, "")}${attempt.path}`;
@@ -215,8 +215,7 @@ export class RegistryClient {
   }
 
   /**
-   * Converts any error to one that says whether the registry is offline or its answer cannot be
-   * used.
+   * Converts any error to REGISTRY_OFFLINE or REGISTRY_BAD_RESPONSE, except for PML's own errors.
    */
   #failure(error: unknown): PmlError {
     if (!(error instanceof PmlError)) return this.#offline("the connection broke", error);
@@ -235,7 +234,7 @@ export class RegistryClient {
   }
 }
 
-/** Returns the error of a registry that cannot be reached. */
+/** Returns the error for a registry that cannot be reached. */
 export function offline(
   url: string,
   { why, cause }: { readonly why: string; readonly cause?: unknown },

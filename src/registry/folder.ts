@@ -1,6 +1,6 @@
 /**
- * A folder of modules and manifests as the content of a registry. It is checked again for each
- * request.
+ * A folder of modules and manifests as the content of a registry. Each request checks the folder
+ * for changes.
  *
  * @module
  */
@@ -52,16 +52,16 @@ export interface FolderOptions {
   /** The largest size of a file, in bytes. */
   readonly maxBytes: number;
   readonly signer?: FolderSigner | undefined;
-  /** Gets a warning for each file that is left out, with the reason. */
+  /** Logs a warning with the reason for each omitted file. */
   readonly log: Pick<Log, "warn">;
 }
 
-/** A file at the time when it was last checked. */
+/** A file in its last checked state. */
 interface FolderItem {
   readonly stamp: string;
   /** The name of the server, and of the version, in the file's name. */
   readonly name: string;
-  /** The entry; undefined if the file is not valid, which was reported. */
+  /** The entry; undefined if the file is invalid, after a warning was logged. */
   readonly entry: Promise<Entry | undefined>;
 }
 
@@ -141,7 +141,7 @@ export class Folder implements RegistryStore {
     return versionsOf([...found.values()], this.#tags());
   }
 
-  /** Finds files that are new, changed or removed. */
+  /** Finds new, changed and removed files. */
   #look(): void {
     const items = namesOf(this.#path).toSorted().flatMap(
       (file): readonly [string, FolderItem][] => {
@@ -162,8 +162,8 @@ export class Folder implements RegistryStore {
     file: string,
     { stem, kind }: { readonly stem: string; readonly kind: string | undefined },
   ): FolderItem {
-    // Some file systems do not allow a colon in names. No valid name contains `__`, so that stands
-    // for it.
+    // Some file systems do not allow a colon in names. No valid name contains `__`, so file names
+    // use that instead.
     const named = parseFqdn(stem.replace("__", ":"));
     const { version } = named;
     const fqdn = entryName(named);
@@ -186,7 +186,7 @@ export class Folder implements RegistryStore {
     return { stamp, name: fqdn, entry };
   }
 
-  /** Reads the file whose stamp was taken. Throws if it was replaced or changed since. */
+  /** Reads a file. Throws if it was replaced or changed after its stamp was taken. */
   #read(path: string, stamp: string): Pick<FileRead, "bytes" | "changed"> {
     const { bytes, info } = readRegular(path, { most: this.#options.maxBytes });
     const isWhole = stampOf(info) === stamp && bytes.length === info.size;
@@ -246,7 +246,7 @@ export class Folder implements RegistryStore {
     },
   ): Promise<Entry> {
     const file = basename(path);
-    // Reports tools that clients would refuse.
+    // Logs tools that clients would refuse.
     const asked = parseFqdn(textOf(manifest.fqdn));
     const read = this.#checked(manifest, { url: file, asked });
     return {
@@ -259,7 +259,7 @@ export class Folder implements RegistryStore {
     };
   }
 
-  /** Parses a manifest as clients do, and logs the tools that they would leave out. */
+  /** Parses a manifest as clients do, and logs the tools that they would omit. */
   #checked(
     manifest: JsonObject,
     options: { readonly url: string; readonly asked: Fqdn },
@@ -292,7 +292,7 @@ export class Folder implements RegistryStore {
     }
   }
 
-  /** Reports once that a file is left out. */
+  /** Logs once that a file is omitted. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(messageOf(why), 600);
     const [, place = "", said = all] =

@@ -21,12 +21,11 @@ export interface Fqdn {
 // An action is also a part of a path, so fewer characters are allowed than in the name of a tool.
 const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 const VERSION = /^[A-Za-z0-9](?:[A-Za-z0-9.+_-]{0,62}[A-Za-z0-9])?$/;
-/** Windows opens a device under such a name, whatever its folder and ending. */
+/** Windows opens a device for such a name in any folder and with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/;
 
 /**
- * Parses a registry name. Throws NAME_INVALID if it is not valid, before anything is asked or
- * written.
+ * Parses a registry name. Throws NAME_INVALID if it is not valid, before any request or write.
  */
 export function parseFqdn(text: string): Fqdn {
   const fqdn = fqdnOf(text);
@@ -47,7 +46,7 @@ export function fqdnOf(text: string): Fqdn | undefined {
   return valid ? { name, action, version } : undefined;
 }
 
-/** Returns whether a text may be the version of an entry, or a tag. */
+/** Returns whether a text is a valid version or tag of an entry. */
 export function isVersion(text: string): boolean {
   return VERSION.test(text) && !text.includes("..");
 }

@@ -1,5 +1,5 @@
 /**
- * Parses the manifests that registries send. Only this file converts their JSON.
+ * Parses the manifests of registries. Only this file converts their JSON.
  *
  * @module
  */
@@ -37,13 +37,13 @@ export type { OmittedTool };
 
 /** The options of `parseManifest`. */
 export interface ManifestOptions {
-  /** The URL of the registry that sent it. */
+  /** The URL of the registry that sent the manifest. */
   readonly url: string;
-  /** The name that was asked for. */
+  /** The requested name. */
   readonly asked: Fqdn;
   /** Hosts of this machine, with their ports, that a server may use without TLS. */
   readonly named?: ReadonlySet<string>;
-  /** Receives the tools that are left out, also those of an entry that is then refused. */
+  /** Receives the omitted tools, also those of an entry that is then refused. */
   readonly leftOut?: OmittedTool[];
 }
 
@@ -116,7 +116,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   return { ...base, ...own, envRequired, kind: kind.name };
 }
 
-/** The parts of an entry that were read before the members of its kind. */
+/** The parts of an entry that are parsed before the members of its kind. */
 interface EntryParts {
   readonly listed: ToolsRead;
   readonly envRequired: readonly string[];
@@ -153,7 +153,7 @@ class EntryReader {
     };
   }
 
-  /** Returns the error of an entry that cannot be used. */
+  /** Returns the error for an invalid entry. */
   wrong(why: string): PmlError {
     const { url, asked } = this.#options;
     return badEntry({ name: entryName(asked), url, why });
@@ -167,7 +167,7 @@ class EntryReader {
     throw this.wrong(`${key} is ${said}, wanted ${wanted}`);
   }
 
-  /** Returns the names of variables that a server may ask for. */
+  /** Returns a list of variable names. Throws if a server may not require one of them. */
   variables(key: string, value: unknown): readonly string[] {
     return this.texts(key, value, VARIABLE);
   }
@@ -233,8 +233,8 @@ class EntryReader {
 }
 
 /**
- * Returns the hash of everything in a manifest that an approval is bound to: all but its
- * description. The order of keys and tools does not matter.
+ * Returns the hash of a manifest that approvals bind to. It covers everything but the description.
+ * The order of keys and tools does not matter.
  */
 export function manifestHash({ description: _, ...manifest }: Manifest): string {
   const tools = manifest.tools.toSorted((a, b) => a.name < b.name ? -1 : 1);
@@ -253,7 +253,7 @@ export function requiredOf(manifest: Manifest): readonly string[] {
   return sorted([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
 }
 
-/** Returns the texts in which variables are replaced, arguments among them. */
+/** Returns the texts in which variables are replaced, including arguments. */
 function templatesOf(manifest: Manifest): readonly string[] {
   return manifestKindOf(manifest).templates?.(manifest) ?? [];
 }

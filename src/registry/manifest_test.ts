@@ -262,7 +262,7 @@ Deno.test("parseManifest() leaves out tools that are not the server's, and keeps
   assert.match(left["b@d"] ?? "", /other characters/);
   assert.match(left.broken ?? "", /^broken\.inputSchema is .* wanted/);
   assert.match(left[""] ?? "", /no name/);
-  // An action is an entry of its own, and cannot contain another action.
+  // An action is a separate entry and cannot contain another action.
   const action = parse(
     { ...DENO, fqdn: "fs:read_json", tools: ["fs:read_json", "rm"] },
     "fs:read_json",

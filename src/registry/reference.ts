@@ -14,7 +14,7 @@ export interface ReferenceOptions extends Names {
   readonly host: string;
   /** The port; 0 takes a free one. */
   readonly port: number;
-  /** Is called with what went wrong. */
+  /** Called with each error of the server. */
   readonly onError: (error: Error) => void;
 }
 
@@ -69,7 +69,7 @@ function send(
   { status, headers, body }: RegistryResponse,
   request: IncomingMessage,
 ) {
-  // The body of a refused request is not read.
+  // The body of a request with another method is not read.
   const isRead = request.method === "GET" || request.method === "HEAD";
   response.writeHead(status, isRead ? headers : { ...headers, connection: "close" });
   response.end(body);

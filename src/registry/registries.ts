@@ -1,5 +1,5 @@
 /**
- * The registries in their order: what they have of a name, its code, and their catalogs.
+ * Looks up entries, code and catalogs in all configured registries, in their order.
  *
  * @module
  */
@@ -20,32 +20,32 @@ import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
 export type { CatalogItem, CatalogOutcome, OmittedTool, RegistryPlace, RegistryUser };
 
-/** How long registries are left alone, in milliseconds. */
+/** Intervals between requests to registries, in milliseconds. */
 export interface RegistryTimes {
-  /** The age of an entry at which it is looked at again, behind the calls. */
+  /** The age at which an entry is refreshed in the background. */
   readonly entryMs?: number;
-  /** How long a registry is not asked again that could not be reached. */
+  /** The pause before an unreachable registry is requested again. */
   readonly restMs?: number;
 }
 
-/** An entry of a registry, and what is known of how it came here. */
+/** An entry of a registry, with its source and state. */
 export interface Found {
   readonly manifest: Manifest;
-  /** The address of the registry, as it was configured. */
+  /** The URL of the registry as configured. */
   readonly source: string;
-  /** The hash of all that an approval is bound to. */
+  /** The manifest hash, which approvals bind to. */
   readonly hash: string;
-  /** When the registry last said so, in milliseconds. */
+  /** The time of the registry's last confirmation, in milliseconds since 1970. */
   readonly at: number;
-  /** Whether the registry could not be reached when it was last asked. */
+  /** Whether the last request could not reach the registry. */
   readonly offline: boolean;
-  /** Whether the registry has it no more. */
+  /** Whether the registry no longer has the entry. */
   readonly gone: boolean;
-  /** Whether it was signed before one that was seen already. */
+  /** Whether it was signed earlier than an entry that PML received before. */
   readonly older: boolean;
-  /** Who says that it is what its owner meant. */
+  /** How the origin of the entry was verified, as shown to the user. */
   readonly vouched: string;
-  /** Tools that could not be taken, and why. */
+  /** The omitted tools with the reasons. */
   readonly leftOut: readonly OmittedTool[];
 }
 
@@ -53,7 +53,7 @@ type Waiting = Pick<Wanting, "signal">;
 
 const REST_MS = 5_000;
 
-/** Looks servers up. Making one asks nothing and reads nothing. */
+/** Looks up servers. The constructor requests and reads nothing. */
 export class Registries {
   readonly #user: RegistryUser;
   readonly #cache: Cache;
@@ -63,7 +63,7 @@ export class Registries {
   readonly #downloads: Downloads;
   readonly #catalogs: Catalogs;
 
-  /** Takes the registries in the order that they are asked. */
+  /** Takes the registries in the order of their requests. */
   constructor(
     places: readonly RegistryPlace[],
     user: RegistryUser,
@@ -79,14 +79,14 @@ export class Registries {
   }
 
   /**
-   * Gives what is known of a name without asking anybody; undefined too where a registry that comes
-   * first was never asked. What is old is looked at again, behind the caller.
+   * Returns the cached entry of a name; undefined if there is none, or if an earlier registry was
+   * never asked for the name. Refreshes an expired entry in the background.
    */
   known(name: string): Found | undefined {
     return this.#known(name, (place) => this.#background.entry(place, name));
   }
 
-  /** The same, however old it is: nothing is asked behind the caller either. */
+  /** Returns the cached entry of a name at any age, without a refresh. */
   kept(name: string): Found | undefined {
     return this.#known(name, () => {});
   }
@@ -102,7 +102,7 @@ export class Registries {
     return undefined;
   }
 
-  /** Gives an entry, asking the registries in order where it is not known; undefined: none has it. */
+  /** Returns an entry, from the cache or the registries in order; undefined if none has it. */
   async find(name: string, { signal }: Waiting): Promise<Found | undefined> {
     const known = this.known(name);
     if (known !== undefined) return known;
@@ -112,28 +112,28 @@ export class Registries {
     return await inTime(finding, signal);
   }
 
-  /** Asks for an entry now, whatever is known of it. */
+  /** Requests an entry now, even if it is cached. */
   async refresh(name: string, { signal }: Waiting): Promise<Found | undefined> {
     return await inTime(this.#ask(name, true), signal);
   }
 
-  /** Gives the registries that would be told a name if it were looked up, in order. */
+  /** Returns the URLs of the registries to which a lookup may send a name, in order. */
   asked(name: string): readonly string[] {
     return this.#order(parseFqdn(name)).map(({ source }) => source.url);
   }
 
-  /** Tells whether the code of an entry is here. */
+  /** Returns whether the code of an entry is cached. */
   hasCode({ manifest }: Found): boolean {
     const code = codeManifest(manifest);
     return code !== undefined && this.#cache.hasCode(code.integrity);
   }
 
-  /** The file that the code of a module is kept in, once it was loaded. */
+  /** Returns the path of the cached code of a module. */
   codePath({ integrity }: CodeManifest): string {
     return this.#cache.codePath(integrity);
   }
 
-  /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
+  /** Returns the code of a module. Throws INTEGRITY_MISMATCH if its hash is not the entry's. */
   async code({ manifest, source }: Found, wanting: Omit<Wanting, "place">): Promise<Uint8Array> {
     const own = codeManifest(manifest);
     if (own === undefined) {
@@ -143,12 +143,12 @@ export class Registries {
     return await this.#downloads.code(own, { ...wanting, place });
   }
 
-  /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
+  /** Returns all cached catalog entries. Refreshes expired catalogs in the background. */
   catalog(): readonly CatalogItem[] {
     return this.#catalogs.items();
   }
 
-  /** Tells whether the registries that would be asked for a name offer it; none is told the name. */
+  /** Returns whether a catalog lists a server. The name is not sent to any registry. */
   async offer(name: string, { signal }: Waiting): Promise<boolean> {
     for (const place of this.#order(parseFqdn(name))) {
       if (await this.#catalogs.has(name, { place, signal })) return true;
@@ -157,9 +157,9 @@ export class Registries {
   }
 
   /**
-   * Returns the name of the entry that offers a tool: its server or a capability; undefined if no
-   * registry has one in its catalog. None is told a name, and none is asked behind the one that
-   * offers it.
+   * Returns the name of the entry that offers a tool, a server or a capability; undefined if it is
+   * in no catalog. The name is not sent to any registry. Registries after the one that offers the
+   * tool get no request.
    */
   async entryOf(tool: Fqdn, { signal }: Waiting): Promise<string | undefined> {
     for (const place of this.#order(tool)) {
@@ -169,12 +169,12 @@ export class Registries {
     return undefined;
   }
 
-  /** Asks every registry for its catalog now. */
+  /** Downloads the catalogs of all registries now. */
   async refreshCatalog({ signal }: Waiting): Promise<readonly CatalogOutcome[]> {
     return await this.#catalogs.refresh(signal);
   }
 
-  /** Gives the registries that may be asked for a name, in order. */
+  /** Returns the registries to which a name may be sent, in order. */
   #order(fqdn: Fqdn): readonly Place[] {
     if (this.#user.isPrivate(fqdn.name)) return [];
     const url = this.#user.pinned(entryName(fqdn))?.source;
@@ -183,8 +183,8 @@ export class Registries {
   }
 
   /**
-   * Asks in order. A registry that cannot answer ends it: the next might have something else under
-   * this name, and would learn a name that is none of its own.
+   * Requests a name from the registries in order. Throws if a registry cannot be reached, because
+   * the next one may have another server of this name, and must not learn the first one's names.
    */
   async #ask(name: string, again = false): Promise<Found | undefined> {
     const fqdn = parseFqdn(name);
@@ -197,7 +197,7 @@ export class Registries {
         ? before
         : await place.briefly(() => place.look(fqdn, this.#user.closing));
       if (kept.kind === "found") {
-        // So that it is known next time, that these have not got it is kept too.
+        // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;
         for (const other of without) other.keep(fqdn, missing, { stored: true });
         return this.#found(place, { fqdn, kept });

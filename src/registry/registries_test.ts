@@ -87,7 +87,7 @@ Deno.test("Registries gives only code whose hash the entry says, and keeps no ot
   const entry = hello();
   const wrong = [TWO, ONE.slice(0, -1), `${ONE} `, ONE.replace("1", "l"), ""];
   for (const text of wrong) {
-    // Its tag says that it is the right one.
+    // The etag is the hash in the entry, but the code is not.
     registry.answer = (asked) =>
       asked.headers.get("accept") === "application/typescript"
         ? code(text, { etag: `"${hash(ONE)}"` })
@@ -103,7 +103,7 @@ Deno.test("Registries gives only code whose hash the entry says, and keeps no ot
   }
   const stored = [...Deno.readDirSync(join(home.path, "cache"))].map(({ name }) => name);
   assert.deepEqual(stored.filter((name) => name.endsWith(".code")), []);
-  // Code that has moved on under its version: the entry is looked at again, and is another.
+  // Code that changed under its version: the entry is requested again and has changed, too.
   const found = await registries.find("hello", never);
   assert.ok(found);
   await until(() => registry.asked.length >= 2 * wrong.length);
@@ -150,7 +150,7 @@ Deno.test("Registries looks at old entries behind the calls, and tells what is a
   await until(() => changed.length === 1 || (registries.known("hello"), false));
   assert.deepEqual(changed, ["hello"]);
   assert.equal(await scene.version("hello"), "1.1.0");
-  // What cannot be used changes nothing, and is told.
+  // An unusable response changes nothing and is logged.
   registry.answer = () => json({ ...hello().hello.json, fqdn: "evil" });
   await until(() => warned.length > 0 || (registries.known("hello"), false));
   assert.match(warned[0] ?? "", /fqdn is/);
@@ -159,7 +159,7 @@ Deno.test("Registries looks at old entries behind the calls, and tells what is a
   await until(() => registries.known("hello")?.gone === true);
   assert.equal(await scene.version("hello"), "1.1.0", "what is in use goes on");
   assert.equal(changed.length, 2);
-  // An exact version is the same for ever.
+  // An exact version never changes.
   registry.answer = entries(hello());
   await registries.find("hello@1.0.0", never);
   const { length } = registry.targets.filter((target) => target === "/hello@1.0.0");
@@ -230,14 +230,14 @@ Deno.test("Registries goes on without its registry: cached entries run, the rest
 Deno.test("Registries waits for a silent registry once, and for one question at a time after that", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(() => "silence");
-  // It rests no time: whoever comes after a failure finds out whether it is still so.
+  // Without a pause, the next caller after a failure probes the registry again.
   const { registries } = new Scene(home, [registry], { restMs: 0, lookMs: 150 });
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 150 ms/);
   const { length } = registry.asked;
   const names = ["hello", "a", "b", "c"];
   await Promise.all(names.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));
   assert.equal(registry.asked.length, length + 1);
-  // Who waits no longer does not wait.
+  // An aborted caller stops waiting.
   const abort = new AbortController();
   const waiting = registries.find("hello", { signal: abort.signal });
   abort.abort(new PmlError("CANCELLED", "over"));
@@ -254,12 +254,12 @@ Deno.test("Registries lets nobody wait for a registry that was away: it looks be
   const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
   registry.answer = () => ({ raw: () => held.then(() => {}) });
   registry.start();
-  // Who asked would wait for 20 s if it were the one to find out.
+  // A caller that probes the registry would wait for 20 s.
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
   await fails(registries.find("other", never), "REGISTRY_OFFLINE");
   assert.equal((await registries.refreshCatalog(never))[0]?.error?.code, "REGISTRY_OFFLINE");
   assert.equal(registry.asked.length, 1);
-  // It answers: what comes of the look is kept, though nobody waited for it.
+  // The registry answers: the entry is cached although no caller waited for it.
   registry.answer = entries(hello());
   letGo();
   await until(() => registries.kept("hello")?.offline === false);
@@ -274,7 +274,7 @@ Deno.test("Registries.kept() asks nobody, however old an entry is", async () => 
   const found = await registries.find("hello", never);
   registry.asked.length = 0;
   assert.equal(registries.kept("hello")?.hash, found?.hash);
-  // What is asked behind goes out after a turn of the loop: a question that is waited for is later.
+  // Background requests are sent after a turn of the event loop, so this lookup comes later.
   await registries.find("ghost", never);
   assert.deepEqual(registry.targets, ["/ghost"]);
 });
@@ -301,12 +301,12 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
   assert.ok(![...company.targets, ...open.targets].includes("/mine"));
   const asked = open.targets.filter((target) => target === "/nobody");
   assert.equal(asked.length, 1, "that nobody has a name is remembered");
-  // The company's registry is away: what it alone was asked for is asked of no other.
+  // The company's registry is down: no other registry gets a name that was sent only to it.
   company.stop();
   const { length } = open.asked;
   await fails(registries.find("company-secret", never), "REGISTRY_OFFLINE");
   assert.equal(open.asked.length, length);
-  // Known to be missing there, in another process too.
+  // Another process also knows that the name is missing there.
   const later = new Scene(home, [company, open]).registries;
   assert.equal(later.known("tool")?.source, open.url);
   company.start();
@@ -367,7 +367,7 @@ Deno.test("Registries takes from a registry with a key only what is signed, and 
   };
   await new Scene(home, [registry]).registries.find("hello", never);
   const { registries } = new Scene(home, [registry], { publicKey: pem });
-  // What was kept before the key came is worth nothing now.
+  // An entry that was cached before the key was configured is not used.
   assert.equal(registries.known("hello"), undefined);
   await fails(registries.find("hello", never), "REGISTRY_BAD_RESPONSE", /is not signed/);
   registry.answer = sign("2026-02-01T00:00:00Z", "1.1.0");

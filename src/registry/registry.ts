@@ -1,6 +1,6 @@
 /**
- * The public API of the registry room, without what starts a process. `app/registry_face.ts` is
- * what the package exports.
+ * The public API of the registry module, without the parts that start a process. The package
+ * exports `app/registry_face.ts`.
  *
  * @module
  */

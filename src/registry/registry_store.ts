@@ -13,7 +13,7 @@ import { CAPABILITY } from "../servers/capability/kind.ts";
 export interface Entry {
   /** The name without a version: `serena`, `fs:read_json`. */
   readonly fqdn: string;
-  /** The version, as clients ask for it. */
+  /** The version as clients request it. */
   readonly version: string;
   /** The manifest, which clients get as JSON. */
   readonly manifest: JsonObject;
@@ -33,31 +33,30 @@ export interface Versions {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** What a page of the catalog holds. */
+/** A query for a page of the catalog. */
 export interface CatalogQuery {
   /** The name that the page follows; empty for the first page. */
   readonly after: string;
-  /** Words in lower case. An entry is listed if its text has all of them. */
+  /** Words in lower case. An entry matches if its text contains all of them. */
   readonly words: readonly string[];
-  /** How many entries the page has. */
+  /** The most entries of the page. */
   readonly limit: number;
 }
 
 /** A store of registry entries. */
 export interface RegistryStore {
   /**
-   * Returns the entry of a version or a tag of a name; without one, the newest that is no
-   * pre-release.
+   * Returns the entry of a version or a tag of a name; without one, the newest release.
    */
   entry(fqdn: string, version: string | undefined): Promise<Entry | undefined>;
   /**
-   * Returns the newest entry of each name that fits, ordered by name. It has one entry more than
-   * the limit if there are more.
+   * Returns the newest entry of each matching name, ordered by name. If there are more than the
+   * limit, the result has one extra entry.
    */
   page(query: CatalogQuery): Promise<readonly Entry[]>;
 }
 
-/** Returns a page of the newest entries of names that are ordered. */
+/** Returns a page of the newest entries of sorted names. */
 export function pageOf(
   all: readonly Versions[],
   { after, words, limit }: CatalogQuery,
@@ -74,7 +73,7 @@ function fits(entry: Entry, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Returns what is searched of an entry, in lower case: its name, description and tools. */
+/** Returns the searchable text of an entry in lower case: name, description and tools. */
 export function searchText({ fqdn, manifest }: Pick<Entry, "fqdn" | "manifest">): string {
   const tools = Array.isArray(manifest.tools) ? manifest.tools as readonly Json[] : [];
   const names = tools.map((tool) => textOf(isObject(tool) ? tool.name : tool));
@@ -94,7 +93,7 @@ export function versionsOf(
   }));
 }
 
-/** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
+/** Returns the entry of a version or a tag; without one, the newest release. */
 export function chosen<T extends Pick<Entry, "version">>(
   { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
@@ -123,7 +122,7 @@ export function moduleManifest(
   }, integrity);
 }
 
-/** A capability that somebody saved, as a registry offers it. */
+/** A saved capability in the form that a registry publishes. */
 export interface SavedCapability {
   /** Its content: canonical JSON. */
   readonly code: Uint8Array;
@@ -131,15 +130,15 @@ export interface SavedCapability {
   readonly kind: "code" | "plan";
   /** The code, or the plan as JSON. */
   readonly text: string;
-  /** What it does, if that was said. */
+  /** The description, if there is one. */
   readonly description?: string | undefined;
   /** The JSON Schema of its arguments. */
   readonly parameters: JsonObject;
-  /** The tools that it says it calls, in order. */
+  /** The tools that it declares to call, in order. */
   readonly calls: readonly string[];
 }
 
-/** Returns the manifest of a saved capability: what it takes and calls, and its hash. */
+/** Returns the manifest of a saved capability: its parameters, its calls and its hash. */
 export function capabilityManifest(
   { fqdn, version, saved }: {
     readonly fqdn: string;

@@ -15,7 +15,7 @@ export interface FolderServing
   extends Omit<FolderOptions, "signer">, Omit<ReferenceOptions, "onError"> {
   /** The Ed25519 key for signing entries, as PEM. */
   readonly privateKey?: string | undefined;
-  /** The URL that clients configure, if it differs from the one that is listened at. */
+  /** The URL that clients configure, if it differs from the listening address. */
   readonly publicUrl?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface ServedFolder extends ReferenceRegistry {
   readonly publicKey: string | undefined;
 }
 
-/** Signs for the address of a registry, which is known only after listening has begun. */
+/** Signs for the URL of a registry, which is known only after it listens. */
 class AddressSigner implements FolderSigner {
   readonly publicKey: string;
   readonly #signer: Signer;

@@ -48,8 +48,8 @@ export function signManifest(
 }
 
 /**
- * Checks the signature of an entry and returns its time in milliseconds. Throws
- * REGISTRY_BAD_RESPONSE if it is not validly signed.
+ * Verifies the signature of an entry and returns its time in milliseconds. Throws
+ * REGISTRY_BAD_RESPONSE if the signature is missing or not valid.
  */
 export function verifyManifest(json: JsonObject, { registry, publicKey }: PinnedKey): number {
   const { signature, ...entry } = json;
@@ -76,7 +76,7 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
     });
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // The error below says this without the platform's message.
+    // The error below leaves out the platform's message.
   }
   throw new PmlError(
     "CONFIG_INVALID",
@@ -86,8 +86,8 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
 }
 
 /**
- * Returns the bytes that are signed. The separate members are those that the user is asked about;
- * `entry` is the hash of the whole entry, so that a command or a URL is signed as well.
+ * Returns the bytes that are signed. The separate members are those that a question shows; `entry`
+ * is the hash of the whole entry, so that a command or a URL is signed as well.
  */
 function signedBytes(entry: JsonObject, registry: string): Uint8Array {
   const signed = {
@@ -104,7 +104,7 @@ function signedBytes(entry: JsonObject, registry: string): Uint8Array {
   return new TextEncoder().encode(canonicalText(signed));
 }
 
-/** The platform's module is loaded by the first signature, because most registries have no key. */
+/** Loads the platform's module at the first signature, because most registries have no key. */
 function crypto() {
   return process.getBuiltinModule("node:crypto");
 }

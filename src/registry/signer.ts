@@ -19,8 +19,8 @@ export interface Signer {
 }
 
 /**
- * Takes an Ed25519 key as PEM. Throws CONFIG_INVALID if it is not valid; the error does not repeat
- * it.
+ * Creates a signer from an Ed25519 key as PEM. Throws CONFIG_INVALID if the key is not valid; the
+ * error does not contain the key.
  */
 export function signerOf(privateKey: string): Signer {
   const key = publicHalf(privateKey);

@@ -1,5 +1,5 @@
 /**
- * The interface of a registry, whatever API it has.
+ * The common interface of registries with different APIs.
  *
  * @module
  */
@@ -39,10 +39,10 @@ export interface LookOptions {
  * REGISTRY_BAD_RESPONSE if its answer cannot be used.
  */
 export interface RegistrySource {
-  /** The URL as it was configured. */
+  /** The URL as configured. */
   readonly url: string;
   manifest(name: Fqdn, options: LookOptions): Promise<Lookup>;
-  /** Returns the code of a module as it was sent. The caller compares its hash. */
+  /** Returns the code of a module as sent. The caller compares its hash. */
   code(
     manifest: CodeManifest,
     options: LookOptions & { readonly onProgress?: ((progress: Progress) => void) | undefined },

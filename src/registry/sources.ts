@@ -1,5 +1,5 @@
 /**
- * Chooses the API that a registry has, by its URL.
+ * Chooses the API of a registry by its URL.
  *
  * @module
  */
