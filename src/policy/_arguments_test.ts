@@ -56,7 +56,7 @@ async function place() {
   };
 }
 
-Deno.test("an allow of a path holds only if its text and where it really leads lie in the pattern", async () => {
+Deno.test("an allow rule matches a path only if both its text and its real path match", async () => {
   await using at = await place();
   const inside = [
     "src/a.ts",
@@ -113,7 +113,7 @@ Deno.test("an allow of a path holds only if its text and where it really leads l
   }
 });
 
-Deno.test("a deny or an ask of a path holds if its text or where it leads may lie in the pattern", async () => {
+Deno.test("a deny or ask rule matches a path if its text or its real path may match", async () => {
   await using at = await place();
   const covered = [
     "secrets/key",
@@ -158,7 +158,7 @@ Deno.test("a deny or an ask of a path holds if its text or where it leads may li
   assert.ok(at.holds(`${at.workspace}/secrets/**`, "src/in/key").denies);
 });
 
-Deno.test("only an argument that is named as one is a path", async () => {
+Deno.test("only arguments with the name of a path are treated as paths", async () => {
   await using at = await place();
   assert.ok(at.holds("src/**", "src/in/key", "text").allows);
   assert.ok(at.holds("**", "~/x", "text").allows);
@@ -169,21 +169,21 @@ Deno.test("only an argument that is named as one is a path", async () => {
   }
 });
 
-Deno.test("no path is clear where there is no workspace", () => {
+Deno.test("no allow rule matches a path without a workspace", () => {
   const rule = [{ pattern: parsePattern("fs:read(path=**)"), source: "x" }];
   const none = { allow: [], ask: [], deny: [] };
   assert.equal(makeJudge({ ...none, allow: rule })(ID, { path: "a" }).kind, "ask");
   assert.equal(makeJudge({ ...none, deny: rule })(ID, { path: "a" }).kind, "deny");
 });
 
-Deno.test("an argument is read as its own member, whatever its name", () => {
+Deno.test("arguments with names of inherited properties are read as own members", () => {
   const rule = [{ pattern: parsePattern("fs:read(constructor=**)"), source: "x" }];
   const judge = makeJudge({ allow: rule, ask: [], deny: [] });
   assert.equal(judge(ID, {}).kind, "ask");
   assert.equal(judge(ID, { constructor: "x" } as never).kind, "allow"); // JSON may have this key
 });
 
-Deno.test("an allow with conditions covers the variables of a program that it names, and no others (GW11)", () => {
+Deno.test("an allow rule with conditions covers only the environment variables that it names (GW11)", () => {
   const judged = (rule: string, args: object) => {
     const allow = [{ pattern: parsePattern(`fs:read(${rule})`), source: "x" }];
     return makeJudge({ allow, ask: [], deny: [] })(ID, args as never).kind;
@@ -225,7 +225,7 @@ Deno.test("an allow with conditions covers the variables of a program that it na
   assert.equal(judged("a=b, env=prod", { ...plain, env: "prod" }), "allow");
 });
 
-Deno.test("what takes too many steps is not clear, and denied (PM14)", () => {
+Deno.test("arguments that need too many matching steps match deny rules and no allow rule (PM14)", () => {
   const globs = Array.from({ length: 4 }, (_, at) => `${"**a".repeat(1_300)}${at}`);
   const rules = globs.map((glob) => ({ pattern: parsePattern(`fs:read(a=${glob})`), source: "x" }));
   const none = { allow: [], ask: [], deny: [] };
@@ -267,7 +267,7 @@ function onWindows(glob: string, path: string, variables?: Readonly<Record<strin
   return [kind({ allow: rule }), kind({ allow: list("*"), deny: rule })];
 }
 
-Deno.test("rules for paths match each usual spelling of a path on Windows", () => {
+Deno.test("path rules match each usual spelling of a path on Windows", () => {
   const spellings = [
     "src/a.ts",
     String.raw`src\a.ts`,
@@ -299,7 +299,7 @@ Deno.test("rules for paths match each usual spelling of a path on Windows", () =
   }
 });
 
-Deno.test("a path that Windows reads in another way is allowed by no rule and denied by each", () => {
+Deno.test("a path that Windows reads differently matches every deny rule and no allow rule", () => {
   const unclear = [
     String.raw`\\?\C:\Work\ws\src\a.ts`,
     String.raw`\\.\C:\Work\ws\src\a.ts`,

@@ -17,7 +17,7 @@ function subject(given: JsonObject, changes: Partial<Subject> = {}): Subject {
   };
 }
 
-Deno.test("fullText() names server and tool first, then what the call brings", () => {
+Deno.test("fullText() names server and tool before facts and arguments", () => {
   const facts = ["Kind: a built-in module", "Permissions: write in the workspace"];
   const text = fullText([subject({ path: "a.txt", lines: [1, 2] }, { facts, actor: "ada" })]);
   assert.equal(
@@ -37,13 +37,13 @@ Deno.test("fullText() names server and tool first, then what the call brings", (
   );
 });
 
-Deno.test("fullText() lists each of several calls", () => {
+Deno.test("fullText() lists every call of a batch", () => {
   const text = fullText([subject({}), subject({ path: "b" }, { tool: toolId("git", "add") })]);
   assert.match(text, /^PML asks: may these 2 calls run\?\n\nCall 1\n\n {4}Server: "filesystem"\n/);
   assert.match(text, /Arguments: none\n\nCall 2\n\n {4}Server: "git"\n {4}Tool: "add"\n/);
 });
 
-Deno.test("fullText() shows what would hide or lead astray", () => {
+Deno.test("fullText() escapes invisible and misleading characters", () => {
   const table: [string, string][] = [
     ["a\nServer: b", String.raw`"a\nServer: b"`],
     ["\u001b[2K", String.raw`"\u001b[2K"`],
@@ -66,7 +66,7 @@ Deno.test("fullText() shows what would hide or lead astray", () => {
   }
 });
 
-Deno.test("fullText() keeps every line that others wrote indented, whatever they wrote", () => {
+Deno.test("fullText() indents every line with text of servers or clients", () => {
   const text = fc.string({ unit: "binary", maxLength: 60 });
   fc.assert(fc.property(text, text, text, (key, value, fact) => {
     const asked = subject({ [key]: value }, { facts: [fact], workspace: fact, actor: value });
@@ -79,7 +79,7 @@ Deno.test("fullText() keeps every line that others wrote indented, whatever they
   }));
 });
 
-Deno.test("fullText() grows with what it shows, not with its square", () => {
+Deno.test("fullText() has linear length for deeply nested arguments", () => {
   const deep = JSON.parse("[".repeat(2_000) + "]".repeat(2_000)) as JsonObject;
   assert.ok(fullText([subject({ deep })]).length < 5_000);
   assert.ok(fullText([subject({ large: "x".repeat(1_000_000) })]).length < 1_001_000);
@@ -96,7 +96,7 @@ Deno.test("fullText() marks arguments that look like keys (GX19)", () => {
   assert.equal(lines.filter((line) => line === "^ this argument looks like a key").length, 2);
 });
 
-Deno.test("shortText() names each tool and where the rest is shown", () => {
+Deno.test("shortText() names each tool and refers to the full question", () => {
   const text = shortText([subject({ path: "a" }), subject({})], 9_000);
   assert.equal(text.match(/Tool: "write_file"/g)?.length, 2);
   assert.match(text, /9000 characters: `pml approve` on a terminal shows it in full$/);

@@ -115,7 +115,7 @@ Deno.test("makeJudge() agrees with the reference on any rules and arguments (PM5
   );
 });
 
-Deno.test("makeJudge() lets an allow rest on what is clear only, and a deny and an ask on the rest too", () => {
+Deno.test("makeJudge() applies allow rules to certain meanings only, and deny and ask rules to possible ones", () => {
   const unclear: JsonObject[] = [
     {},
     { Command: "git" },
@@ -153,7 +153,7 @@ Deno.test("makeJudge() lets an allow rest on what is clear only, and a deny and 
   assert.equal(judged({ allow: ["fs:read(mode=**)"] }, { mode: "a | b" }), "allow");
 });
 
-Deno.test("exact arguments are compared as values, not as text", () => {
+Deno.test("exact arguments are compared as JSON values, not as text", () => {
   const args = { command: "git", args: ["status"], n: 1, deep: { b: 1, a: -0 } };
   const written =
     '{ "n": 1.0, "args": ["status"], "deep": {"a": 0, "b": 1}, "command": "g\\u0069t" }';
@@ -188,7 +188,7 @@ Deno.test("rules compare numbers by their digits", () => {
   }
 });
 
-Deno.test("a deny or an ask for a number covers those that a server may round to it", () => {
+Deno.test("deny and ask rules for a number also match numbers that a server may round to it", () => {
   const [id, near] = ["725653563933458432", "725653563933458430"];
   const args = (digits: string) => parseExact(`{"id":${digits}}`) as JsonObject;
   for (const rule of [`fs:read({"id":${id}})`, `fs:read({"id":${near}})`, `fs:read(id=${id})`]) {
@@ -199,7 +199,7 @@ Deno.test("a deny or an ask for a number covers those that a server may round to
   }
 });
 
-Deno.test("arguments that cannot be compared meet every exact deny and ask, and no allow", () => {
+Deno.test("arguments that cannot be compared match every exact deny and ask rule, and no allow rule", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`);
   for (const args of [{ a: "\ud800" }, { a: Infinity }, deep]) {
     const judged = (lists: Parameters<typeof set>[0]) =>
@@ -211,7 +211,7 @@ Deno.test("arguments that cannot be compared meet every exact deny and ask, and 
   }
 });
 
-Deno.test("without arguments a judge says what holds whatever they are, and names what decides", () => {
+Deno.test("a judge without arguments returns the verdict for any arguments and the rules it depends on", () => {
   const allow = "fs:read(path=src/**)";
   const table: [Parameters<typeof set>[0], Verdict["kind"], string][] = [
     [{ allow: [allow] }, "ask", allow],

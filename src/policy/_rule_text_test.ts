@@ -19,7 +19,7 @@ function edited(text: string, rule: string = TOOL): Promise<string> {
   return allowingText(text, { rule, defaults: DEFAULTS });
 }
 
-Deno.test("allowingText() adds the tool in front of the list, one entry a line", async () => {
+Deno.test("allowingText() adds the tool at the start of the list, one entry per line", async () => {
   const table: [string, string][] = [
     ["[]", '[\n    "n:n"\n  ]'],
     ['["a:a"]', '[\n    "n:n",\n    "a:a"\n  ]'],
@@ -37,7 +37,7 @@ Deno.test("allowingText() adds the tool in front of the list, one entry a line",
   }
 });
 
-Deno.test("allowingText() removes an exact ask with its comma and leaves comments", async () => {
+Deno.test("allowingText() removes an equal ask rule with its comma and keeps comments", async () => {
   const table: [string, string][] = [
     ['["n:n"]', "[]"],
     ['["a:a", "n:n"]', '["a:a"]'],
@@ -58,7 +58,7 @@ Deno.test("allowingText() removes an exact ask with its comma and leaves comment
   }
 });
 
-Deno.test("allowingText() writes a rule with exact arguments so that it is read as it was", async () => {
+Deno.test("allowingText() writes a rule with exact arguments that is parsed unchanged", async () => {
   const before =
     '{ // mine\n  "permissions": {\n    "ask": ["*"], // all\n    "allow": ["a:a"]\n  }\n}';
   const after = await edited(before, EXACT);
@@ -71,7 +71,7 @@ Deno.test("allowingText() writes a rule with exact arguments so that it is read 
   assert.deepEqual(JSON.parse(newText(EXACT, DEFAULTS)).permissions.allow, [EXACT, "d:d"]);
 });
 
-Deno.test("allowingText() removes an ask of the same arguments however it is written, and no other", async () => {
+Deno.test("allowingText() removes only the ask rule with the same arguments, in any spelling", async () => {
   const [name = "", json = ""] = EXACT.split(/(?<=exec\()/);
   const spread = `${name}${JSON.stringify(JSON.parse(json.slice(0, -1)), null, 1)})`;
   const kept = ["shell:exec", "shell:*", 'shell:exec({"command":"a"})', "shell:exec(command=a)"];
@@ -85,7 +85,7 @@ Deno.test("allowingText() removes an ask of the same arguments however it is wri
   assert.equal(await edited(allowed, EXACT), allowed);
 });
 
-Deno.test("allowingText() keeps a byte order mark, and makes what is missing", async () => {
+Deno.test("allowingText() keeps a byte order mark and creates missing keys", async () => {
   const marked = await edited('\uFEFF{"permissions": {"allow": []}}');
   assert.deepEqual([marked[0], JSON.parse(marked.slice(1))], ["\uFEFF", {
     permissions: { allow: ["n:n"] },
@@ -97,7 +97,7 @@ Deno.test("allowingText() keeps a byte order mark, and makes what is missing", a
   assert.equal(await edited("{\n}\n"), `${JSON.stringify(whole, null, 2)}\n`);
 });
 
-Deno.test("allowingText() changes the lists as told and nothing else, however the text is laid out", async () => {
+Deno.test("allowingText() changes only the two lists, in any layout of the text", async () => {
   const blank = fc.constantFrom("", " ", "\n", "\r\n  ", " // c, ]\n", "/* , [ */", "\t");
   const name = fc.constantFrom("a:a", "b:b", "n:n", "c:*", JSON.stringify(EXACT).slice(1, -1));
   const rule = fc.constantFrom(TOOL, EXACT);

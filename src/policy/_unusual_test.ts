@@ -30,12 +30,12 @@ const USUAL = [
   "line one\n\tline two\r\n",
 ];
 
-Deno.test("unusualIn() remarks on unusual parts of a text (GX14)", () => {
+Deno.test("unusualIn() reports unusual parts of a text (GX14)", () => {
   for (const [text, mark] of Object.entries(MARKED)) {
     assert.match(unusualIn(text).join(", "), mark, JSON.stringify(text));
   }
 });
 
-Deno.test("unusualIn() names nothing in ordinary texts (GX14)", () => {
+Deno.test("unusualIn() reports nothing for ordinary texts (GX14)", () => {
   for (const text of USUAL) assert.deepEqual(unusualIn(text), [], text);
 });

@@ -24,7 +24,7 @@ Deno.test("restrict() lets only the user, the system and administrators use a fo
   ]);
 });
 
-Deno.test("restrict() changes nothing in the profile, nor without the user's id", async () => {
+Deno.test("restrict() changes nothing inside the profile or without the user's id", async () => {
   const inside = withPrograms({ whoami: "S-1-5-21-1" });
   await inside.lists.restrict(String.raw`c:\users\ADA\.pml`);
   assert.deepEqual(inside.ran, []);
@@ -33,7 +33,7 @@ Deno.test("restrict() changes nothing in the profile, nor without the user's id"
   assert.deepEqual(unknown.ran, [["whoami", "/user"]]);
 });
 
-Deno.test("whyShared() returns why others may use a folder", async () => {
+Deno.test("whyShared() returns the reason why other users may use a folder", async () => {
   const reason = (icacls?: string, folder = HOME) =>
     withPrograms(icacls === undefined ? {} : { icacls }).lists.whyShared(folder);
   assert.match(await reason("D:\\pml BUILTIN\\Users:(I)(OI)(CI)(RX)") ?? "", /it inherits/);

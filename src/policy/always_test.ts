@@ -38,7 +38,7 @@ async function fixture(text?: string) {
   };
 }
 
-Deno.test("addAllow() adds one entry, drops an exact ask, and leaves everything else", async () => {
+Deno.test("addAllow() adds one entry, removes an equal ask rule, and keeps everything else", async () => {
   const before = `{
   // Who wrote this
   "version": 1, "unknown": { "b": 1, "a": [ 2,3 ] },
@@ -66,7 +66,7 @@ Deno.test("addAllow() adds one entry, drops an exact ask, and leaves everything 
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("addAllow() changes nothing where the tool is allowed already", async () => {
+Deno.test("addAllow() changes nothing if the tool is already allowed", async () => {
   const text = '{"version":1,"permissions":{"allow":["fs:write"]}}';
   await using at = await fixture(text);
   const { ino } = Deno.statSync(at.file);
@@ -74,7 +74,7 @@ Deno.test("addAllow() changes nothing where the tool is allowed already", async 
   assert.deepEqual([at.now(), Deno.statSync(at.file).ino], [text, ino]);
 });
 
-Deno.test("addAllow() writes the defaults too where the file has no permissions", async () => {
+Deno.test("addAllow() also writes the defaults if the file has no permissions", async () => {
   await using at = await fixture('{\n\t"version": 1\n}\n');
   await at.allow();
   const permissions = { ...DEFAULTS, allow: ["fs:write", ...DEFAULTS.allow] };
@@ -83,7 +83,7 @@ Deno.test("addAllow() writes the defaults too where the file has no permissions"
   assert.equal(await at.isTrusted(), true);
 });
 
-Deno.test("addAllow() makes a file where there is none, and trusts it", async () => {
+Deno.test("addAllow() creates and trusts a missing file", async () => {
   await using at = await fixture();
   await at.allow();
   assert.deepEqual(JSON.parse(at.now()), {
@@ -94,7 +94,7 @@ Deno.test("addAllow() makes a file where there is none, and trusts it", async ()
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("addAllow() leaves a file alone that is not the trusted one", async () => {
+Deno.test("addAllow() does not change an untrusted file", async () => {
   const planted = '{"version":1,"private_mcps":{}}';
   await using at = await fixture('{"version":1}');
   await Deno.writeTextFile(at.file, planted);
@@ -107,7 +107,7 @@ Deno.test("addAllow() leaves a file alone that is not the trusted one", async ()
   assert.equal(await at.isTrusted(), false);
 });
 
-Deno.test("addAllow() writes through no link", async () => {
+Deno.test("addAllow() does not write through a link", async () => {
   await using at = await fixture('{"version":1}');
   const other = join(at.root, "other");
   await Deno.mkdir(other);
@@ -124,7 +124,7 @@ Deno.test("addAllow() writes through no link", async () => {
   assert.equal(at.now(), '{"version":1}');
 });
 
-Deno.test("a file that another program changes meanwhile keeps that change", async () => {
+Deno.test("a concurrent change by another program is kept", async () => {
   await using at = await fixture('{"version":1}');
   const edited = '{"version":1,"intent":"mine"}';
   const { chmod } = Deno;
@@ -144,7 +144,7 @@ Deno.test("a file that another program changes meanwhile keeps that change", asy
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("a file that appears meanwhile is not replaced", async () => {
+Deno.test("a file that is created concurrently is not replaced", async () => {
   await using at = await fixture();
   const { link } = Deno;
   try {
@@ -160,7 +160,7 @@ Deno.test("a file that appears meanwhile is not replaced", async () => {
   assert.equal(await at.isTrusted(), false);
 });
 
-Deno.test("addAllow() refuses what it cannot read, and what it would read otherwise than it writes", async () => {
+Deno.test("addAllow() rejects a file that it cannot read or that it would parse differently after the edit", async () => {
   await using at = await fixture();
   const bad = [
     "",
@@ -181,7 +181,7 @@ Deno.test("addAllow() refuses what it cannot read, and what it would read otherw
   await assert.rejects(addAllow(at.file, listed), TypeError);
 });
 
-Deno.test("a disk or folder that takes no file is an error, and the file is as it was", async () => {
+Deno.test("a failed write is reported and leaves the file unchanged", async () => {
   const text = '{"version":1}';
   await using at = await fixture(text);
   const missing = join(at.root, "missing", ".pml.json");
@@ -202,7 +202,7 @@ Deno.test("a disk or folder that takes no file is an error, and the file is as i
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("a process that is killed at any step leaves the old file or the new one, trusted (PM13)", async () => {
+Deno.test("a process that is killed at any step leaves the old or the new file, trusted (PM13)", async () => {
   const before = '{\n  "version": 1,\n  "permissions": { "allow": [] } // mine\n}\n';
   const after =
     '{\n  "version": 1,\n  "permissions": {\n    "allow": [\n      "fs:write"\n    ]\n  } // mine\n}\n';
@@ -225,7 +225,7 @@ Deno.test("a process that is killed at any step leaves the old file or the new o
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("a process that is killed while it makes the file leaves none or a whole one", async () => {
+Deno.test("a process that is killed while it creates the file leaves no file or a complete one", async () => {
   await using at = await fixture();
   const seen = { none: 0, whole: 0, lived: 0 };
   for (let step = 1; step <= MANY_STEPS && seen.lived === 0; step += 2) {
@@ -243,7 +243,7 @@ Deno.test("a process that is killed while it makes the file leaves none or a who
   assert.ok(seen.lived === 1 && seen.none > 10 && seen.whole > 1, JSON.stringify(seen));
 });
 
-Deno.test("four processes at once lose no entry and keep the trust (PM13)", async () => {
+Deno.test("four concurrent processes lose no entry and keep the trust (PM13)", async () => {
   await using at = await fixture('{"version": 1, "permissions": {"allow": []}}');
   await race(["a", "b", "c", "d"].map((name) => ["allow", at.home, at.file, name, "10"]));
   const { allow } = JSON.parse(at.now()).permissions;
@@ -251,7 +251,7 @@ Deno.test("four processes at once lose no entry and keep the trust (PM13)", asyn
   assert.equal(await at.isTrusted(), true);
 });
 
-Deno.test("addAllow() makes no file that is too long to be read", async () => {
+Deno.test("addAllow() does not make a file too long to be read", async () => {
   const allow = [`fs:write(${JSON.stringify({ a: "x".repeat(3_000) })})`];
   const text = (length: number) =>
     JSON.stringify({ version: 1, permissions: { allow }, x: "x".repeat(length) });

@@ -9,7 +9,7 @@ import type { Json } from "../core/json.ts";
 import type { Subject } from "./subject.ts";
 import { fixture, MINUTE, subject } from "./_approvals_fixture_test.ts";
 
-Deno.test("settle() gives each of the four answers to what was asked", async () => {
+Deno.test("settle() returns the meaning of each of the four answers", async () => {
   await using at = await fixture();
   for (const reply of ["Yes", "Always", "No", "cancelled"]) {
     assert.equal(at.answered(subject(), reply), reply);
@@ -19,7 +19,7 @@ Deno.test("settle() gives each of the four answers to what was asked", async () 
   }
 });
 
-Deno.test("open() adds a remark about the machine to the next question only", async () => {
+Deno.test("open() adds a remark to the next question only", async () => {
   await using at = await fixture();
   const texts = [1, 2, 3].map((count) => {
     if (count === 2) at.approvals.addRemark("Deno alone confines modules");
@@ -28,7 +28,7 @@ Deno.test("open() adds a remark about the machine to the next question only", as
   assert.deepEqual(texts.map((text) => text.includes("Deno alone")), [false, true, false]);
 });
 
-Deno.test("settle() takes a handle once, and knows no other", async () => {
+Deno.test("settle() accepts a handle once, and rejects unknown handles", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
   const { handle } = at.approvals.open([subject()]);
@@ -40,7 +40,7 @@ Deno.test("settle() takes a handle once, and knows no other", async () => {
   assert.equal(at.approvals.settle({ handle, reply: "Yes" }, digest), undefined);
 });
 
-Deno.test("settle() refuses an answer to another process's question", async () => {
+Deno.test("settle() rejects an answer to a question of another process", async () => {
   await using one = await fixture();
   await using other = await fixture();
   const { handle } = one.approvals.open([subject()]);
@@ -48,7 +48,7 @@ Deno.test("settle() refuses an answer to another process's question", async () =
   assert.equal(settled, undefined);
 });
 
-Deno.test("settle() refuses a question that was about anything else, and uses it up", async () => {
+Deno.test("settle() rejects an answer for other subjects and uses up its handle", async () => {
   await using at = await fixture();
   const changes: Partial<Subject>[] = [
     { tool: toolId("filesystem", "edit_file") },
@@ -70,7 +70,7 @@ Deno.test("settle() refuses a question that was about anything else, and uses it
   }
 });
 
-Deno.test("digestOf() is the same for the same arguments alone, whatever the order of keys", () => {
+Deno.test("digestOf() depends on the arguments but not on the order of keys", () => {
   const value = fc.jsonValue({ maxDepth: 2 })
     .map((json) => JSON.parse(JSON.stringify(json)) as Json);
   fc.assert(fc.property(value, fc.oneof(value, fc.constant(undefined)), (one, drawn) => {
@@ -82,14 +82,14 @@ Deno.test("digestOf() is the same for the same arguments alone, whatever the ord
   }));
 });
 
-Deno.test("digestOf() says no to arguments that no JSON can carry", () => {
+Deno.test("digestOf() throws for arguments that are not valid JSON", () => {
   const deep = JSON.parse("[".repeat(100_000) + "]".repeat(100_000));
   for (const given of [{ x: Infinity }, { x: "\ud800" }, { x: deep }]) {
     assert.throws(() => digestOf([subject(given)]), { code: "BAD_ARGUMENTS" });
   }
 });
 
-Deno.test("settle() refuses after ten minutes, and when the clock went back", async () => {
+Deno.test("settle() rejects answers after ten minutes, and after the clock was set back", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
   for (
@@ -101,7 +101,7 @@ Deno.test("settle() refuses after ten minutes, and when the clock went back", as
   }
 });
 
-Deno.test("a refusal within 300 ms counts as no channel", async () => {
+Deno.test("a refusal within 300 ms counts as a missing channel", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
   for (const reply of ["No", "cancelled"] as const) {
@@ -113,7 +113,7 @@ Deno.test("a refusal within 300 ms counts as no channel", async () => {
   }
 });
 
-Deno.test("Always within 300 ms counts as yes, once (GX13)", async () => {
+Deno.test("an Always within 300 ms counts as a single Yes (GX13)", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
   for (const [passed, settled] of [[0, "Yes"], [299, "Yes"], [300, "Always"]] as const) {
@@ -123,7 +123,7 @@ Deno.test("Always within 300 ms counts as yes, once (GX13)", async () => {
   }
 });
 
-Deno.test("Always within 300 ms counts as yes, once, when the client kept the question (GX13)", async () => {
+Deno.test("an Always within 300 ms counts as a single Yes if the client stored the question (GX13)", async () => {
   await using at = await fixture();
   const digest = digestOf([subject()]);
   // In the last case, the clock of the asking process is ahead.
@@ -139,7 +139,7 @@ Deno.test("Always within 300 ms counts as yes, once, when the client kept the qu
   }
 });
 
-Deno.test("the journal records why Always within 300 ms was not kept (GX13)", async () => {
+Deno.test("the journal records why an Always within 300 ms was not saved (GX13)", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()], { always: "fs:write" });
   const call = { ...callOf({ answer: { handle, reply: "Always" } }), id: subject().tool };
@@ -154,7 +154,7 @@ Deno.test("the journal records why Always within 300 ms was not kept (GX13)", as
   assert.deepEqual(events, ["always_not_kept: the answer came within 300 ms"]);
 });
 
-Deno.test("Always is no answer where it was not offered", async () => {
+Deno.test("an Always that was not offered is rejected", async () => {
   await using at = await fixture();
   const question = at.approvals.open([subject()]);
   assert.equal(question.always, false);
@@ -166,7 +166,7 @@ Deno.test("Always is no answer where it was not offered", async () => {
   assert.doesNotMatch(asked.text, /Always/);
 });
 
-Deno.test("the question says what Always would allow, where it is offered", async () => {
+Deno.test("a question describes the effect of Always if it offers it", async () => {
   await using at = await fixture();
   const { tool } = subject();
   const said = (always?: string) => at.approvals.open([subject()], { always }).text;
@@ -175,7 +175,7 @@ Deno.test("the question says what Always would allow, where it is offered", asyn
   assert.doesNotMatch(said(), /Always/);
 });
 
-Deno.test("the oldest question goes where there are too many", async () => {
+Deno.test("the oldest question is removed if there are too many", async () => {
   await using at = await fixture();
   const handles = Array.from({ length: 1_001 }, () => at.approvals.open([subject()]).handle);
   const settled = handles.map((handle) =>
@@ -184,7 +184,7 @@ Deno.test("the oldest question goes where there are too many", async () => {
   assert.deepEqual([settled[0], settled[1], settled[1_000]], [undefined, "Yes", "Yes"]);
 });
 
-Deno.test("open questions keep no more than a bounded number of characters alive", async () => {
+Deno.test("open questions have a limited number of characters together", async () => {
   await using at = await fixture();
   const large = subject({ content: "x".repeat(8_000_000) });
   const first = at.approvals.open([large]);
@@ -207,7 +207,7 @@ Deno.test("a question too long for a client can only be answered at a terminal",
   assert.ok(left?.text.includes("x".repeat(4_000)));
 });
 
-Deno.test("one question lists up to ten calls in a client, and more in a terminal only", async () => {
+Deno.test("a question with more than ten calls can only be answered at a terminal", async () => {
   await using at = await fixture();
   const calls = Array.from({ length: 10 }, (_, index) => subject({ path: `${index}` }));
   const question = at.approvals.open(calls);
@@ -228,7 +228,7 @@ Deno.test("one question lists up to ten calls in a client, and more in a termina
   assert.throws(() => at.approvals.open(most), { code: "BAD_ARGUMENTS" });
 });
 
-Deno.test("ticket() answers for one call of an approved batch, once", async () => {
+Deno.test("ticket() returns an answer for one call of an approved batch that works once", async () => {
   await using at = await fixture();
   const ticket = at.approvals.ticket(subject());
   const other = at.approvals.ticket(subject());

@@ -29,7 +29,7 @@ function judgeOf(lists: { deny?: string[]; ask?: string[]; allow?: string[] }) {
   return (id: string) => judge(id as ToolId, {}).kind;
 }
 
-Deno.test("capabilityJudge() goes by what a capability calls where no rule names it", () => {
+Deno.test("capabilityJudge() judges a capability by its tools if no rule names it", () => {
   const of = judgeOf({ allow: ["fs:read"], deny: ["no:*"] });
   const kinds = Object.fromEntries(Object.keys(TOOLS).map((id) => [id, of(id)]));
   assert.deepEqual(kinds, {
@@ -46,7 +46,7 @@ Deno.test("capabilityJudge() goes by what a capability calls where no rule names
   assert.equal(of("fs:other"), "ask");
 });
 
-Deno.test("capabilityJudge() lets a rule that names a capability decide, but for what is denied", () => {
+Deno.test("capabilityJudge() applies a rule that names the capability unless one of its tools is denied", () => {
   assert.equal(judgeOf({ ask: ["my:reads"], allow: ["fs:*"] })("my:reads"), "ask");
   assert.equal(judgeOf({ ask: ["*"], allow: ["fs:*"] })("my:reads"), "ask");
   assert.equal(judgeOf({ allow: ["my:*"] })("my:writes"), "allow");
@@ -55,7 +55,7 @@ Deno.test("capabilityJudge() lets a rule that names a capability decide, but for
   assert.equal(judgeOf({ allow: ["fs:*"], deny: ["my:reads"] })("my:outer"), "deny");
 });
 
-Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say", () => {
+Deno.test("inferCapabilityApprovalMode() returns the strictest mode of the tools", () => {
   const permissions = { deny: ["no:*"], ask: ["fs:write"], allow: ["fs:*"] };
   const infer = (...tools: string[]) => inferCapabilityApprovalMode(tools, permissions);
   assert.equal(infer("fs:read", "fs:list"), "auto");
@@ -71,7 +71,7 @@ Deno.test("inferCapabilityApprovalMode() is the strictest of what the rules say"
   });
 });
 
-Deno.test("inferCapabilityApprovalMode() takes the lists of a .pml.json", () => {
+Deno.test("inferCapabilityApprovalMode() accepts the lists of a .pml.json", () => {
   const used = ["filesystem:read", "tavily:search"];
   const lists = { allow: ["tavily:*"], ask: ["filesystem:*"] };
   assert.equal(inferCapabilityApprovalMode(used, lists), "hil");

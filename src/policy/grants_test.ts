@@ -4,7 +4,7 @@ import { accessOf, type Grants } from "./grants.ts";
 
 const NOTHING = { net: [], run: [], env: [] };
 
-Deno.test("accessOf() gives what is asked inside the workspace and nothing outside", () => {
+Deno.test("accessOf() includes requested paths inside the workspace and none outside", () => {
   const asked = { ...NO_PERMISSIONS, read: [".", "/", "..", "../ws-evil", "src"], write: ["out"] };
   assert.deepEqual(accessOf(asked, { workspace: "/ws", grants: undefined }), {
     read: ["/ws", "/ws/src"],
@@ -20,7 +20,7 @@ Deno.test("accessOf() gives what is asked inside the workspace and nothing outsi
   });
 });
 
-Deno.test("accessOf() adds a grant only to tools that read or write at all", () => {
+Deno.test("accessOf() applies path grants only to tools that read or write", () => {
   const grants = { read: ["../docs"], write: ["../out"] };
   const reader = { ...NO_PERMISSIONS, read: ["."] };
   assert.deepEqual(accessOf(reader, { workspace: "/ws", grants }), {
@@ -32,7 +32,7 @@ Deno.test("accessOf() adds a grant only to tools that read or write at all", () 
   assert.deepEqual(accessOf(NO_PERMISSIONS, { workspace: "/ws", grants }).read, []);
 });
 
-Deno.test("accessOf() drops a grant within the workspace that a link leads out of it", async () => {
+Deno.test("accessOf() omits a grant inside the workspace that a link leads outside", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   const workspace = `${root}/ws`;
   await Deno.mkdir(`${workspace}/plain`, { recursive: true });
@@ -47,7 +47,7 @@ Deno.test("accessOf() drops a grant within the workspace that a link leads out o
   await Deno.remove(root, { recursive: true });
 });
 
-Deno.test("accessOf() gives hosts, programs and variables that are both asked for and granted", () => {
+Deno.test("accessOf() includes hosts, programs and variables that are both requested and granted", () => {
   const access = (asked: Partial<Permissions>, grants: Grants) => {
     const { net, run, env } = accessOf({ ...NO_PERMISSIONS, ...asked }, {
       workspace: "/ws",
@@ -75,7 +75,7 @@ Deno.test("accessOf() gives hosts, programs and variables that are both asked fo
   assert.deepEqual(access(all, all), { net: ["*"], run: ["*"], env: [] });
 });
 
-Deno.test("accessOf() grants no address beside a name, which could lead to it", () => {
+Deno.test("accessOf() throws for addresses next to names, which could resolve to them", () => {
   const asked = { ...NO_PERMISSIONS, net: ["127.0.0.1:8080", "api.example.com"] };
   const grants = { net: ["127.0.0.1:8080", "api.example.com"] };
   assert.throws(() => accessOf(asked, { workspace: "/ws", grants }), { code: "SANDBOX_DENIED" });

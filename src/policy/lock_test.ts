@@ -37,7 +37,7 @@ function turned(value: unknown): unknown {
   );
 }
 
-Deno.test("lockText() is read again as it was, sorted, with two blanks and a line end", () => {
+Deno.test("lockText() returns sorted JSON with two spaces and a line end that parses to the same lock", () => {
   const text = lockText(SERVERS);
   assert.deepEqual(parseLock(text, "pml.lock"), SERVERS);
   assert.ok(text.startsWith('{\n  "version": 1,\n  "servers": {\n    "constructor": {\n'));
@@ -45,7 +45,7 @@ Deno.test("lockText() is read again as it was, sorted, with two blanks and a lin
   assert.equal(lockText({}), '{\n  "version": 1,\n  "servers": {}\n}\n');
 });
 
-Deno.test("parseLock() makes the same of any order of keys and any white space (RP5)", () => {
+Deno.test("parseLock() ignores the order of keys and white space (RP5)", () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/).filter((text) =>
     !["pml", "search", "schema", "call", "batch"].includes(text)
   );
@@ -71,7 +71,7 @@ Deno.test("parseLock() makes the same of any order of keys and any white space (
   ));
 });
 
-Deno.test("parseLock() takes nothing of a broken lock, and says where it is broken (RG10)", () => {
+Deno.test("parseLock() rejects an invalid lock and reports the invalid key (RG10)", () => {
   const good = lockText(SERVERS);
   const broken: readonly (readonly [text: string, said: RegExp])[] = [
     ["", /invalid JSON/],
@@ -107,7 +107,7 @@ Deno.test("parseLock() takes nothing of a broken lock, and says where it is brok
   }
 });
 
-Deno.test("pinnedChanges() says each difference with both sides, and what is older (RG2, RP3)", () => {
+Deno.test("pinnedChanges() lists each difference with both values, and marks older versions (RG2, RP3)", () => {
   const { mine } = SERVERS;
   assert.ok(mine !== undefined);
   const change = (other: Partial<Pinned>) => pinnedChanges(mine, { ...mine, ...other });
@@ -125,7 +125,7 @@ Deno.test("pinnedChanges() says each difference with both sides, and what is old
   ]);
 });
 
-Deno.test("pinnedOf() pins what an entry runs, reaches and is given, and no value of a variable", () => {
+Deno.test("pinnedOf() pins the command, addresses and variable names of an entry, but no values", () => {
   const base = {
     fqdn: "mine",
     name: "mine",

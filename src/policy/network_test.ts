@@ -12,7 +12,7 @@ function optionsOf(proxy: string, values: Readonly<Record<string, string>> = {})
   return { policy, redactor, keys: { get: (name: string) => values[name] } };
 }
 
-Deno.test("proxyOf() fills in variables as they are, and registers the password", () => {
+Deno.test("proxyOf() replaces variables with encoded values and registers the password", () => {
   const values = { USER: "me@corp", PASSWORD: "a/b:c@d%41 é$&x" };
   const options = optionsOf("http://${USER}:${PASSWORD}@proxy.corp:3128", values);
   const { url, except } = proxyOf(options)!;
@@ -33,7 +33,7 @@ Deno.test("proxyOf() fills in variables as they are, and registers the password"
   });
 });
 
-Deno.test("proxyVariables() gives installers the proxy, but not for this machine", () => {
+Deno.test("proxyVariables() sets the proxy for installers, except for local addresses", () => {
   const options = optionsOf("http://${USER}:x%2Fy@proxy.corp:3128", { USER: "me@corp" });
   const found = proxyVariables(options);
   const url = "http://me%40corp:x%2Fy@proxy.corp:3128/";

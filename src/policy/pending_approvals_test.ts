@@ -4,7 +4,7 @@ import { race } from "./approvals_child_test.ts";
 import { digestOf } from "./subject.ts";
 import { fixture, MINUTE, subject } from "./_approvals_fixture_test.ts";
 
-Deno.test("an approval given at a terminal lets the same call pass once", async () => {
+Deno.test("an approval at a terminal allows the same call once", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()]);
   const left = await at.approvals.leave(handle);
@@ -19,7 +19,7 @@ Deno.test("an approval given at a terminal lets the same call pass once", async 
   assert.deepEqual(await at.approvals.pendingApprovals(), []);
 });
 
-Deno.test("leave() uses the handle up", async () => {
+Deno.test("leave() uses up the handle", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()]);
   await at.approvals.leave(handle);
@@ -39,7 +39,7 @@ Deno.test("a granted approval keeps no arguments (GX19)", async () => {
   assert.equal(await at.take(left?.id ?? ""), true);
 });
 
-Deno.test("a question removes approvals that expired before (GX19)", async () => {
+Deno.test("a new question removes expired approvals (GX19)", async () => {
   await using at = await fixture();
   const leave = async (path: string) =>
     await at.approvals.leave(at.approvals.open([subject({ path })]).handle);
@@ -53,7 +53,7 @@ Deno.test("a question removes approvals that expired before (GX19)", async () =>
   assert.deepEqual(files(), []);
 });
 
-Deno.test("refuse() takes what waits away, and grant() then finds nothing", async () => {
+Deno.test("grant() finds no approval after refuse() removed it", async () => {
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
   await at.approvals.refuse(left?.id ?? "");
@@ -63,7 +63,7 @@ Deno.test("refuse() takes what waits away, and grant() then finds nothing", asyn
   }
 });
 
-Deno.test("an id leads to no other file of the home", async () => {
+Deno.test("an id cannot refer to another file in the home", async () => {
   await using at = await fixture();
   const other = join(at.home, "trust", "x.json");
   await Deno.mkdir(join(at.home, "trust"));
@@ -74,7 +74,7 @@ Deno.test("an id leads to no other file of the home", async () => {
   assert.equal(await Deno.readTextFile(other), "{}");
 });
 
-Deno.test("what expired can neither be granted nor taken, and is removed", async () => {
+Deno.test("an expired approval can be neither granted nor taken, and is removed", async () => {
   await using at = await fixture();
   const leave = async () => await at.approvals.leave(at.approvals.open([subject()]).handle);
   const first = await leave();
@@ -94,7 +94,7 @@ Deno.test("what expired can neither be granted nor taken, and is removed", async
   assert.deepEqual([...Deno.readDirSync(join(at.home, "approved"))], []);
 });
 
-Deno.test("what a killed process left behind passes nothing, and goes when it is old", async () => {
+Deno.test("files of a killed process approve nothing and are removed after they expire", async () => {
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
   await at.approvals.grant(left?.id ?? "");
@@ -109,7 +109,7 @@ Deno.test("what a killed process left behind passes nothing, and goes when it is
   assert.deepEqual([...Deno.readDirSync(join(at.home, "approved"))], []);
 });
 
-Deno.test("an approval that was used up is gone from the disk before its call runs", async () => {
+Deno.test("a used approval is removed from the disk before its call runs", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
@@ -135,7 +135,7 @@ Deno.test("an approval that was used up is gone from the disk before its call ru
   assert.deepEqual(order, ["removed", "synced", "taken"]);
 });
 
-Deno.test("the oldest waiting approval goes where there are too many", async () => {
+Deno.test("the oldest pending approval is removed if there are too many", async () => {
   await using at = await fixture();
   const paths = Array.from({ length: 51 }, (_, index) => `${index}`);
   for (const path of paths) {
@@ -146,7 +146,7 @@ Deno.test("the oldest waiting approval goes where there are too many", async () 
   assert.deepEqual(waiting.map(({ subjects }) => subjects[0]?.arguments.path), paths.slice(1));
 });
 
-Deno.test("a waiting file that shows another call than its name stands for approves nothing", async () => {
+Deno.test("a pending file whose content does not match its name approves nothing", async () => {
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
   const file = join(at.home, "pending", `${left?.id}.json`);
@@ -164,7 +164,7 @@ Deno.test("a waiting file that shows another call than its name stands for appro
   }
 });
 
-Deno.test("what waits is for this person alone", async () => {
+Deno.test("only this user can read pending approvals", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
@@ -174,7 +174,7 @@ Deno.test("what waits is for this person alone", async () => {
   assert.deepEqual(modes, [0o700, 0o600]);
 });
 
-Deno.test("of many that take one approval, in one process or several, one gets it", async () => {
+Deno.test("only one of many concurrent callers takes an approval, in one process or several", async () => {
   await using at = await fixture();
   const id = digestOf([subject()]);
   const given = async () => {

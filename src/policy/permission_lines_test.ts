@@ -7,7 +7,7 @@ function lines(asked: Partial<Permissions>, effective: Partial<Permissions>): re
   return permissionLines(all(asked), all(effective), "/ws");
 }
 
-Deno.test("permissionLines() says what is given in plain sentences, absolute paths or not", () => {
+Deno.test("permissionLines() describes granted permissions, with absolute and relative paths", () => {
   const given = {
     read: ["/ws", "/ws/src", "/docs"],
     write: ["/ws/src", "/ws/out put"],
@@ -30,7 +30,7 @@ Deno.test("permissionLines() says what is given in plain sentences, absolute pat
   ]);
 });
 
-Deno.test("permissionLines() says what is asked for and not given", () => {
+Deno.test("permissionLines() describes requested permissions that are not granted", () => {
   const asked = { read: ["/", "../x", "src"], net: ["*"], run: ["sh"], env: ["AWS_KEY"] };
   assert.deepEqual(lines(asked, { read: ["/ws"], net: ["a.b"] }), [
     "reads the workspace",
@@ -43,13 +43,13 @@ Deno.test("permissionLines() says what is asked for and not given", () => {
   ]);
 });
 
-Deno.test("permissionLines() says so where there is nothing", () => {
+Deno.test("permissionLines() returns one sentence if there are no permissions", () => {
   const none = ["uses no files, no network, no programs and no variables"];
   assert.deepEqual(lines({}, {}), none);
   assert.deepEqual(lines({}, { read: [] }), none);
 });
 
-Deno.test("permissionLines() lets no name of a module go on with the sentence", () => {
+Deno.test("permissionLines() quotes names so that they cannot continue the sentence", () => {
   const evil = ["a: granted\nconnects to b", "\u202egit", "x; reads nothing", ""];
   const said = lines({ net: evil, read: evil }, {});
   for (const line of said) assert.match(line, /^asks for (?:net|read) ".*": not granted$/);

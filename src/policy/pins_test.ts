@@ -72,7 +72,7 @@ async function used(by: Definer = "workspace", change: Partial<Pinned> = {}) {
   return at;
 }
 
-Deno.test("Pins keep a trusted server at its first use, and let it pass the next time", async () => {
+Deno.test("a trusted server is pinned at its first use and passes the next time", async () => {
   await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
   const hash = definitionHash(toolOf("first"));
   assert.deepEqual(await at.locked(), {
@@ -96,7 +96,7 @@ Deno.test("Pins keep a trusted server at its first use, and let it pass the next
   await assert.rejects(Deno.stat(own.path), Deno.errors.NotFound);
 });
 
-Deno.test("A tool that changed is asked about with both texts, until somebody says yes (RP1)", async () => {
+Deno.test("a changed tool needs approval with both texts until the user approves it (RP1)", async () => {
   await using at = await used();
   const pins = at.open();
   const identity = identityOf("workspace");
@@ -123,7 +123,7 @@ Deno.test("A tool that changed is asked about with both texts, until somebody sa
   assert.ok(at.events.includes("accepted go"));
 });
 
-Deno.test("A lock that came with a clone approves nothing, and narrows what is first seen", async () => {
+Deno.test("a cloned lock approves nothing, and a first use must match it", async () => {
   await using at = await place();
   const tools = { go: definitionHash(toolOf("theirs")) };
   await at.write({
@@ -151,7 +151,7 @@ Deno.test("A lock that came with a clone approves nothing, and narrows what is f
   assert.deepEqual(first.facts, ["the whole of it"]);
 });
 
-Deno.test("A server of a registry is asked about first, changed, from elsewhere, and taken out", async () => {
+Deno.test("a registry server needs approval if new, changed, from another source, or removed from the lock", async () => {
   await using at = await place();
   const pins = at.open();
   const identity = identityOf("registry", { version: "1.0.0" });
@@ -179,7 +179,7 @@ Deno.test("A server of a registry is asked about first, changed, from elsewhere,
   assert.match(gone.facts.join("\n"), /no longer in pml.lock/);
 });
 
-Deno.test("A change that trust in the file covers is pinned without a question; another package is not", async () => {
+Deno.test("a change that trust covers is pinned without a question, another package is not", async () => {
   await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
   const pins = at.open();
   const stale = await pins.unapproved(
@@ -197,7 +197,7 @@ Deno.test("A change that trust in the file covers is pinned without a question; 
   assert.deepEqual([mine?.command, mine?.version], [command, "2.0.0"]);
 });
 
-Deno.test("renew() pins changes that trust covers, and remove() removes pins", async () => {
+Deno.test("renew() pins only changes that trust covers, and remove() removes pins", async () => {
   await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
   const pins = at.open();
   const other = { ...identityOf("workspace"), name: "other" };
@@ -211,7 +211,7 @@ Deno.test("renew() pins changes that trust covers, and remove() removes pins", a
   assert.deepEqual([lock, home, await at.locked()], [{}, {}, {}]);
 });
 
-Deno.test("A broken lock is reported and not changed; a link is no lock (RG10)", async () => {
+Deno.test("an invalid lock is reported and not changed, and a link is not read as a lock (RG10)", async () => {
   await using at = await used();
   const identity = identityOf("workspace");
   await Deno.writeTextFile(at.path, "<<<<<<< HEAD\n");
@@ -233,7 +233,7 @@ Deno.test("A broken lock is reported and not changed; a link is no lock (RG10)",
   assert.equal(await Deno.readTextFile(outside), lockText({}));
 });
 
-Deno.test("An approval counts in a workspace that cannot be written, and a warning says so", async () => {
+Deno.test("an approval is valid in a read-only workspace, with a warning", async () => {
   await using at = await place();
   await Deno.remove(at.ws);
   const pins = at.open();
@@ -244,7 +244,7 @@ Deno.test("An approval counts in a workspace that cannot be written, and a warni
   assert.match(at.warnings.join(), /^Cannot write the pins to ".*pml\.lock"/);
 });
 
-Deno.test("differences() returns the differences of a lock, without servers that were never used", async () => {
+Deno.test("differences() compares a lock without servers that were never used", async () => {
   await using at = await used("workspace", { version: "1.0.0", integrity: CODE });
   const differences = (identity: ServerIdentity) => at.open().differences([identity]);
   assert.deepEqual(await differences(identityOf("workspace")), []);
@@ -270,7 +270,7 @@ Deno.test("differences() returns the differences of a lock, without servers that
   );
 });
 
-Deno.test("Four processes that pin at once lose nothing (RG10)", async () => {
+Deno.test("four processes that pin concurrently lose no pin (RG10)", async () => {
   // Uses a file system in memory if there is one: two hundred synced writes are slow on a disk.
   const memory = await Deno.stat("/dev/shm").then(() => ({ dir: "/dev/shm" }), () => ({}));
   await using at = await place(memory);
@@ -283,7 +283,7 @@ Deno.test("Four processes that pin at once lose nothing (RG10)", async () => {
   assert.deepEqual(left, ["pml.lock"]);
 });
 
-Deno.test("identityOf() returns one object for the same server, and whether it is in the lock", async () => {
+Deno.test("identityOf() returns one object per server, and whether the lock contains it", async () => {
   await using at = await place();
   const env = { TOKEN: "${DB_TOKEN}", MODE: "s3cret" };
   const shared = { kind: "stdio", name: "db", command: "npx", args: ["-y", "db"], env } as const;
@@ -306,7 +306,7 @@ Deno.test("identityOf() returns one object for the same server, and whether it i
   assert.ok(db.isCoveredByTrust && pins.identityOf(own).isCoveredByTrust);
 });
 
-Deno.test("Pins report a changed server also if it was found before there was a listener", async () => {
+Deno.test("a changed server is reported even if it was found before a listener was added", async () => {
   await using at = await used("registry");
   const pins = new Pins(new FakeWorkspace(at.home, at.ws), NO_WARNINGS);
   const other = identityOf("registry", { command: ["npx", "-y", "other"] });
@@ -318,7 +318,7 @@ Deno.test("Pins report a changed server also if it was found before there was a 
   assert.deepEqual(events, ["stale mine"]);
 });
 
-Deno.test("A definition that was changed in the PML home is not shown as the pinned one", async () => {
+Deno.test("a definition that was changed in the PML home is not shown as the pinned one", async () => {
   await using at = await used();
   const hash = definitionHash(toolOf("first"));
   const file = join(at.home, "pins", "definitions", `${hash}.json`);
@@ -328,7 +328,7 @@ Deno.test("A definition that was changed in the PML home is not shown as the pin
   assert.doesNotMatch(JSON.stringify(stale.facts), /planted/);
 });
 
-Deno.test("Pins of another workspace count for nothing", async () => {
+Deno.test("pins of another workspace are ignored", async () => {
   await using at = await used("registry");
   const [name = ""] = [...Deno.readDirSync(join(at.home, "pins"))]
     .map((entry) => entry.name).filter((each) => each.endsWith(".json"));
@@ -339,7 +339,7 @@ Deno.test("Pins of another workspace count for nothing", async () => {
   await assert.rejects(at.open().unapproved(identityOf("registry")), { code: "CONFIG_INVALID" });
 });
 
-Deno.test("a tool that changed is shown as it was approved, and as it was first listed if it was never called (GX17)", async () => {
+Deno.test("a changed tool is shown with its approved definition, or its first one if never called (GX17)", async () => {
   await using at = await used();
   const pins = at.open();
   const identity = identityOf("workspace");
@@ -364,7 +364,7 @@ Deno.test("a tool that changed is shown as it was approved, and as it was first 
   assert.deepEqual(await shown(pins, never), []);
 });
 
-Deno.test("a tool without a known approved definition is shown by its name alone (GX17)", async () => {
+Deno.test("a tool without a known approved definition is shown by name only (GX17)", async () => {
   await using at = await place();
   const tools = { go: definitionHash(toolOf("theirs")) };
   await at.write({ mine: { ...identityOf("workspace").pinned, tools } });
@@ -372,7 +372,7 @@ Deno.test("a tool without a known approved definition is shown by its name alone
   assert.deepEqual([...changed.values()], [{ name: "go", inputSchema: { type: "object" } }]);
 });
 
-Deno.test("a tool whose number beyond 2^53 changes is asked about, unless both are the same double", async () => {
+Deno.test("a changed number beyond 2^53 needs approval unless both are the same double", async () => {
   await using at = await used();
   const identity = identityOf("workspace");
   const bigTool = (digits: string): ToolDefinition =>

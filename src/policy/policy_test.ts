@@ -65,7 +65,7 @@ Deno.test("always() allows only equal arguments if a server may run commands", a
   assert.equal(offered("other"), "other:go");
 });
 
-Deno.test("AlwaysRules offer only a rule that can be written, and that wins", async () => {
+Deno.test("AlwaysRules offers only rules that can be written and take effect", async () => {
   const ask = ["shell:exec(command=rm)", "filesystem:write_file(path=src/**)"];
   await using at = await open({ permissions: { ask, deny: ["shell:exec(command=no)"] } });
   const exec = (args: JsonObject) => at.always.offered({ id: EXEC, arguments: args });
@@ -81,7 +81,7 @@ Deno.test("AlwaysRules offer only a rule that can be written, and that wins", as
   await assert.rejects(at.always.add({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
 });
 
-Deno.test("rules judge paths by the workspace", async () => {
+Deno.test("rules resolve paths in the workspace", async () => {
   await using at = await open({ permissions: { allow: ["filesystem:write_file(path=src/**)"] } });
   const judged = (path: string) => at.policy.now.judge(WRITE, { path }).kind;
   assert.deepEqual(
@@ -93,7 +93,7 @@ Deno.test("rules judge paths by the workspace", async () => {
 const GOOD = '{"version": 1}';
 const EVIL = '{"version": 1, "permissions": {"allow": ["filesystem:*"]}}';
 
-Deno.test("settle() never uses the trust in one file for the next", async () => {
+Deno.test("settle() never applies the trust in one file to the next", async () => {
   const root = await Deno.realPath(await Deno.makeTempDir());
   await using _ = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const [ws, home] = [join(root, "ws"), join(root, "home")];
@@ -127,7 +127,7 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   assert.equal(policy.now.judge(toolId("filesystem", "write_file")).kind, "ask");
 });
 
-Deno.test("AlwaysRules offer nothing that a company wants asked, and no rule overrides it", async () => {
+Deno.test("AlwaysRules offers nothing that a company's ask rule matches, and no rule overrides that", async () => {
   await using at = await open({ permissions: { allow: [WRITE, "filesystem:*", "shell:exec"] } });
   const { policy } = at;
   const path = join(at.ws, "..", "policy.yaml");

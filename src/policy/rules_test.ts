@@ -56,7 +56,7 @@ Deno.test("makeJudge() follows the order of precedence in every combination of l
   }
 });
 
-Deno.test("makeJudge() says a table of precedence that a person can read", () => {
+Deno.test("makeJudge() follows a readable table of precedence", () => {
   const table: [Partial<Record<keyof RuleSet, string[]>>, Verdict["kind"], string][] = [
     [{ deny: ["*"], allow: ["fs:read"] }, "deny", "*"],
     [{ deny: ["fs:*"], allow: ["fs:read"] }, "deny", "fs:*"],
@@ -96,7 +96,7 @@ Deno.test("makeJudge() agrees with the reference on any rules", () => {
   );
 });
 
-Deno.test("makeJudge() says the same of a call whatever it was asked before", () => {
+Deno.test("makeJudge() returns the same verdict independent of earlier calls", () => {
   const pattern = fc.constantFrom(
     ...["*", "fs:*", "fs:read", "fs:read(path=a/**)", "fs:read(path=b)", 'fs:read({"path":"a"})'],
     ...["shell:*", "shell:exec", "shell:exec(command=ls)", "git:*", "fs:other(path=a)"],
@@ -147,7 +147,7 @@ Deno.test("makeJudge() matches exact bytes only", () => {
   for (const other of others) assert.equal(judge(other as ToolId).kind, "ask", other);
 });
 
-Deno.test("a bare * in allow does not cover a first use, a rule that names the server does", () => {
+Deno.test("a bare * in allow does not cover a first use, but a rule that names the server does", () => {
   const judge = makeJudge(set({ allow: ["*"] }), { known: (server) => server === "fs" });
   assert.equal(judge(ID).kind, "allow");
   assert.deepEqual(judge(toolId("new", "run")), {
@@ -179,7 +179,7 @@ Deno.test("shell asks unless shell:* or an exact rule allows it", () => {
   assert.equal(makeJudge(set({}), { known })(exec, { command: "git log" }).kind, "ask");
 });
 
-Deno.test("makeJudge() looks at few rules, whatever their number and the length of names", () => {
+Deno.test("makeJudge() looks at few rules for any number of rules and length of names", () => {
   let looks = 0;
   const counted = (text: string): Rule => {
     const pattern = parsePattern(text);
@@ -203,7 +203,7 @@ Deno.test("makeJudge() looks at few rules, whatever their number and the length 
   }
 });
 
-Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (PM14)", () => {
+Deno.test("makeJudge() finds one of 100,000 rules with exact arguments by lookup (PM14)", () => {
   const texts = Array.from({ length: 100_000 }, (_, at) => `fs:read({"a":${at}})`);
   const judge = makeJudge({ ...set({}), allow: list(texts) });
   const since = performance.now();
@@ -213,7 +213,7 @@ Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (
   assert.ok(performance.now() - since < 6_000);
 });
 
-Deno.test("alwaysWins() is true only where the rule would decide", () => {
+Deno.test("alwaysWins() returns true only if the rule would decide", () => {
   const source = "/w/.pml.json";
   const args = { a: 1 };
   const of = (lists: Partial<RuleSet>, rule: string = ID) =>
@@ -234,7 +234,7 @@ Deno.test("alwaysWins() is true only where the rule would decide", () => {
   assert.equal(of({ deny: list(["git:*"]) }), true);
 });
 
-Deno.test("rulesVersion() changes with any rule or source, and not with the order", () => {
+Deno.test("rulesVersion() depends on rules and sources, not on their order", () => {
   const one = set({ deny: ["a:b", "c:d"], ask: ["*"], allow: ["e:f"] });
   assert.equal(rulesVersion(one), rulesVersion({ ...one, deny: one.deny.toReversed() }));
   const others: RuleSet[] = LISTS.map((name) => ({ ...one, [name]: [] }));

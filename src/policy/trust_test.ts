@@ -28,7 +28,7 @@ async function fixture() {
   };
 }
 
-Deno.test("isTrusted() wants the path and the hash that were trusted", async () => {
+Deno.test("isTrusted() requires the trusted path and hash", async () => {
   await using at = await fixture();
   assert.equal(await at.store.isTrusted(at.file, HASH), false);
   await at.store.trust({ path: at.file, hash: HASH, servers: { db: "sha256-1" } });
@@ -38,7 +38,7 @@ Deno.test("isTrusted() wants the path and the hash that were trusted", async () 
   assert.deepEqual({ ...record?.servers }, { db: "sha256-1" });
 });
 
-Deno.test("isTrusted() is not inherited by a folder inside, nor lent by a link", async () => {
+Deno.test("isTrusted() returns false for subfolders and for links to a trusted file", async () => {
   await using at = await fixture();
   await at.store.trust({ path: at.file, hash: HASH, servers: {} });
   const nested = join(at.root, "nested");
@@ -56,7 +56,7 @@ Deno.test("isTrusted() is not inherited by a folder inside, nor lent by a link",
   assert.equal(await at.store.isTrusted(missing, HASH), false);
 });
 
-Deno.test("approve() keeps code without trust in the file, and leaves that as it is", async () => {
+Deno.test("approve() stores approved code without changing the trust in the file", async () => {
   await using at = await fixture();
   const pin = (code: string) =>
     at.store.approve(at.file, (before) => ({ constructor: code, ...before }));
@@ -69,7 +69,7 @@ Deno.test("approve() keeps code without trust in the file, and leaves that as it
   assert.deepEqual((await at.store.record(at.file))?.servers, { db: "sha256-3" });
 });
 
-Deno.test("move() takes the trust along, and only from what was trusted", async () => {
+Deno.test("move() transfers the trust only from trusted bytes", async () => {
   await using at = await fixture();
   await at.store.move(at.file, { from: HASH, to: [OTHER] });
   assert.equal(await at.store.record(at.file), undefined);
@@ -87,7 +87,7 @@ Deno.test("move() takes the trust along, and only from what was trusted", async 
   assert.equal((await at.store.record(at.file))?.servers.db, "kept");
 });
 
-Deno.test("a record that is corrupt, of another path, or a link trusts nothing, and that is said", async () => {
+Deno.test("a corrupt record, one of another path, or a link trusts nothing and causes a warning", async () => {
   await using at = await fixture();
   await at.store.trust({ path: at.file, hash: HASH, servers: {} });
   const kept = await at.kept();
@@ -114,7 +114,7 @@ Deno.test("a record that is corrupt, of another path, or a link trusts nothing, 
   assert.equal(await at.store.isTrusted(at.file, HASH), false);
 });
 
-Deno.test("what is kept is for this person alone", async () => {
+Deno.test("only this user can read trust records", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
   await Deno.mkdir(join(at.home, "trust"), { recursive: true });
@@ -141,13 +141,13 @@ Deno.test("a planted link in the home is not written through", async () => {
   assert.equal(await Deno.readTextFile(outside), "mine");
 });
 
-Deno.test("four processes with fifty writes each lose none", async () => {
+Deno.test("four processes with fifty writes each lose no write", async () => {
   await using at = await fixture();
   await race(["a", "b", "c", "d"].map((name) => ["pin", at.home, at.file, name, "50"]));
   const servers = (await at.store.record(at.file))?.servers ?? {};
   assert.equal(Object.keys(servers).length, 200);
 });
 
-Deno.test("hashOf() is SHA-256 in hex", () => {
+Deno.test("hashOf() returns SHA-256 in hex", () => {
   assert.match(hashOf(new TextEncoder().encode("")), /^e3b0c44298fc1c149afbf4c8996fb924/);
 });

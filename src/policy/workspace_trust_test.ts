@@ -42,7 +42,7 @@ function shownFile(path: string, change: Partial<ShownFile> = {}): ShownFile {
 
 const same = (shown: ShownFile) => ({ readAgain: () => Promise.resolve(shown) });
 
-Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once it is accepted", async () => {
+Deno.test("WorkspaceTrust asks about the whole file until it is accepted", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
   const asked = await at.trust.unapproved(shown, same(shown));
@@ -58,7 +58,7 @@ Deno.test("WorkspaceTrust asks once about the whole file, and about nothing once
   assert.equal(await at.trust.unapproved(shown, same(shown)), undefined);
 });
 
-Deno.test("WorkspaceTrust shows what cannot be seen, and no blanks that push text away", async () => {
+Deno.test("WorkspaceTrust escapes invisible characters and long runs of spaces", async () => {
   await using at = await place();
   const line = `server "x": runs the command ["a\u3164\u202e${" ".repeat(99)}; rm"]`;
   const shown = shownFile(at.file, { lines: () => Promise.resolve([line]) });
@@ -76,7 +76,7 @@ Deno.test("WorkspaceTrust asks nothing about a server that the file does not def
   assert.ok(await at.trust.unapproved(shown, same(shown), "db"));
 });
 
-Deno.test("WorkspaceTrust keeps nothing when the file changed while the person was asked", async () => {
+Deno.test("WorkspaceTrust saves nothing if the file changed while the user was asked", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
   const changed = shownFile(at.file, { hash: "b".repeat(64) });
@@ -89,7 +89,7 @@ Deno.test("WorkspaceTrust keeps nothing when the file changed while the person w
   assert.ok(!(await at.trust.stateOf(changed)).trusted);
 });
 
-Deno.test("WorkspaceTrust asks again about changed code, and a yes covers only what was shown", async () => {
+Deno.test("WorkspaceTrust asks again about changed code, and an approval covers only the shown code", async () => {
   await using at = await place();
   const two = (weather: string, db: string) =>
     shownFile(at.file, {
@@ -110,7 +110,7 @@ Deno.test("WorkspaceTrust asks again about changed code, and a yes covers only w
   assert.deepEqual([approved.get("weather"), approved.get("db")], [OTHER, CODE]);
 });
 
-Deno.test("WorkspaceTrust pins what is first seen of a listed file, and asks when it changes", async () => {
+Deno.test("WorkspaceTrust pins the modules of a listed file at first use, and asks about changes", async () => {
   await using at = await place();
   const listed = shownFile(at.file, { listed: true });
   assert.equal(await at.trust.unapproved(listed, same(listed)), undefined);
@@ -127,7 +127,7 @@ Deno.test("WorkspaceTrust pins what is first seen of a listed file, and asks whe
   assert.ok(!await at.store.isTrusted(at.file, HASH));
 });
 
-Deno.test("WorkspaceTrust trusts nothing through a link, and says so", async () => {
+Deno.test("WorkspaceTrust rejects a linked file with an error", async () => {
   await using at = await place();
   const linked = shownFile(at.file, { linked: true });
   const asked = await at.trust.unapproved(linked, same(linked));
@@ -172,7 +172,7 @@ class Racing extends TrustStore {
   }
 }
 
-Deno.test("Trust that is taken back comes into no other worktree meanwhile", async () => {
+Deno.test("revoked trust is not copied to another worktree concurrently", async () => {
   await using at = await place();
   const folder = dirname(at.file);
   const { main, linked } = await worktrees(folder);

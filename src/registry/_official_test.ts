@@ -48,7 +48,7 @@ function versionOf(lookup: Lookup): unknown {
   return lookup.kind === "found" ? `${lookup.json.fqdn}@${lookup.json.version}` : lookup.kind;
 }
 
-Deno.test("Official finds a server by the name that it has here, in three requests at most", async () => {
+Deno.test("Official finds a server by its name in PML with at most three requests", async () => {
   await using official = await open();
   const { registry, look } = official;
   const rows = [
@@ -76,7 +76,7 @@ Deno.test("Official finds a server by the name that it has here, in three reques
   assert.equal(registry.asked[0]?.headers.accept, "application/json");
 });
 
-Deno.test("Official gives the catalog page by page, without what cannot be run here", async () => {
+Deno.test("Official returns the catalog page by page, without servers that PML cannot run", async () => {
   const many = Array.from({ length: 120 }, (_, at) => published(`com.many/s${at}`, "1.0.0"));
   await using official = await open([...ALL, ...many]);
   const { registry, source, signal, look } = official;
@@ -97,7 +97,7 @@ Deno.test("Official gives the catalog page by page, without what cannot be run h
   assert.equal(registry.asked.length, 3);
 });
 
-Deno.test("Official takes no other server for one whose name comes to the same here", async () => {
+Deno.test("Official does not confuse servers whose names are equal in PML", async () => {
   const [mine, other] = ["com.example.team/tool", "com.example/team.tool"] as const;
   for (const names of [[mine, other], [other, mine]]) {
     await using official = await open(names.map((name) => published(name, "1.0.0")));
@@ -108,7 +108,7 @@ Deno.test("Official takes no other server for one whose name comes to the same h
   }
 });
 
-Deno.test("Official says why a server cannot be run, and what of a registry is wrong", async () => {
+Deno.test("Official reports why a server cannot be run and why a response is unusable", async () => {
   await using official = await open();
   const { registry, source, signal, look } = official;
   await assert.rejects(look("com.example.box"), {

@@ -53,7 +53,7 @@ function refusalOf(said: Record<string, unknown>): string {
   return offer.kind === "refused" ? offer.why : `not refused: ${JSON.stringify(offer)}`;
 }
 
-Deno.test("offerOf() makes packages and remotes what PML installs and speaks to", () => {
+Deno.test("offerOf() converts packages and remotes to entries of PML", () => {
   const base = {
     ...{ fqdn: "io.github.user.weather", name: "io.github.user.weather", version: "1.5.0" },
     ...{ description: "Weather", tools: [], envRequired: [], warnings: [], routing: "local" },
@@ -77,7 +77,7 @@ Deno.test("offerOf() makes packages and remotes what PML installs and speaks to"
   });
 });
 
-Deno.test("offerOf() makes variables references, which may have a default or be required", () => {
+Deno.test("offerOf() converts variables to references with a default or required variables", () => {
   const { env, envRequired } = installOf({
     environmentVariables: [
       { name: "API_KEY", isRequired: true, isSecret: true },
@@ -128,7 +128,7 @@ Deno.test("offerOf() makes variables references, which may have a default or be 
   );
 });
 
-Deno.test("offerOf() makes arguments in their order, each a text of its own", () => {
+Deno.test("offerOf() keeps the order of arguments and never joins them", () => {
   const { args, envRequired } = installOf({
     runtimeArguments: [{ type: "positional", value: "-y" }],
     packageArguments: [
@@ -149,7 +149,7 @@ Deno.test("offerOf() makes arguments in their order, each a text of its own", ()
   assert.deepEqual(envRequired, ["DB", "ROOT_DIR"]);
 });
 
-Deno.test("offerOf() says why it cannot be run", () => {
+Deno.test("offerOf() reports why a server cannot be run", () => {
   const npm = (more: object) => ({ packages: [{ ...NPM, ...more }] });
   const given = (...packageArguments: unknown[]) => npm({ packageArguments });
   const rows: readonly (readonly [Record<string, unknown>, RegExp])[] = [
@@ -191,7 +191,7 @@ Deno.test("offerOf() says why it cannot be run", () => {
   assert.match(both, /"oci"; PML takes no remote of type "sse"/);
 });
 
-Deno.test("offerOf() heeds the status of a version", () => {
+Deno.test("offerOf() applies the status of a version", () => {
   const packages = [NPM];
   assert.deepEqual(offerOf(server({ packages }, { status: "deleted" })), { kind: "deleted" });
   assert.deepEqual(offerOf({ server: { packages, status: "deleted" } }), { kind: "deleted" });
@@ -199,7 +199,7 @@ Deno.test("offerOf() heeds the status of a version", () => {
   assert.deepEqual(manifestOf(server({ packages }, old)).warnings, ["deprecated: use weather2"]);
 });
 
-Deno.test("offerOf() never fills in what an entry did not declare, and never joins or splits arguments", () => {
+Deno.test("offerOf() never replaces undeclared variables, and never joins or splits arguments", () => {
   const text = fc.string({ unit: fc.constantFrom(..."${}ab;&|`'\"\\ \n-=:<>*~\u0000".split("")) });
   const input = fc.record({
     type: fc.constantFrom("positional", "named"),
@@ -231,7 +231,7 @@ Deno.test("offerOf() never fills in what an entry did not declare, and never joi
   );
 });
 
-Deno.test("nameHere() makes names as servers have them", () => {
+Deno.test("nameHere() returns valid server names", () => {
   assert.equal(
     nameHere("io.github.GongRzhe/Office-PowerPoint"),
     "io.github.gongrzhe.office-powerpoint",

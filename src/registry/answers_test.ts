@@ -37,7 +37,7 @@ async function ask(target: string, more: Partial<RegistryRequest> = {}): Promise
 
 const text = ({ body }: RegistryResponse) => new TextDecoder().decode(body);
 
-Deno.test("answer() gives the version that is named, tagged or newest, and says which are for ever", async () => {
+Deno.test("answer() returns the named, tagged or newest version, and marks immutable ones", async () => {
   const rows = [
     ["/mcp/weather", "1.10.0", "no-cache"],
     ["/weather", "1.10.0", "no-cache"],
@@ -71,7 +71,7 @@ Deno.test("answer() gives the version that is named, tagged or newest, and says 
   }
 });
 
-Deno.test("answer() gives the manifest to who wants JSON more than code", async () => {
+Deno.test("answer() returns the manifest to clients that prefer JSON to code", async () => {
   const rows: readonly (readonly [string | undefined, "json" | "typescript"])[] = [
     [undefined, "typescript"],
     ["*/*", "typescript"],
@@ -116,7 +116,7 @@ Deno.test("answer() returns a saved capability as a module, and its content to c
   assert.equal((await asked("application/json")).headers["content-type"], "application/json");
 });
 
-Deno.test("answer() sends nothing that is known, and no body for HEAD", async () => {
+Deno.test("answer() sends no body if the client has it or sent HEAD", async () => {
   for (const target of ["/mcp/weather", "/mcp"]) {
     const whole = await ask(target);
     const { etag = "" } = whole.headers;
@@ -131,7 +131,7 @@ Deno.test("answer() sends nothing that is known, and no body for HEAD", async ()
   }
 });
 
-Deno.test("answer() only reads, and speaks no MCP", async () => {
+Deno.test("answer() rejects other methods and MCP requests", async () => {
   for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"]) {
     const { status, headers } = await ask("/mcp/weather", { method });
     assert.deepEqual([status, headers.allow], [405, "GET, HEAD"], method);
@@ -142,7 +142,7 @@ Deno.test("answer() only reads, and speaks no MCP", async () => {
   }
 });
 
-Deno.test("answer() gives the catalog in pages that hold each server once, whatever their size", async () => {
+Deno.test("answer() returns each server once in catalog pages of any size", async () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9.-]{0,5}$/);
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(name), fc.integer({ min: 1, max: 9 }), async (names, limit) => {
@@ -164,7 +164,7 @@ Deno.test("answer() gives the catalog in pages that hold each server once, whate
   );
 });
 
-Deno.test("answer() has an answer to whatever is sent", async () => {
+Deno.test("answer() responds to any target and headers", async () => {
   const unit = fc.constantFrom(..."%?&=/@:,;*q. \0\r\nü\ud800a1mcp".split(""));
   const odd = fc.string({ unit, maxLength: 40 });
   await fc.assert(fc.asyncProperty(odd, odd, odd, async (path, accept, ifNoneMatch) => {
@@ -174,7 +174,7 @@ Deno.test("answer() has an answer to whatever is sent", async () => {
   }));
 });
 
-Deno.test("answer() finds in the catalog by words, and adds tools where they are asked for", async () => {
+Deno.test("answer() searches the catalog by words and adds tools on request", async () => {
   const items = async (query: string) => JSON.parse(text(await ask(`/mcp/?${query}`))).items;
   const names = async (query: string) => (await items(query)).map(({ fqdn }: Entry) => fqdn);
   assert.deepEqual(await names("q=READ"), ["fs:read_json"]);
@@ -192,7 +192,7 @@ Deno.test("answer() finds in the catalog by words, and adds tools where they are
   assert.equal((await items("q=weather&include=tools"))[0].tools[0].name, "look");
 });
 
-Deno.test("compareVersions() orders as semantic versions are", () => {
+Deno.test("compareVersions() follows semantic versioning", () => {
   const inOrder = [
     ...["0.9.0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2"],
     ...["1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1", "1.2.0", "1.10.0", "2024-a", "2024"],

@@ -16,7 +16,7 @@ function files(home: string): string[] {
   return [...Deno.readDirSync(join(home, "cache"))].map(({ name }) => name).sort();
 }
 
-Deno.test("Cache keeps code under its hash, and entries under their name, for this person alone", () => {
+Deno.test("Cache stores code by hash and entries by name, readable only by this user", () => {
   using home = new Folder();
   const { cache, warned } = open(home.path);
   assert.equal(cache.code(HASH), undefined);
@@ -36,7 +36,7 @@ Deno.test("Cache keeps code under its hash, and entries under their name, for th
   assert.deepEqual(warned, []);
 });
 
-Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not there", () => {
+Deno.test("Cache treats changed, truncated, replaced, linked and unreadable files as missing", () => {
   using home = new Folder();
   const { cache } = open(home.path);
   const key = ["https://a.example", "x"];
@@ -80,7 +80,7 @@ Deno.test("Cache counts what was changed, cut, replaced, linked or closed as not
   assert.equal(cache.code(HASH), undefined);
 });
 
-Deno.test("Cache looks at code again that was changed since it was looked at", () => {
+Deno.test("Cache checks code again after its file changed", () => {
   using home = new Folder();
   const { cache } = open(home.path);
   cache.keepCode(CODE);
@@ -90,7 +90,7 @@ Deno.test("Cache looks at code again that was changed since it was looked at", (
   assert.equal(cache.hasCode(HASH), false);
 });
 
-Deno.test("Cache reads nothing through a link in the place of its folder", () => {
+Deno.test("Cache reads nothing if its folder is a link", () => {
   using home = new Folder();
   open(home.path).cache.keepCode(CODE);
   const folder = join(home.path, "cache");
@@ -99,7 +99,7 @@ Deno.test("Cache reads nothing through a link in the place of its folder", () =>
   assert.equal(open(home.path).cache.code(HASH), undefined);
 });
 
-Deno.test("Cache goes on without files where it cannot write any, and says so once", () => {
+Deno.test("Cache works without files if it cannot write, and logs one warning", () => {
   using home = new Folder();
   using other = new Folder();
   Deno.symlinkSync(other.path, join(home.path, "cache"));
@@ -117,7 +117,7 @@ Deno.test("Cache goes on without files where it cannot write any, and says so on
   assert.equal(again.warned.length, 1);
 });
 
-Deno.test("Cache stays below its quota, by what was used least lately", () => {
+Deno.test("Cache stays below its quota by removing the least recently used files", () => {
   using home = new Folder();
   const { cache } = open(home.path, 3 << 20);
   const folder = join(home.path, "cache");
@@ -147,7 +147,7 @@ Deno.test("Cache stays below its quota, by what was used least lately", () => {
   assert.equal(cache.code(used)?.length, 1 << 20, "what is in use stays");
 });
 
-Deno.test("Cache holds whole files only, however its writer ends", async () => {
+Deno.test("Cache contains only complete files after its writer is killed", async () => {
   using home = new Folder();
   const script = `
     import { Cache } from ${JSON.stringify(`file://${here("cache.ts")}`)};

@@ -31,7 +31,7 @@ const TOOLS = {
   },
 };
 
-Deno.test("an imported capability runs its code with its arguments and the tools that it gets", async () => {
+Deno.test("an imported capability runs its code with its arguments and tools", async () => {
   assert.deepEqual(await ran("return await mcp.a.b({ x: args.x });", { x: 1 }, TOOLS), {
     got: { x: 1 },
   });
@@ -55,7 +55,7 @@ Deno.test("no text of a capability runs when its module is loaded", async () => 
   assert.equal(Object.hasOwn(globalThis, "pmlTrick"), false);
 });
 
-Deno.test("an imported capability is exported by its name, which may be no identifier", async () => {
+Deno.test("an imported capability is exported under its name even if that is no identifier", async () => {
   for (const name of ["read_json", "read-json", "a.b", "default", "class"]) {
     const { __meta__: meta, ...exports } = await loaded(`my:${name}`, { kind: "code", code: "1" });
     assert.deepEqual(Object.keys(exports).sort(), [...new Set([name, "default"])].sort());
@@ -66,7 +66,7 @@ Deno.test("an imported capability is exported by its name, which may be no ident
   assert.deepEqual(Object.keys(exports).sort(), ["__meta__", "default"]);
 });
 
-Deno.test("an imported plan calls its tasks in order, with the outputs that they take", async () => {
+Deno.test("an imported plan calls its tasks in order with the outputs of earlier tasks", async () => {
   const plan = {
     tasks: [
       {

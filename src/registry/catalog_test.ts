@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { never, Scene, until } from "./_scene_test.ts";
 import { Folder, json, ScriptedRegistry } from "./_scripted_test.ts";
 
-Deno.test("Registries keeps a catalog that can be searched without them, of what can be used of it", async () => {
+Deno.test("Registries caches the usable entries of a catalog for offline search", async () => {
   using home = new Folder();
   const page = (items: unknown[], next?: string) => json({ items, next_cursor: next ?? null });
   const tool = {
@@ -63,7 +63,7 @@ Deno.test("Registries keeps a catalog that can be searched without them, of what
   assert.deepEqual([first?.entries, first?.dropped], [3, 7]);
 });
 
-Deno.test("Registries loads a catalog once for all that want it at the same time", async () => {
+Deno.test("Registries downloads a catalog once for concurrent callers", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(() =>
     json({ items: [{ fqdn: "a", type: "deno" }], next_cursor: null })
@@ -85,7 +85,7 @@ Deno.test("Registries loads a catalog once for all that want it at the same time
   assert.equal(registry.asked.length, 2);
 });
 
-Deno.test("Registries bounds a catalog that has no end, or is too much", async () => {
+Deno.test("Registries limits endless and too large catalogs", async () => {
   using home = new Folder();
   let pages = 0;
   await using registry = new ScriptedRegistry(() =>
@@ -118,7 +118,7 @@ Deno.test("Registries bounds a catalog that has no end, or is too much", async (
   assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "what was known stays");
 });
 
-Deno.test("Registries.entryOf() loads an old catalog again for a capability that it lacks, and for nothing else", async () => {
+Deno.test("Registries.entryOf() downloads an old catalog again only for a missing capability", async () => {
   using home = new Folder();
   const tools = [{ name: "read", inputSchema: {} }];
   const items = [{ fqdn: "fs", type: "deno", tools }, { fqdn: "fs:count", type: "deno" }];

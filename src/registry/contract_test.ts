@@ -47,7 +47,7 @@ async function fails(work: Promise<unknown>, expected: string, says?: RegExp): P
   });
 }
 
-Deno.test("ContractSource asks for entries and code as the contract says", async () => {
+Deno.test("ContractSource requests entries and code as specified", async () => {
   await using registry = new ScriptedRegistry(entries({
     "hello": { json: denoEntry("hello", CODE), text: CODE },
   }));
@@ -77,7 +77,7 @@ Deno.test("ContractSource asks for entries and code as the contract says", async
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === null));
 });
 
-Deno.test("ContractSource takes the exact content types, and nothing that is like them", async () => {
+Deno.test("ContractSource accepts only the exact content types", async () => {
   const types = [
     ...["text/html", "text/plain", "application/javascript", "application/json+x", ""],
     ...["application/typescript; charset=utf-16", "application/typescript; charset=latin1"],
@@ -114,7 +114,7 @@ Deno.test("ContractSource takes the exact content types, and nothing that is lik
   assert.equal(registry.asked.length, before + 6, "what is no answer of a registry is not retried");
 });
 
-Deno.test("ContractSource follows redirects within the registry alone", async () => {
+Deno.test("ContractSource follows redirects only within the registry", async () => {
   await using other = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   await using registry = new ScriptedRegistry();
   const source = new ContractSource(registry.url, { ...FAST, access: tokenOf("t0ken") });
@@ -160,7 +160,7 @@ Deno.test("ContractSource follows redirects within the registry alone", async ()
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === "Bearer t0ken"));
 });
 
-Deno.test("ContractSource limits the size of answers, also where their length is wrong", async () => {
+Deno.test("ContractSource limits the size of responses, even if their length header is wrong", async () => {
   await using registry = new ScriptedRegistry();
   const source = new ContractSource(registry.url, FAST);
   const head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
@@ -184,7 +184,7 @@ Deno.test("ContractSource limits the size of answers, also where their length is
   assert.ok(Deno.memoryUsage().rss - memory < 150 << 20, "memory stays flat");
 });
 
-Deno.test("ContractSource stops waiting for slow, silent and broken answers in time", async () => {
+Deno.test("ContractSource stops waiting for slow, silent and broken responses at the time limit", async () => {
   await using registry = new ScriptedRegistry();
   const hasty = new ContractSource(registry.url, { ...FAST, lookMs: 150 });
   const source = new ContractSource(registry.url, FAST);
@@ -234,7 +234,7 @@ Deno.test("ContractSource stops waiting for slow, silent and broken answers in t
   );
 });
 
-Deno.test("ContractSource stops at once when the caller does", async () => {
+Deno.test("ContractSource stops as soon as the caller aborts", async () => {
   await using registry = new ScriptedRegistry(() => "silence");
   const source = new ContractSource(registry.url, FAST);
   const abort = new AbortController();
@@ -243,7 +243,7 @@ Deno.test("ContractSource stops at once when the caller does", async () => {
   await fails(looking, "CANCELLED");
 });
 
-Deno.test("ContractSource says what else a registry answers, and what to do about it", async () => {
+Deno.test("ContractSource reports other status codes with a hint", async () => {
   await using registry = new ScriptedRegistry();
   const source = new ContractSource(registry.url, FAST);
   for (const status of [201, 204, 400, 410, 418]) {
@@ -267,7 +267,7 @@ Deno.test("ContractSource says what else a registry answers, and what to do abou
   await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
 });
 
-Deno.test("ContractSource has different errors for a registry that is offline and a forbidden one", async () => {
+Deno.test("ContractSource throws different errors for an unreachable and a forbidden registry", async () => {
   let tries = 0;
   const failing = (error: Error) =>
     new ContractSource("https://registry.example/mcp", {
@@ -288,7 +288,7 @@ Deno.test("ContractSource has different errors for a registry that is offline an
   await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
 });
 
-Deno.test("ContractSource sends a token in one header, or not at all", async () => {
+Deno.test("ContractSource sends a token in one header or sends none", async () => {
   await using registry = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   for (const token of ["a\r\nx: y", "ключ", "", "x".repeat(1 << 20), "a b"]) {
     const source = new ContractSource(registry.url, { ...FAST, access: tokenOf(token) });
@@ -301,7 +301,7 @@ Deno.test("ContractSource sends a token in one header, or not at all", async () 
   assert.deepEqual(registry.asked, []);
 });
 
-Deno.test("ContractSource asks for the catalog page by page", async () => {
+Deno.test("ContractSource requests the catalog page by page", async () => {
   const pages: Record<string, unknown> = {
     "": { items: [1, 2], next_cursor: "a b&c" },
     "a b&c": { items: [3], next_cursor: null },

@@ -41,7 +41,7 @@ async function make(files: Readonly<Record<string, string>>) {
   };
 }
 
-Deno.test("Folder names servers by their files, or by what a manifest says", async () => {
+Deno.test("Folder names servers by their files or their manifests", async () => {
   await using made = await make({
     "weather@1.0.0.ts": module("1.0.0"),
     "weather@1.1.0.js": module("1.1.0"),
@@ -75,7 +75,7 @@ Deno.test("Folder names servers by their files, or by what a manifest says", asy
   assert.equal(await made.folder.find("hidden"), undefined);
 });
 
-Deno.test("Folder leaves out what is broken, says why once, and serves the rest", async () => {
+Deno.test("Folder omits invalid files, logs the reason once, and serves the rest", async () => {
   await using made = await make({
     "good.ts": module("1.0.0"),
     "broken.ts": "{",
@@ -111,7 +111,7 @@ Deno.test("Folder leaves out what is broken, says why once, and serves the rest"
   assert.match(said["folder.ts"] ?? "", /no regular file/);
 });
 
-Deno.test("Folder takes the export of a capability, in whatever form its JSON is written", async () => {
+Deno.test("Folder accepts an exported capability in any JSON layout", async () => {
   const hash = `sha256-${"0".repeat(64)}`;
   const said = {
     ...{ version: 1, kind: "code", code: "return await mcp.b.y(await mcp.a.x());" },
@@ -144,7 +144,7 @@ Deno.test("Folder takes the export of a capability, in whatever form its JSON is
   ]);
 });
 
-Deno.test("Folder serves a changed file at once, and looks at an unchanged one no more", async () => {
+Deno.test("Folder serves a changed file at once and does not read an unchanged one again", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "b@1.0.0.ts": module("1.0.0") });
   assert.deepEqual(await made.names(), ["a@1.0.0", "b@1.0.0"]);
   await made.folder.find("a");
@@ -163,7 +163,7 @@ Deno.test("Folder serves a changed file at once, and looks at an unchanged one n
   assert.deepEqual(await made.names(), ["b@1.0.0"]);
 });
 
-Deno.test("Folder goes through no link", async () => {
+Deno.test("Folder does not follow links", async () => {
   await using outside = await make({ "secret.ts": module("1.0.0") });
   await using made = await make({ "a.ts": module("1.0.0") });
   Deno.symlinkSync(join(outside.path, "secret.ts"), join(made.path, "secret.ts"));
@@ -176,7 +176,7 @@ Deno.test("Folder goes through no link", async () => {
   }
 });
 
-Deno.test("Folder reads no file that was put in the place of the one it looked at", async () => {
+Deno.test("Folder does not read a file that replaced the checked one", async () => {
   await using outside = await make({ "secret.ts": module("9.0.0") });
   await using made = await make({ "a.ts": module("1.0.0") });
   const { openSync } = Deno;
@@ -193,7 +193,7 @@ Deno.test("Folder reads no file that was put in the place of the one it looked a
   assert.match(made.warnings[0] ?? "", /it is a link, or was replaced/);
 });
 
-Deno.test("Folder reads no file of another that was renamed to its name meanwhile", async () => {
+Deno.test("Folder does not read a file that was renamed over the checked one", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "b.txt": module("9.9.9") });
   const { openSync } = Deno;
   let isMoved = false;
@@ -210,7 +210,7 @@ Deno.test("Folder reads no file of another that was renamed to its name meanwhil
   assert.match(made.warnings[0] ?? "", /it is being changed/);
 });
 
-Deno.test("Folder waits for no other module than the one that is asked for", async () => {
+Deno.test("Folder waits only for the requested module", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "slow.ts": module("1.0.0") });
   const slow = Promise.withResolvers<never>();
   const reader: FolderReader = {

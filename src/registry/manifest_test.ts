@@ -47,7 +47,7 @@ function refuses(json: unknown, says: RegExp, asked = "serena"): void {
   }, JSON.stringify(json)?.slice(0, 200));
 }
 
-Deno.test("parseManifest() reads the four kinds", () => {
+Deno.test("parseManifest() parses the four kinds", () => {
   const deno = parse({
     ...DENO,
     permissions: { read: ["."] },
@@ -95,7 +95,7 @@ Deno.test("an entry without a type is refused", () => {
   refuses(rest, /type is missing, wanted deno, stdio, http or cloud/);
 });
 
-Deno.test("requiredOf() names what an entry needs, wherever it says so, and nothing that has a default", () => {
+Deno.test("requiredOf() returns all required variables of an entry, without those that have a default", () => {
   const stdio = parse({
     ...STDIO,
     install: {
@@ -111,7 +111,7 @@ Deno.test("requiredOf() names what an entry needs, wherever it says so, and noth
   assert.deepEqual(requiredOf(parse({ ...DENO, permissions: { env: ["MAYBE"] } })), []);
 });
 
-Deno.test("parseManifest() takes warnings of every form, as bounded lines of what is seen", () => {
+Deno.test("parseManifest() accepts warnings of any form as a limited number of visible lines", () => {
   const lines = (warnings: unknown) => parse({ ...STDIO, warnings }).warnings;
   assert.deepEqual(lines({ creates_dotfiles: [".serena", ".x"], slow: true, none: null }), [
     "creates dotfiles: .serena, .x",
@@ -126,7 +126,7 @@ Deno.test("parseManifest() takes warnings of every form, as bounded lines of wha
   assert.ok(many.every((line) => line.length <= 300));
 });
 
-Deno.test("parseManifest() refuses what is another entry, or not of its form, naming the key", () => {
+Deno.test("parseManifest() rejects other entries and invalid values, and names the key", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`);
   const cases: [unknown, RegExp][] = [
     [null, /it is missing, wanted an object/],
@@ -168,7 +168,7 @@ Deno.test("parseManifest() refuses what is another entry, or not of its form, na
   assert.equal(parse({ ...DENO, fqdn: "serena@1.2.0" }).fqdn, "serena");
 });
 
-Deno.test("parseManifest() takes no command that could be more than one program", () => {
+Deno.test("parseManifest() rejects commands that could be more than one program", () => {
   const commands = [
     ...["npx; rm -rf ~", "$(id)", "`id`", "npx\nid", "-x", "--eval", "x.BAT", "x.cmd", "setup.ps1"],
     ...["/bin/sh", "../x", "a b", "sh", "bash", "cmd", "CMD.EXE", "powershell", "", "a&b", "a|b"],
@@ -185,7 +185,7 @@ Deno.test("parseManifest() takes no command that could be more than one program"
   }
 });
 
-Deno.test("parseManifest() lets no entry ask for, or set, what steers PML, loaders or installers", () => {
+Deno.test("parseManifest() rejects variables that change PML, loaders or installers", () => {
   const steering = [
     ...[
       "PML_API_KEY",
@@ -224,7 +224,7 @@ Deno.test("parseManifest() lets no entry ask for, or set, what steers PML, loade
   );
 });
 
-Deno.test("parseManifest() takes https addresses only, and this machine's own where they are named", () => {
+Deno.test("parseManifest() accepts only https URLs, and allowed local hosts", () => {
   const bad = [
     ...["http://serena.example/", "ftp://serena.example/", "file:///etc/passwd", "//x", "x"],
     ...["https://user@serena.example/", "https://u:p@serena.example/", "https://a.example/#x"],
@@ -243,7 +243,7 @@ Deno.test("parseManifest() takes https addresses only, and this machine's own wh
   assert.throws(() => parse(other, "serena", ["a.example"]), /url/);
 });
 
-Deno.test("parseManifest() leaves out tools that are not the server's, and keeps the others", () => {
+Deno.test("parseManifest() omits tools that do not belong to the server", () => {
   const tools = [
     ...["filesystem:read_file", "serena:ok", "ok", "OK", "also", "b@d", "", 7, null, {}],
     { name: "broken", inputSchema: { type: "array" } },
@@ -271,7 +271,7 @@ Deno.test("parseManifest() leaves out tools that are not the server's, and keeps
   assert.equal(action.name, "fs");
 });
 
-Deno.test("manifestHash() does not change with order or description, and does with all that matters", () => {
+Deno.test("manifestHash() ignores order and description and depends on everything else", () => {
   const turned = (value: unknown): unknown =>
     Array.isArray(value)
       ? value.map(turned)
@@ -318,7 +318,7 @@ Deno.test("manifestHash() does not change with order or description, and does wi
   }
 });
 
-Deno.test("parseManifest() throws its own error or nothing, whatever JSON comes", () => {
+Deno.test("parseManifest() throws only PmlError for any JSON", () => {
   const keys = [...Object.keys({ ...DENO, ...STDIO, ...HTTP, ...CLOUD }), "warnings", "routing"];
   fc.assert(
     fc.property(

@@ -25,7 +25,7 @@ function hello(text = ONE, more = {}) {
   return { hello: { json: denoEntry("hello", text, more), text } };
 }
 
-Deno.test("Registries asks once for an entry and its code, and never again while they are known", async () => {
+Deno.test("Registries requests an entry and its code once and then uses the cache", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry]);
@@ -56,7 +56,7 @@ Deno.test("Registries asks once for an entry and its code, and never again while
   assert.equal(registry.asked.length, 2);
 });
 
-Deno.test("Registries keeps the texts of numbers in an entry, whose hash has them as doubles", async () => {
+Deno.test("Registries keeps the texts of numbers in an entry and hashes them as doubles", async () => {
   using home = new Folder();
   const tool = '{"name":"hello","inputSchema":{"type":"object","properties":{"id":' +
     '{"minimum":1.0,"maximum":9223372036854775807,"enum":[725653563933458432]}}}}';
@@ -80,7 +80,7 @@ Deno.test("Registries keeps the texts of numbers in an entry, whose hash has the
   assert.equal(found?.hash, manifestHash(JSON.parse(JSON.stringify(found?.manifest))));
 });
 
-Deno.test("Registries gives only code whose hash the entry says, and keeps no other", async () => {
+Deno.test("Registries returns and caches only code with the hash of its entry", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry();
   const { registries, changed } = new Scene(home, [registry]);
@@ -117,7 +117,7 @@ Deno.test("Registries gives only code whose hash the entry says, and keeps no ot
   assert.equal(new TextDecoder().decode(await registries.code(anew ?? found, never)), TWO);
 });
 
-Deno.test("Registries asks for an entry anew, without its tag, when the kept one was touched", async () => {
+Deno.test("Registries requests an entry again without its etag if the cached file was changed", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   await new Scene(home, [registry]).registries.find("hello", never);
@@ -135,7 +135,7 @@ Deno.test("Registries asks for an entry anew, without its tag, when the kept one
   assert.equal(registry.asked.length, 1 + spoiled.length);
 });
 
-Deno.test("Registries looks at old entries behind the calls, and tells what is another", async () => {
+Deno.test("Registries refreshes expired entries in the background and reports changes", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const scene = new Scene(home, [registry], { entryMs: 0 });
@@ -168,7 +168,7 @@ Deno.test("Registries looks at old entries behind the calls, and tells what is a
   assert.equal(registry.targets.filter((target) => target === "/hello@1.0.0").length, length);
 });
 
-Deno.test("Registries looks again at what was kept while the clock was ahead", async () => {
+Deno.test("Registries refreshes entries and catalogs with timestamps in the future", async () => {
   using home = new Folder();
   await using one = new ScriptedRegistry(entries(hello()));
   await using two = new ScriptedRegistry(() => json({ items: [{ fqdn: "a", type: "deno" }] }));
@@ -190,7 +190,7 @@ Deno.test("Registries looks again at what was kept while the clock was ahead", a
   await until(() => names().includes("b"));
 });
 
-Deno.test("Registries warns of no registry that nobody configured when it is away", async () => {
+Deno.test("Registries logs no warning for an unreachable default registry", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   registry.stop();
@@ -201,7 +201,7 @@ Deno.test("Registries warns of no registry that nobody configured when it is awa
   assert.deepEqual(warned, []);
 });
 
-Deno.test("Registries goes on without its registry: cached entries run, the rest fails unasked", async () => {
+Deno.test("Registries uses cached entries during an outage and fails at once for others", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const scene = new Scene(home, [registry], { restMs: 60_000, entryMs: 0 });
@@ -227,7 +227,7 @@ Deno.test("Registries goes on without its registry: cached entries run, the rest
   assert.equal(new TextDecoder().decode(await later.code(found, never)), ONE);
 });
 
-Deno.test("Registries waits for a silent registry once, and for one question at a time after that", async () => {
+Deno.test("Registries waits for a silent registry once and then sends one probe at a time", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(() => "silence");
   // Without a pause, the next caller after a failure probes the registry again.
@@ -245,7 +245,7 @@ Deno.test("Registries waits for a silent registry once, and for one question at 
   await fails(registries.find("hello", never), "REGISTRY_OFFLINE");
 });
 
-Deno.test("Registries lets nobody wait for a registry that was away: it looks behind the callers", async () => {
+Deno.test("Registries probes an unreachable registry in the background without delaying callers", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry();
   registry.stop();
@@ -266,7 +266,7 @@ Deno.test("Registries lets nobody wait for a registry that was away: it looks be
   assert.equal((await registries.find("hello", never))?.manifest.version, "1.0.0");
 });
 
-Deno.test("Registries.kept() asks nobody, however old an entry is", async () => {
+Deno.test("Registries.kept() sends no request for an entry of any age", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry], { entryMs: 0 });
@@ -279,7 +279,7 @@ Deno.test("Registries.kept() asks nobody, however old an entry is", async () => 
   assert.deepEqual(registry.targets, ["/ghost"]);
 });
 
-Deno.test("Registries asks in order, and nobody for what is private, pinned elsewhere or ill named", async () => {
+Deno.test("Registries sends requests in order, and none for private, invalid or otherwise pinned names", async () => {
   using home = new Folder();
   await using company = new ScriptedRegistry(entries(hello(ONE)));
   await using open = new ScriptedRegistry(entries({
@@ -327,7 +327,7 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
   assert.equal(company.asked.length + open.asked.length, before);
 });
 
-Deno.test("Registries uses what is pinned where a registry names an older one, and no newer one unseen", async () => {
+Deno.test("Registries uses the pinned version instead of an older newest one", async () => {
   using home = new Folder();
   const all = ["1.0.0", "1.1.0", "2.0.0"].map((version) => denoEntry("hello", ONE, { version }));
   let newest = all[0];
@@ -353,7 +353,7 @@ Deno.test("Registries uses what is pinned where a registry names an older one, a
   assert.equal(await version(), "1.0.0");
 });
 
-Deno.test("Registries takes from a registry with a key only what is signed, and tells what is older", async () => {
+Deno.test("Registries accepts only signed entries from a registry with a key, and marks older ones", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");

@@ -6,7 +6,7 @@ import { canonicalHash, definitionHash, parseFqdn, PmlError } from "./registry.t
 /** An action is also a part of a path, and Windows opens devices by their names. */
 const PATHS = ["fs:../x", "fs:a..b", "fs:a/b", "fs:A", "con", "nul.x", "com1"];
 
-Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest before any I/O", () => {
+Deno.test("parseFqdn() parses names, actions and versions, and rejects the rest before any I/O", () => {
   assert.deepEqual(parseFqdn("fs"), { name: "fs", action: undefined, version: undefined });
   assert.deepEqual(parseFqdn("fs:read_json@1.2.0"), {
     name: "fs",
@@ -23,7 +23,7 @@ Deno.test("parseFqdn() reads names, actions and versions, and refuses the rest b
   }
 });
 
-Deno.test("definitionHash() does not change with the order of keys, and does with anything else", () => {
+Deno.test("definitionHash() ignores the order of keys and depends on everything else", () => {
   fc.assert(fc.property(
     fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { noNullPrototype: true }),
     (extra) => {
@@ -36,7 +36,7 @@ Deno.test("definitionHash() does not change with the order of keys, and does wit
   ));
 });
 
-Deno.test("definitionHash() is that of earlier versions, whatever the numbers of a definition are", () => {
+Deno.test("definitionHash() equals that of earlier versions for all numbers", () => {
   const textOf = (number: string) =>
     `{"name":"t","inputSchema":{"type":"object","properties":{"a":{"default":${number}}}}}`;
   const hashOf = (number: string) => definitionHash(parseExact(textOf(number)));

@@ -32,7 +32,7 @@ function refuses(json: JsonObject, says: RegExp, publicKey = PUBLIC): void {
   });
 }
 
-Deno.test("verifyManifest() knows what the registry signed, in whatever form its key is written", () => {
+Deno.test("verifyManifest() accepts signed entries with every form of the key", () => {
   const der = OWN.publicKey.export({ format: "der", type: "spki" });
   const forms = [PUBLIC, der.toString("base64"), `${der.subarray(12).toString("base64")}\n`];
   const json = JSON.parse(JSON.stringify(signed(), null, 2));
@@ -52,7 +52,7 @@ Deno.test("verifyManifest() knows what the registry signed, in whatever form its
   assert.equal(verifyManifest(again, { registry: REGISTRY, publicKey: PUBLIC }), 1769904000500);
 });
 
-Deno.test("verifyManifest() refuses an entry in which anything is another", () => {
+Deno.test("verifyManifest() rejects an entry with any change", () => {
   const json = signed();
   const changes: JsonObject[] = [
     { fqdn: "other" },
@@ -79,7 +79,7 @@ Deno.test("verifyManifest() refuses an entry in which anything is another", () =
   );
 });
 
-Deno.test("publicKeyOf() takes Ed25519 keys only, and repeats none", () => {
+Deno.test("publicKeyOf() accepts only Ed25519 keys, and errors do not contain the key", () => {
   const rsa = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey;
   const wrong = ["", "SECRET", "AAAA", rsa.export({ format: "pem", type: "spki" }).toString()];
   for (const text of wrong) {
