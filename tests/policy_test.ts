@@ -334,7 +334,7 @@ Deno.test("`pml why` and `pml config` show which policy decides", async () => {
   const { stdout: config } = await runPml(ws, ["config"]);
   assert.match(config, /policy +\{.*"filesystem:move_file".*policy\.yaml\)/);
   const { stderr } = await runPml(ws, ["call", "filesystem:move_file", "source=a"]);
-  assert.match(stderr, /only whoever looks after this machine can change it/);
+  assert.match(stderr, /only the administrator of this machine can change it/);
   assert.equal(await readFile(path, "utf8"), JSON.stringify(POLICY));
 });
 

@@ -186,7 +186,9 @@ export class PendingFiles {
 function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Omit<PendingApproval, "id" | "text">;
   // guard: waiting-approval
-  if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
+  if (digestOf(kept.subjects) !== id) {
+    throw new TypeError("its name does not match the digest of its calls");
+  }
   return { ...kept, id, text: fullText(kept.subjects, kept.differing) };
 }
 

@@ -56,7 +56,7 @@ function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
     return {
       ...subject,
       ...sameFacts !== undefined && {
-        facts: [`What call ${sameFacts + 1} says after its workspace holds here too`],
+        facts: [`The same facts as in call ${sameFacts + 1}`],
       },
       ...sameTexts !== undefined && { definitionLines: [`as in call ${sameTexts + 1}`] },
     };

@@ -74,6 +74,6 @@ function notTrusted(file: string): PmlError {
 function tooLong(file: string, bytes: number): PmlError {
   const what = `Cannot write the rules to ${quoted(file, 400)}: it would have ${bytes} bytes`;
   return new PmlError("CONFIG_INVALID", what, {
-    hint: `Keep it to ${RULES_FILE_MAX} bytes: take out rules that nobody needs`,
+    hint: `Remove unused rules to keep it below ${RULES_FILE_MAX} bytes`,
   });
 }

@@ -123,7 +123,7 @@ function hosts(net: readonly string[]): readonly string[] {
   const named = net.find((host) => !isLiteral(host));
   const literal = net.find(isLiteral);
   if (named === undefined || literal === undefined) return net;
-  const message = `Cannot grant the address "${literal}" beside the name "${named}"`;
+  const message = `Cannot grant the address "${literal}" together with the name "${named}"`;
   const hint = "Grant a server either addresses or names under net in .pml.json";
   throw new PmlError("SANDBOX_DENIED", message, { hint });
 }

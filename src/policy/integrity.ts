@@ -57,6 +57,6 @@ export function assertIntegrity(
   throw new PmlError(
     "INTEGRITY_MISMATCH",
     `Cannot run "${server}": its code is ${atHand}, and ${approved} was approved`,
-    { hint: "Look at what changed, then run `pml trust`" },
+    { hint: "Review the change, then run `pml trust`" },
   );
 }

@@ -304,8 +304,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   blocked(server: string): string | undefined {
     if (this.#isApproved(server)) return undefined;
     return this.#now.trust.trusted
-      ? "its code is not the approved one; calling it, or `pml trust`, asks the person"
-      : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
+      ? "its code is not the approved one; a call or `pml trust` asks the user"
+      : "the workspace file is not trusted; a call or `pml trust` asks the user";
   }
 
   /** The PML home. */

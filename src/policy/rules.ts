@@ -152,7 +152,7 @@ export function denied(id: ToolId, verdict: Verdict): PmlError {
     });
   }
   const { rule, source } = verdict;
-  const who = source.startsWith("the company") ? "whoever looks after this machine" : "the person";
+  const who = source.startsWith("the company") ? "the administrator of this machine" : "the user";
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {
     hint: `The rule ${quoted(rule, 200)} in ${quoted(source, 200)} forbids it; ` +
       `only ${who} can change it`,

@@ -162,7 +162,7 @@ function parseRecord(json: unknown, isItsPath: (path: string) => boolean): Trust
     // Each value was checked.
     if (isWhole) return { path, hashes, servers: servers as ApprovedCode, shown };
   }
-  throw new TypeError("it is no record of trust in the path that its name stands for");
+  throw new TypeError("it is not a trust record of the path in its name");
 }
 
 function isTexts(value: unknown): value is readonly string[] {

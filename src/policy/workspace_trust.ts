@@ -137,7 +137,7 @@ async function mustBe(shown: ShownFile, reader: ShownFileReader): Promise<void> 
   // guard: changed-meanwhile
   if (JSON.stringify(await reader.readAgain()) !== JSON.stringify(shown)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it was changed meanwhile`, {
-      hint: "Try again, and see what is there now",
+      hint: "Try again, and review the present content",
     });
   }
 }

@@ -105,7 +105,7 @@ export function together(
     const list = sorted(some);
     const isWell = list.length <= MOST.texts && list.every(isPlain) &&
       (kind !== "env" || list.every(isVariable));
-    if (!isWell) throw wrong(`permissions.${kind} holds what cannot be asked for`);
+    if (!isWell) throw wrong(`permissions.${kind} contains values that cannot be requested`);
     return [kind, list];
   });
   return Object.fromEntries(joined);

@@ -145,7 +145,7 @@ export class Place {
       if (!(error instanceof PmlError)) throw error;
       const isAway = error.code === "REGISTRY_OFFLINE";
       if (isAway && !this.isDown && !this.#place.isQuiet) {
-        this.#user.log.warn(`${error.message}; PML uses what it has cached`);
+        this.#user.log.warn(`${error.message}; PML uses cached entries`);
       }
       if (isAway) outages.note(url, error);
       // A bad response shows that the registry can be reached.

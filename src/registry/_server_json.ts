@@ -186,7 +186,7 @@ function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly
           : [literal(name), text],
       );
     } else if (text === undefined) isMissing = true;
-    else if (isMissing) throw unfit("an argument without a value stands before others");
+    else if (isMissing) throw unfit("an argument without a value precedes others");
     else args.push(text);
   }
   return args;
@@ -265,7 +265,7 @@ function reference(
 /** Throws if a literal text contains a reference that PML would replace. */
 function literal(text: string): string {
   if (text.includes("${")) throw unfit(`${quoted(text)} would be filled in by PML`);
-  if (/\p{Cc}/u.test(text)) throw unfit("a value holds a control character");
+  if (/\p{Cc}/u.test(text)) throw unfit("a value contains a control character");
   return text;
 }
 

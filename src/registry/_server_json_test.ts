@@ -181,7 +181,7 @@ Deno.test("offerOf() reports why a server cannot be run", () => {
     ],
     [given({ type: "positional", value: "a\nb" }), /control character/],
     [given({ type: "positional", value: {} }), /no text/],
-    [given({ valueHint: "first" }, { value: "second" }), /without a value stands before/],
+    [given({ valueHint: "first" }, { value: "second" }), /without a value precedes/],
     [{ remotes: [{ type: "sse", url: "https://x.example/sse" }] }, /no remote of type "sse"/],
     [{ remotes: [{ ...REMOTE, url: "http://x.example/mcp" }] }, /not https/],
     [{ remotes: [{ ...REMOTE, url: "https://{t}.example/mcp" }] }, /"t", which PML does not fill/],

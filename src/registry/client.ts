@@ -109,7 +109,7 @@ export class RegistryClient {
     try {
       return parseJsonBytes(bytes, parseExact);
     } catch (cause) {
-      throw this.bad("what it sent is no JSON", { cause });
+      throw this.bad("its response is not JSON", { cause });
     }
   }
 
@@ -241,7 +241,7 @@ export function offline(
 ): PmlError {
   const message = `Cannot reach the registry ${quoted(url, 200)}: ${visible(why)}`;
   return new PmlError("REGISTRY_OFFLINE", message, {
-    hint: "What was used before still works; try again later",
+    hint: "Try again later; cached servers still work",
     cause,
   });
 }

@@ -321,7 +321,9 @@ function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
 
 function versionOf(inName: string | undefined, said: unknown): string {
   if (inName !== undefined && said !== undefined && said !== inName) {
-    throw broken(`its name says version ${quoted(inName)}, and it says ${quoted(String(said))}`);
+    throw broken(
+      `its name has version ${quoted(inName)}, but its content has ${quoted(String(said))}`,
+    );
   }
   const version = inName ?? said ?? "0.0.0";
   // Throws for a version that clients could not ask for.

@@ -100,7 +100,10 @@ Deno.test("Folder omits invalid files, logs the reason once, and serves the rest
   assert.equal(made.warnings.length, 13);
   assert.match(said["broken.ts"] ?? "", /JSON/);
   assert.match(said["Upper.ts"] ?? "", /it is no registry name/);
-  assert.match(said["two@1.0.0.ts"] ?? "", /its name says version "1.0.0", and it says "1.0.1"/);
+  assert.match(
+    said["two@1.0.0.ts"] ?? "",
+    /its name has version "1.0.0", but its content has "1.0.1"/,
+  );
   assert.match(said["kind.json"] ?? "", /type is "deno"/);
   assert.match(said["odd.json"] ?? "", /its key "instal" is none/);
   assert.match(said["escape.json"] ?? "", /no registry name/);

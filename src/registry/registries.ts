@@ -228,6 +228,6 @@ export class Registries {
 function vouchedBy({ isSigned, isSecure, host }: Place): string {
   if (isSigned) return "signed by the key of this registry";
   return isSecure
-    ? `vouched for by TLS to ${host} only`
-    : `vouched for by nobody: ${host} is reached without TLS`;
+    ? `authenticated only by TLS to ${host}`
+    : `not authenticated: ${host} is reached without TLS`;
 }

@@ -33,7 +33,7 @@ Deno.test("Registries requests an entry and its code once and then uses the cach
   const found = await registries.find("hello", never);
   assert.ok(found);
   assert.equal(found.source, registry.url);
-  assert.equal(found.vouched, `vouched for by nobody: ${registry.host} is reached without TLS`);
+  assert.equal(found.vouched, `not authenticated: ${registry.host} is reached without TLS`);
   assert.deepEqual([found.offline, found.gone, found.older], [false, false, false]);
   assert.equal(registries.hasCode(found), false);
   const told: Progress[] = [];
@@ -146,7 +146,11 @@ Deno.test("Registries refreshes expired entries in the background and reports ch
   assert.equal(registry.asked[1]?.headers.get("if-none-match")?.startsWith('"sha256-'), true);
   assert.deepEqual(changed, []);
   registry.answer = entries(hello(TWO, { version: "1.1.0" }));
-  assert.equal(registries.known("hello")?.hash, first?.hash, "what is known is given at once");
+  assert.equal(
+    registries.known("hello")?.hash,
+    first?.hash,
+    "the cached entry is returned at once",
+  );
   await until(() => changed.length === 1 || (registries.known("hello"), false));
   assert.deepEqual(changed, ["hello"]);
   assert.equal(await scene.version("hello"), "1.1.0");
@@ -157,7 +161,7 @@ Deno.test("Registries refreshes expired entries in the background and reports ch
   assert.equal(await scene.version("hello"), "1.1.0");
   registry.answer = entries({});
   await until(() => registries.known("hello")?.gone === true);
-  assert.equal(await scene.version("hello"), "1.1.0", "what is in use goes on");
+  assert.equal(await scene.version("hello"), "1.1.0", "an entry in use stays usable");
   assert.equal(changed.length, 2);
   // An exact version never changes.
   registry.answer = entries(hello());
@@ -217,9 +221,9 @@ Deno.test("Registries uses cached entries during an outage and fails at once for
     assert.equal(registries.known("hello")?.offline, true);
     assert.equal((await registries.find("hello", never))?.hash, found.hash);
   }
-  assert.equal(scene.fetched, fetched, "nobody waits for a registry that is away");
-  assert.equal(warned.length, 1, "an outage is told once");
-  assert.match(warned[0] ?? "", /Cannot reach .*; PML uses what it has cached/);
+  assert.equal(scene.fetched, fetched, "no call waits for an unreachable registry");
+  assert.equal(warned.length, 1, "an outage is logged once");
+  assert.match(warned[0] ?? "", /Cannot reach .*; PML uses cached entries/);
   const later = new Scene(home, [registry], { restMs: 1, entryMs: 0 }).registries;
   await fails(later.code(found, never), "REGISTRY_OFFLINE");
   registry.start();
@@ -300,7 +304,7 @@ Deno.test("Registries sends requests in order, and none for private, invalid or 
   assert.equal(await scene.version("nobody"), undefined);
   assert.ok(![...company.targets, ...open.targets].includes("/mine"));
   const asked = open.targets.filter((target) => target === "/nobody");
-  assert.equal(asked.length, 1, "that nobody has a name is remembered");
+  assert.equal(asked.length, 1, "a missing name is cached");
   // The company's registry is down: no other registry gets a name that was sent only to it.
   company.stop();
   const { length } = open.asked;

@@ -233,7 +233,7 @@ Deno.test("RG5: a response that is too long, has a wrong length or never ends is
   const faults: readonly (readonly [Fault, RegExp])[] = [
     [endless, long],
     [{ headers: { "content-length": "2000000000" } }, long],
-    [{ headers: { "content-length": "10" } }, /^REGISTRY_BAD_RESPONSE: .*no JSON/],
+    [{ headers: { "content-length": "10" } }, /^REGISTRY_BAD_RESPONSE: .*not JSON/],
     [{ headers: { "content-length": "100000" } }, away],
     [{ headers: { "x-long": "x".repeat(20 << 20) } }, /^REGISTRY_/],
     [{ byteMs: 1_000 }, away],

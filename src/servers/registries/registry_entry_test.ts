@@ -17,7 +17,7 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
     offline: false,
     gone: false,
     older: false,
-    vouched: "nobody vouches for it",
+    vouched: "not authenticated",
     leftOut: [],
   };
   const definition = definitionOf(manifest, () => "");
