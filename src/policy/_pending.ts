@@ -216,7 +216,11 @@ async function succeeded(change: Promise<void>): Promise<boolean> {
 }
 
 function stale(id: string): PmlError {
-  return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: no such approval waits`, {
-    hint: "It expired or was answered; make the call again",
-  });
+  return new PmlError(
+    "APPROVAL_STALE",
+    `Cannot approve ${quoted(id)}: no such approval is pending`,
+    {
+      hint: "It expired or was answered; make the call again",
+    },
+  );
 }

@@ -67,7 +67,7 @@ function notTrusted(file: string): PmlError {
   return new PmlError(
     "WORKSPACE_UNTRUSTED",
     `Cannot write the rules to ${quoted(file, 400)}: it is not the file that was trusted`,
-    { hint: "Look at it and trust it with `pml trust`, then try again" },
+    { hint: "Review the file, trust it with `pml trust`, then try again" },
   );
 }
 

@@ -175,7 +175,7 @@ function readerOf(file: string) {
     const at = key === "" ? "" : `, key ${quoted(key, 300)}`;
     const message = `Cannot use ${quoted(file, 400)}${at}: found ${said}, wanted ${wanted}`;
     return new PmlError("CONFIG_INVALID", message, {
-      hint: "Fix it or restore it; without it PML asks again",
+      hint: "Fix or restore the file; without it PML asks again",
       detail: { problems: [{ file, key, found: said, wanted }] },
     });
   };

@@ -148,7 +148,7 @@ export function denied(id: ToolId, verdict: Verdict): PmlError {
     const name = visible(steering);
     const why = `Cannot run ${quoted(id, 200)}: "${name}" in env changes what programs do`;
     return new PmlError("PERMISSION_DENIED", why, {
-      hint: `Leave it out, or ask for a rule that names it: ${id}(env=${name})`,
+      hint: `Remove it, or request a rule that names it: ${id}(env=${name})`,
     });
   }
   const { rule, source } = verdict;

@@ -46,9 +46,13 @@ export function digestOf(subjects: readonly Subject[]): string {
     const bound = subjects.map(({ definitionLines: _, ...subject }) => subject);
     return sha256(canonical(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {
-    throw new PmlError("BAD_ARGUMENTS", "Cannot ask about this call: its arguments are no JSON", {
-      hint: "Send finite numbers, well-formed text and fewer levels",
-      cause,
-    });
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      "Cannot ask about this call: its arguments are not valid JSON",
+      {
+        hint: "Send finite numbers, well-formed text and fewer levels",
+        cause,
+      },
+    );
   }
 }

@@ -42,7 +42,7 @@ export class ContractSource implements RegistrySource {
     const answered = await client.get(`/${written(name)}`, { ...look, signal, etag });
     if (answered.kind !== "found") return answered;
     const json = client.json(answered.bytes);
-    if (!isObject(json)) throw client.bad(`its entry of "${entryName(name)}" is no object`);
+    if (!isObject(json)) throw client.bad(`its entry of "${entryName(name)}" is not an object`);
     return { ...answered, json: objectOf(json) };
   }
 
@@ -65,7 +65,7 @@ export class ContractSource implements RegistrySource {
     }
     // PML compares the hash of the bytes later. The etag only confirms that the registry sends the
     // code of one hash.
-    if (!HASH_TAG.test(answered.etag ?? "")) throw client.bad("its etag is no hash of the code");
+    if (!HASH_TAG.test(answered.etag ?? "")) throw client.bad("its etag is not a hash of the code");
     return answered.bytes;
   }
 
@@ -82,7 +82,7 @@ export class ContractSource implements RegistrySource {
     const { items, next_cursor: next = null } = objectOf(page);
     if (!Array.isArray(items)) throw client.bad("its catalog has no items");
     if (next !== null && (typeof next !== "string" || next.length > LONGEST_CURSOR)) {
-      throw client.bad("the cursor of its catalog is no short text");
+      throw client.bad("the cursor of its catalog is not a short text");
     }
     return { items, next: next ?? undefined };
   }

@@ -90,9 +90,9 @@ export class Downloads {
       // guard: registry-code
       if (integrity !== wanted) {
         const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
-        const why = `its code is ${integrity}, and its entry says ${wanted}`;
+        const why = `its code is ${integrity}, but its entry has ${wanted}`;
         throw new PmlError("INTEGRITY_MISMATCH", `Cannot load ${what}: ${why}`, {
-          hint: "Nothing of it ran; call again later, or tell the registry's owner",
+          hint: "Call again later, or report it to the registry's owner; no code ran",
         });
       }
       this.#cache.keepCode(bytes);

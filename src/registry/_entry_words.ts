@@ -101,7 +101,8 @@ export interface BadEntry {
 
 /** Creates the error for an invalid entry. */
 export function badEntry(
-  { name, url, why, hint = "Tell the registry's owner; nothing of it was used" }: BadEntry,
+  { name, url, why, hint = "Report it to the registry's owner; PML did not use the entry" }:
+    BadEntry,
 ): PmlError {
   const message = `Cannot use the entry ${quoted(name)} of ${quoted(url, 200)}: ${why}`;
   return new PmlError("REGISTRY_BAD_RESPONSE", message, { hint });

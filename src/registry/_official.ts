@@ -110,7 +110,7 @@ export class Official implements RegistrySource {
     const answered = await this.#client.get(`/v0.1/servers?${query}`, { ...LOOK, signal });
     if (answered.kind !== "found") throw this.#client.bad("it has no list of servers");
     const { servers, metadata } = objectOf(this.#client.json(answered.bytes));
-    if (!Array.isArray(servers)) throw this.#client.bad("its list of servers is none");
+    if (!Array.isArray(servers)) throw this.#client.bad("its list of servers is not an array");
     return { servers, next: textOf(objectOf(metadata).nextCursor) || undefined };
   }
 
@@ -119,7 +119,7 @@ export class Official implements RegistrySource {
     if (offer.kind === "entry") return { kind: "found", json: offer.json, etag };
     if (offer.kind === "deleted") return MISSING;
     throw this.#client.bad(`${quoted(nameOf(response))} cannot be run here: ${offer.why}`, {
-      hint: "Its page may say what to write under mcpServers",
+      hint: "See its page for a definition under mcpServers",
     });
   }
 }

@@ -103,7 +103,10 @@ export function offerOf(response: unknown): Offer {
       why.push(error.message);
     }
   }
-  return { kind: "refused", why: [...new Set(why)].join("; ") || "it offers nothing to run" };
+  return {
+    kind: "refused",
+    why: [...new Set(why)].join("; ") || "it has no package and no remote",
+  };
 }
 
 function packaged(said: JsonObject): JsonObject {
@@ -112,16 +115,16 @@ function packaged(said: JsonObject): JsonObject {
   if (installer === undefined) throw unfit(`PML installs no packages of type ${quoted(type)}`);
   const identifier = textOf(said.identifier);
   const package_ = `the package ${quoted(identifier)}`;
-  if (!installer.name.test(identifier)) throw unfit(`${package_} has no name of a package`);
+  if (!installer.name.test(identifier)) throw unfit(`${package_} has an invalid package name`);
   const transport = textOf(objectOf(said.transport).type ?? "stdio");
-  if (transport !== "stdio") throw unfit(`${package_} speaks ${quoted(transport)}, not stdio`);
+  if (transport !== "stdio") throw unfit(`${package_} uses ${quoted(transport)}, not stdio`);
   const version = textOf(said.version);
   if (!installer.version.test(version)) {
     throw unfit(`${package_} has no exact version, but ${quoted(version)}`);
   }
   const base = textOf(said.registryBaseUrl);
   if (base !== "" && homeOf(base) !== installer.home) {
-    throw unfit(`${package_} comes from ${quoted(base)}, where PML does not look`);
+    throw unfit(`${package_} comes from ${quoted(base)}, which PML does not use`);
   }
   const hint = textOf(said.runtimeHint ?? Object.keys(installer.runs)[0]);
   const command = memberOf(installer.runs, hint);
@@ -150,14 +153,14 @@ function packaged(said: JsonObject): JsonObject {
 function remote(said: JsonObject): JsonObject {
   const type = textOf(said.type);
   if (type !== "streamable-http") {
-    throw unfit(`PML takes no remote of type ${quoted(type)}, only "streamable-http"`);
+    throw unfit(`PML supports no remote of type ${quoted(type)}, only "streamable-http"`);
   }
   const variables = objectOf(said.variables);
   const url = textOf(said.url).replace(/\{([^{}]*)\}/g, (_, name: string) => {
     const { value, default: otherwise } = objectOf(memberOf(variables, name));
     const filled = value ?? otherwise;
     if (filled !== undefined) return plainText(filled);
-    throw unfit(`its address wants ${quoted(name)}, which PML does not fill in`);
+    throw unfit(`its URL has the variable ${quoted(name)}, which PML does not replace`);
   });
   if (!url.startsWith("https://")) throw unfit(`its address ${quoted(url)} is not https`);
   const needed: NeededVariables = new Set();
@@ -264,7 +267,7 @@ function reference(
 
 /** Throws if a literal text contains a reference that PML would replace. */
 function literal(text: string): string {
-  if (text.includes("${")) throw unfit(`${quoted(text)} would be filled in by PML`);
+  if (text.includes("${")) throw unfit(`PML would replace a reference in ${quoted(text)}`);
   if (/\p{Cc}/u.test(text)) throw unfit("a value contains a control character");
   return text;
 }
@@ -272,7 +275,7 @@ function literal(text: string): string {
 function variableOf(name: string): string {
   const variable = name.replace(/^\W+/, "").replace(/\W+/g, "_").toUpperCase();
   if (/^[A-Z_]/.test(variable)) return variable;
-  throw unfit(`${quoted(name)} can be no variable`);
+  throw unfit(`${quoted(name)} is not a valid variable name`);
 }
 
 /** Returns the second-level domain of a URL's host. */
@@ -287,7 +290,7 @@ function withoutNull(said: JsonObject): JsonObject {
 /** Converts a value to text: some servers publish numbers and booleans instead of strings. */
 function plainText(said: unknown): string {
   if (["string", "number", "boolean"].includes(typeof said)) return String(said);
-  throw unfit("a value is no text");
+  throw unfit("a value is not a text");
 }
 
 function unfit(why: string): PmlError {

@@ -153,42 +153,48 @@ Deno.test("offerOf() reports why a server cannot be run", () => {
   const npm = (more: object) => ({ packages: [{ ...NPM, ...more }] });
   const given = (...packageArguments: unknown[]) => npm({ packageArguments });
   const rows: readonly (readonly [Record<string, unknown>, RegExp])[] = [
-    [{}, /offers nothing/],
+    [{}, /no package and no remote/],
     ...["oci", "nuget", "mcpb", "cargo", "constructor"].map((registryType) =>
       [npm({ registryType }), new RegExp(`no packages of type "${registryType}"`)] as const
     ),
-    [npm({ transport: REMOTE }), /speaks "streamable-http", not stdio/],
+    [npm({ transport: REMOTE }), /uses "streamable-http", not stdio/],
     ...["latest", "^1.0.0", "1.x", "1.0", "", ">=1.0.0 <2"].map((version) =>
       [npm({ version }), /no exact version/] as const
     ),
     ...["1.x", "1.*", "latest", "~=1.0", "1.0,<2"].map((version) =>
       [{ packages: [{ ...PYPI, version }] }, /no exact version/] as const
     ),
-    [npm({ registryBaseUrl: "https://npm.evil.example" }), /where PML does not look/],
+    [npm({ registryBaseUrl: "https://npm.evil.example" }), /which PML does not use/],
     [npm({ runtimeHint: "docker" }), /is run by "docker"/],
     [
       npm({ runtimeArguments: [{ type: "named", name: "--registry", value: "x" }] }),
       /"--registry"/,
     ],
     ...["--package=evil", "-p", "a b", "git+https://x.example/y", "../x", ""].map((identifier) =>
-      [npm({ identifier }), /no name of a package/] as const
+      [npm({ identifier }), /an invalid package name/] as const
     ),
-    [given({ type: "positional", value: "${AWS_SECRET}" }), /would be filled in/],
-    [given({ type: "positional", value: "${v}", variables: { v: {} } }), /would be filled in/],
+    [given({ type: "positional", value: "${AWS_SECRET}" }), /would replace a reference/],
+    [
+      given({ type: "positional", value: "${v}", variables: { v: {} } }),
+      /would replace a reference/,
+    ],
     [
       given({ type: "positional", value: "{w}{HOME}", variables: { w: { value: "$" } } }),
-      /would be filled in/,
+      /would replace a reference/,
     ],
     [given({ type: "positional", value: "a\nb" }), /control character/],
-    [given({ type: "positional", value: {} }), /no text/],
+    [given({ type: "positional", value: {} }), /not a text/],
     [given({ valueHint: "first" }, { value: "second" }), /without a value precedes/],
     [{ remotes: [{ type: "sse", url: "https://x.example/sse" }] }, /no remote of type "sse"/],
     [{ remotes: [{ ...REMOTE, url: "http://x.example/mcp" }] }, /not https/],
-    [{ remotes: [{ ...REMOTE, url: "https://{t}.example/mcp" }] }, /"t", which PML does not fill/],
+    [
+      { remotes: [{ ...REMOTE, url: "https://{t}.example/mcp" }] },
+      /"t", which PML does not replace/,
+    ],
   ];
   for (const [said, why] of rows) assert.match(refusalOf(said), why, JSON.stringify(said));
   const both = refusalOf({ ...npm({ registryType: "oci" }), remotes: [{ type: "sse", url: "x" }] });
-  assert.match(both, /"oci"; PML takes no remote of type "sse"/);
+  assert.match(both, /"oci"; PML supports no remote of type "sse"/);
 });
 
 Deno.test("offerOf() applies the status of a version", () => {

@@ -116,7 +116,7 @@ export class RegistryClient {
   /** Returns the error for an unusable response. */
   bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
-      hint: hint ?? "Tell the registry's owner; nothing of it was used",
+      hint: hint ?? "Report it to the registry's owner; PML did not use the response",
       cause,
     });
   }
@@ -147,7 +147,7 @@ export class RegistryClient {
     const token = this.#options.access?.token();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
-        hint: "Its variable (token_env) has characters that no token has",
+        hint: "Remove characters that are invalid in a token from its token_env variable",
       });
     }
     const authorization = token && `Bearer ${token}`;
@@ -175,11 +175,11 @@ export class RegistryClient {
     const hasToken = access?.token() !== undefined;
     if (status === 401 && access?.isHub === true) {
       return hasToken
-        ? this.bad("it rejects PML_API_KEY", { hint: "Ask its operator for a key that is valid" })
+        ? this.bad("it rejects PML_API_KEY", { hint: "Ask its operator for a valid key" })
         : this.bad("it requires PML_API_KEY", { hint: keyHint("PML_API_KEY") });
     }
     const hint = hasToken
-      ? "Look at the variable that its token_env names"
+      ? "Check the value of the variable in its token_env"
       : "Name the variable of your token as token_env in registries, or a hub that wants " +
         "PML_API_KEY as cloud.url";
     return this.bad(`it answers ${status}`, { hint });
@@ -193,9 +193,9 @@ export class RegistryClient {
     const why = said?.toLowerCase() !== type
       ? `its content type is ${quoted(headers.get("content-type") ?? "")}, wanted "${type}"`
       : encoding !== "identity"
-      ? "its answer is compressed, which was not asked for"
+      ? "its response is compressed, which PML did not request"
       : total > maxBytes
-      ? `its answer is longer than ${maxBytes} bytes`
+      ? `its response is longer than ${maxBytes} bytes`
       : undefined;
     const parts: Uint8Array[] = [];
     let length = 0;
@@ -206,7 +206,7 @@ export class RegistryClient {
     // Leaving the loop cancels the rest of the body.
     for await (const piece of body ?? []) {
       length += piece.length;
-      if (length > maxBytes) throw this.bad(`its answer is longer than ${maxBytes} bytes`);
+      if (length > maxBytes) throw this.bad(`its response is longer than ${maxBytes} bytes`);
       parts.push(piece);
       signal.throwIfAborted();
       onBytes?.({ progress: length, ...(Number.isNaN(total) ? {} : { total }) });

@@ -190,7 +190,7 @@ export class Folder implements RegistryStore {
   #read(path: string, stamp: string): Pick<FileRead, "bytes" | "changed"> {
     const { bytes, info } = readRegular(path, { most: this.#options.maxBytes });
     const isWhole = stampOf(info) === stamp && bytes.length === info.size;
-    if (!isWhole) throw broken("it is being changed");
+    if (!isWhole) throw broken("another process is changing it");
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
@@ -206,11 +206,11 @@ export class Folder implements RegistryStore {
   async #manifestEntry(read: FileRead): Promise<Entry> {
     const { bytes } = read;
     const said = parseJsonBytes(bytes, parseExact);
-    if (!isObject(said)) throw broken("it is no object");
+    if (!isObject(said)) throw broken("it is not an object");
     if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);
     if (!TYPES.includes(type)) {
-      throw broken(`its type is ${quoted(type)}, and it may be ${TYPES.join(", ")}`);
+      throw broken(`its type is ${quoted(type)}, wanted one of ${TYPES.join(", ")}`);
     }
     const unknown = Object.keys(said).find((key) => !MEMBERS.includes(key));
     if (unknown !== undefined) throw broken(`its key ${quoted(unknown)} is none of a manifest`);

@@ -210,7 +210,7 @@ Deno.test("Folder does not read a file that was renamed over the checked one", a
   } finally {
     Deno.openSync = openSync;
   }
-  assert.match(made.warnings[0] ?? "", /it is being changed/);
+  assert.match(made.warnings[0] ?? "", /another process is changing it/);
 });
 
 Deno.test("Folder waits only for the requested module", async () => {

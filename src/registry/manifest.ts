@@ -83,7 +83,7 @@ const TOOLS: MemberKind<readonly unknown[] | undefined> = {
 export function parseManifest(json: unknown, options: ManifestOptions): Manifest {
   const { asked, leftOut = [] } = options;
   const reader = new EntryReader(options);
-  if (!isSound(json, DEEPEST)) throw reader.wrong("it is nested too deep, or is no valid JSON");
+  if (!isSound(json, DEEPEST)) throw reader.wrong("it is nested too deep, or is not valid JSON");
   const entry = reader.read("it", json, ENTRY);
   const version = reader.read("version", entry.version, VERSION);
   reader.read("fqdn", entry.fqdn, nameKind(asked, version));

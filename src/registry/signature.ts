@@ -59,8 +59,8 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Pinned
     crypto().verify(null, signedBytes(entry, registry), key, Buffer.from(said, "base64"));
   const at = Date.parse(issued);
   if (isSigned && !Number.isNaN(at)) return at;
-  const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
-  const hint = "Tell the registry's owner; set a new public_key if it changed";
+  const why = signature === undefined ? "it is not signed" : "its signature is not from that key";
+  const hint = "Report it to the registry's owner, or set a new public_key if it changed";
   throw badEntry({ name: textOf(entry.fqdn), url: registry, why, hint });
 }
 

@@ -66,13 +66,13 @@ Deno.test("verifyManifest() rejects an entry with any change", () => {
     { url: "https://evil.example" },
     { warnings: [] },
   ];
-  for (const change of changes) refuses({ ...json, ...change }, /not by that key/);
+  for (const change of changes) refuses({ ...json, ...change }, /not from that key/);
   const { signature: _, ...unsigned } = json;
   refuses(unsigned, /is not signed/);
-  refuses({ ...json, signature: "x" }, /not by that key/);
-  refuses({ ...json, signature: 7 }, /not by that key/);
-  refuses(signed(ENTRY, "https://other.example/mcp"), /not by that key/);
-  refuses(signed(ENTRY, REGISTRY, pair()), /not by that key/);
+  refuses({ ...json, signature: "x" }, /not from that key/);
+  refuses({ ...json, signature: 7 }, /not from that key/);
+  refuses(signed(ENTRY, "https://other.example/mcp"), /not from that key/);
+  refuses(signed(ENTRY, REGISTRY, pair()), /not from that key/);
   refuses(
     signManifest(ENTRY, { registry: REGISTRY, privateKey: pem(OWN) }, "today"),
     /key/,
