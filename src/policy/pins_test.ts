@@ -89,7 +89,7 @@ Deno.test("a trusted server is pinned at its first use and passes the next time"
   assert.equal(await again.unapproved(identityOf("workspace")), undefined);
   assert.equal(await again.unapprovedTool(identityOf("workspace"), toolOf("first")), undefined);
   await again.settled();
-  assert.deepEqual((await Deno.stat(at.path)).ino, before.ino, "nothing new is not written");
+  assert.deepEqual((await Deno.stat(at.path)).ino, before.ino, "an unchanged lock is not written");
   assert.deepEqual([at.events, at.warnings], [["pinned go"], []]);
   // A server of the user's own file is the same in every workspace.
   await using own = await used("person");

@@ -183,7 +183,7 @@ Deno.test("revoked trust is not copied to another worktree concurrently", async 
   await trusted();
   store.beforeTrust = async () => void await at.trust.revoke(main);
   assert.equal((await trust.stateOf(shownFile(linked))).trusted, false);
-  assert.equal(await isTrusted(), false, "taken over after it was taken back");
+  assert.equal(await isTrusted(), false, "copied after the revocation");
   await trusted();
   assert.equal(await isTrusted(), true);
   let takenOver: boolean | undefined;
@@ -196,5 +196,5 @@ Deno.test("revoked trust is not copied to another worktree concurrently", async 
   };
   await trust.revoke(main);
   assert.equal(takenOver, true);
-  assert.equal(await isTrusted(), false, "taken over while it was taken back");
+  assert.equal(await isTrusted(), false, "copied during the revocation");
 });

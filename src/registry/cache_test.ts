@@ -144,7 +144,7 @@ Deno.test("Cache stays below its quota by removing the least recently used files
   }
   assert.ok(files(home.path).length <= 5, `${files(home.path)}`);
   assert.ok(!files(home.path).includes("left.code.x.tmp"));
-  assert.equal(cache.code(used)?.length, 1 << 20, "what is in use stays");
+  assert.equal(cache.code(used)?.length, 1 << 20, "recently used code stays");
 });
 
 Deno.test("Cache contains only complete files after its writer is killed", async () => {

@@ -29,7 +29,7 @@ Deno.test("Registries caches the usable entries of a catalog for offline search"
     page([{ fqdn: "a", type: "cloud" }, { fqdn: "e", type: "deno" }])
   );
   const scene = new Scene(home, [one, two]);
-  assert.deepEqual(scene.registries.catalog(), [], "nothing is waited for");
+  assert.deepEqual(scene.registries.catalog(), [], "`catalog()` does not wait");
   await until(() => scene.registries.catalog().length === 4);
   const items = scene.registries.catalog();
   assert.equal(scene.registries.catalog(), items);
@@ -79,7 +79,7 @@ Deno.test("Registries downloads a catalog once for concurrent callers", async ()
     registries.refreshCatalog({ signal: over.signal }),
   ]);
   assert.deepEqual([outcomes[0]?.entries, again[0]?.entries], [1, 1]);
-  assert.equal(given?.error?.code, "CANCELLED", "who does not wait ends nothing");
+  assert.equal(given?.error?.code, "CANCELLED", "an aborted caller does not abort the download");
   assert.equal(registry.asked.length, 1);
   await registries.refreshCatalog(never);
   assert.equal(registry.asked.length, 2);
@@ -115,7 +115,7 @@ Deno.test("Registries limits endless and too large catalogs", async () => {
   registry.answer = () => json("x".repeat(5 << 20));
   const [big] = await scene.registries.refreshCatalog(never);
   assert.equal(big?.error?.code, "REGISTRY_BAD_RESPONSE");
-  assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "what was known stays");
+  assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "the earlier catalog stays");
 });
 
 Deno.test("Registries.entryOf() downloads an old catalog again only for a missing capability", async () => {
@@ -131,13 +131,17 @@ Deno.test("Registries.entryOf() downloads an old catalog again only for a missin
   const { now } = Date;
   try {
     assert.equal(await entryOf("new"), "fs");
-    assert.equal(registry.asked.length, loads, "it was loaded just now");
+    assert.equal(registry.asked.length, loads, "the catalog was just downloaded");
     Date.now = () => now() + 60_000;
     assert.deepEqual(
       await Promise.all([entryOf("read"), entryOf("count"), entryOf("x", "other")]),
       ["fs", "fs:count", undefined],
     );
-    assert.equal(registry.asked.length, loads, "what is listed, or of no such namespace");
+    assert.equal(
+      registry.asked.length,
+      loads,
+      "listed tools and other namespaces cause no download",
+    );
     items.push({ fqdn: "fs:new", type: "deno" });
     assert.equal(await entryOf("new"), "fs:new");
     assert.equal(registry.asked.length, loads + 1);

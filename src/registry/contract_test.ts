@@ -111,7 +111,7 @@ Deno.test("ContractSource accepts only the exact content types", async () => {
     registry.answer = () => json(odd);
     await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE");
   }
-  assert.equal(registry.asked.length, before + 6, "what is no answer of a registry is not retried");
+  assert.equal(registry.asked.length, before + 6, "unusable responses are not retried");
 });
 
 Deno.test("ContractSource follows redirects only within the registry", async () => {
@@ -221,7 +221,7 @@ Deno.test("ContractSource stops waiting for slow, silent and broken responses at
     const before = registry.asked.length;
     await fails(source.manifest(NAME, { signal: never }), "REGISTRY_OFFLINE");
     // The platform may retry by itself after a connection that ended without an answer.
-    assert.ok(registry.asked.length - before >= 3, "it was tried again, twice");
+    assert.ok(registry.asked.length - before >= 3, "the request was retried twice");
   }
   let tries = 0;
   registry.answer = () => tries++ < 2 ? { status: 502 } : json(denoEntry("hello", CODE));

@@ -331,7 +331,7 @@ Deno.test("Registries sends requests in order, and none for private, invalid or 
   assert.equal(company.asked.length + open.asked.length, before);
 });
 
-Deno.test("Registries uses the pinned version instead of an older newest one", async () => {
+Deno.test("Registries uses the pinned version if a registry's newest one is older", async () => {
   using home = new Folder();
   const all = ["1.0.0", "1.1.0", "2.0.0"].map((version) => denoEntry("hello", ONE, { version }));
   let newest = all[0];
