@@ -102,7 +102,10 @@ Deno.test("a sign-in that the server revoked is over, and PML sends nothing more
   const since = Date.now();
   for (let round = 0; round < 2; round++) {
     const ran = await runPml(ws, CALL);
-    assert.match(ran.stderr, /LOGIN_REQUIRED: Cannot use "notes": your sign-in has expired or ended/);
+    assert.match(
+      ran.stderr,
+      /LOGIN_REQUIRED: Cannot use "notes": your sign-in has expired or ended/,
+    );
     assert.match(ran.stderr, /Run: pml login notes/);
   }
   assert.equal(server.to("/token").length, 2);
@@ -239,7 +242,10 @@ Deno.test("a call that needs more scopes fails with a hint, and the next sign-in
   using person = new Person(ws.home);
   await person.signIn(serverOf("notes", mcp.url));
   for (let round = 0; round < 4; round++) {
-    assert.match(await called(pml), /LOGIN_REQUIRED.*it requires more permissions.*pml login notes/s);
+    assert.match(
+      await called(pml),
+      /LOGIN_REQUIRED.*it requires more permissions.*pml login notes/s,
+    );
   }
   await person.signIn(serverOf("notes", mcp.url));
   assert.equal(server.to("/authorize").at(-1)?.query.get("scope"), "read write");
