@@ -50,8 +50,8 @@ for (const { on, ...way } of WAYS) {
         const { result } = await pml.callTool(`m__${name}`);
         // In 2026-07-28, requests of servers come in results, so the client reports no progress.
         const reports = way.era === "2025-11-25" ? REPORTS : [];
-        const wanted = reports.map((report) => ({ ...report, progressToken: PROGRESS_TOKEN }));
-        assert.deepEqual(result?.progress, wanted, name);
+        const expected = reports.map((report) => ({ ...report, progressToken: PROGRESS_TOKEN }));
+        assert.deepEqual(result?.progress, expected, name);
       }
       assert.ok(!tokens.includes(PROGRESS_TOKEN), "the client gets another token");
       assert.equal(new Set(tokens).size, way.era === "2025-11-25" ? tokens.length : 1);

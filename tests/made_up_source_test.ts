@@ -19,9 +19,9 @@ Deno.test("a server of a made-up source is found, asked about and called", async
   await using stage = await CallPathStage.open({ pml: { permissions: { allow: ["poet:*"] } } });
   const { origin, kind } = stage.directory.at("poet");
   assert.deepEqual([origin.name, kind], ["shelf", "deno"]);
-  const asked = await stage.call("poet", "recite");
-  assert.ok(asked.kind === "ask");
-  const { handle, text } = asked.question;
+  const outcome = await stage.call("poet", "recite");
+  assert.ok(outcome.kind === "ask");
+  const { handle, text } = outcome.question;
   assert.match(text, /Yes lets PML use the shelf/);
   const answer = { handle, reply: "Yes" } as const;
   const recited = await stage.call("poet", "recite", { answer });

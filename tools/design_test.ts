@@ -21,8 +21,8 @@ Deno.test("docs/design.md names existing files", async () => {
     path
   );
   for (const path of new Set(paths)) {
-    const found = [`src/${path}`, `${path}`].map((one) => repoFile(one));
-    const exists = await Promise.all(found.map((one) => Deno.stat(one).catch(() => undefined)));
+    const files = [`src/${path}`, `${path}`].map((one) => repoFile(one));
+    const exists = await Promise.all(files.map((one) => Deno.stat(one).catch(() => undefined)));
     assert.ok(exists.some((one) => one !== undefined), `${path} does not exist`);
   }
 });

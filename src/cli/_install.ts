@@ -39,8 +39,8 @@ async function installServer(
   { server, json }: Typed & { readonly server: string },
 ): Promise<Shown> {
   const { machine } = await app.callPath();
-  const found = await machine.scriptsOf(server);
-  const { installed, waiting, layer } = found;
+  const pending = await machine.scriptsOf(server);
+  const { installed, waiting, layer } = pending;
   const { version, integrity } = installed;
   const confined = layer.kind === "none" ? `no: ${layer.why}` : layer.kind;
   const value = { server, version, integrity, scripts: waiting, confined };
@@ -63,7 +63,7 @@ async function installServer(
   if (agreed.length === 0) return { value, text: "Nothing was run", code: 1 };
   const scripts = agreed.map(({ spec }) => spec);
   await record({ app }, "install scripts", { server, integrity, scripts });
-  await found.run(agreed, tell);
+  await pending.run(agreed, tell);
   return { value, text: `Ran the scripts of ${scripts.join(", ")}` };
 }
 

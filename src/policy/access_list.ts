@@ -64,8 +64,8 @@ export class AccessLists {
   /** Lets only the user, the system and the administrators use a folder with all its files. */
   async restrict(folder: string): Promise<void> {
     if (isInside(this.#profile, folder, WINDOWS)) return;
-    const said = await this.#system.run("whoami", ["/user"]);
-    const [user] = /\bS-1-[\d-]+/.exec(said ?? "") ?? [];
+    const output = await this.#system.run("whoami", ["/user"]);
+    const [user] = /\bS-1-[\d-]+/.exec(output ?? "") ?? [];
     if (user === undefined) return;
     const grants = [user, ...ALWAYS].map((one) => `*${one}:(OI)(CI)F`);
     await this.#system.run("icacls", [folder, "/inheritance:r", "/grant:r", ...grants]);

@@ -173,8 +173,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   const result = ANSWERS[method];
   if (method === "resources/subscribe") writeFileSync("asked", "");
   if (id === undefined || method === "resources/subscribe") continue;
-  const said = result ? { result } : { error: { code: -32601, message: "Method not found" } };
-  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...said }) + "\\n");
+  const answer = result ? { result } : { error: { code: -32601, message: "Method not found" } };
+  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...answer }) + "\\n");
 }
 `;
 

@@ -28,21 +28,21 @@ export function sendToolCall(
   { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
 ): Promise<Json> {
   if (connection.isModern) return callNewest(connection, params, call);
-  const wanted = call.task?.isModern === false ? call.task.wanted : undefined;
-  const isTask = connection.runsTasks && (wanted !== undefined || support() === "required");
+  const options = call.task?.isModern === false ? call.task.wanted : undefined;
+  const isTask = connection.runsTasks && (options !== undefined || support() === "required");
   return isTask
-    ? callAsTask(connection, params, { call, wanted })
+    ? callAsTask(connection, params, { call, options })
     : connection.request(CALL, params, call);
 }
 
 async function callAsTask(
   connection: Connection,
   params: JsonObject,
-  { call, wanted }: { readonly call: ToolCall; readonly wanted: JsonObject | undefined },
+  { call, options }: { readonly call: ToolCall; readonly options: JsonObject | undefined },
 ): Promise<Json> {
-  const begun = await connection.request(CALL, { ...params, task: wanted ?? {} }, call);
+  const begun = await connection.request(CALL, { ...params, task: options ?? {} }, call);
   const { taskId } = objectOf(objectOf(begun).task);
-  if (wanted !== undefined || typeof taskId !== "string") return begun;
+  if (options !== undefined || typeof taskId !== "string") return begun;
   const end = () => connection.request("tasks/result", { taskId }, call);
   return await finished(connection, { taskId, end });
 }
@@ -89,13 +89,13 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
     if (status === "completed") return result ?? {};
     if (status === "failed") throw RpcError.of(error);
     if (status === "cancelled") throw new RpcError(ERROR.internalError, "its task was cancelled");
-    const asked = Object.entries(objectOf(inputRequests)).filter(([key]) => !answered.has(key));
-    if (asked.length > 0) {
+    const requests = Object.entries(objectOf(inputRequests)).filter(([key]) => !answered.has(key));
+    if (requests.length > 0) {
       const { inputResponses = {} } = await connection.answersTo({
-        inputRequests: Object.fromEntries(asked),
+        inputRequests: Object.fromEntries(requests),
       }, call);
       await connection.request("tasks/update", { taskId, inputResponses }, call);
-      for (const [key] of asked) answered.add(key);
+      for (const [key] of requests) answered.add(key);
     }
     const wait = numberOf(pollIntervalMs) ?? POLL_MS;
     await pause(Math.min(Math.max(wait, POLL_MIN_MS), POLL_MAX_MS), call.cancellation.signal);

@@ -36,8 +36,8 @@ export class ChildStarter {
     using opening = new DisposableStack();
     opening.use(place);
     const sandbox = await this.#start(child);
-    const held = opening.move();
-    void sandbox.ended.then(() => held.dispose());
+    const whileOpen = opening.move();
+    void sandbox.ended.then(() => whileOpen.dispose());
     return sandbox;
   }
 

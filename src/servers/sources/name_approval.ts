@@ -82,16 +82,16 @@ export async function lookedUp(
   try {
     // No registry has the servers of the cloud itself.
     if (policy.now.config.registries.length > 0 && isFreeName(name)) {
-      const found = await services.registries();
+      const registries = await services.registries();
       const isNamed = isTyped === true || policy.names(name) || isCloud;
       // The lists of cloud servers are those of PML and of the hub.
       const { tool } = splitToolId(id);
       const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed, tool };
-      name = await found.entryOf(name, tool, isNamed);
-      const unapproved = await found.unapproved(name, options) ??
+      name = await registries.entryOf(name, tool, isNamed);
+      const unapproved = await registries.unapproved(name, options) ??
         // If no registry offers the name that the user typed, it may be the name of a capability.
-        (isNamed && name === server.name && found.at(name) === undefined && isEntry(id)
-          ? await found.unapproved(id, options)
+        (isNamed && name === server.name && registries.at(name) === undefined && isEntry(id)
+          ? await registries.unapproved(id, options)
           : undefined);
       if (unapproved !== undefined) return unapproved;
     }

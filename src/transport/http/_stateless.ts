@@ -119,8 +119,9 @@ export class HttpStateless implements Disposable {
       takesMembers: () => posted.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });
+    let waiting: Disposable | undefined;
     const end = (said?: string) => {
-      waiting[Symbol.dispose]();
+      waiting?.[Symbol.dispose]();
       this.#open.delete(gone);
       answer.end(said);
       connection.close();
@@ -130,8 +131,8 @@ export class HttpStateless implements Disposable {
       end();
     };
     this.#open.add(gone);
-    const waiting = onAbort(request.signal, gone);
-    void served(open);
+    waiting = onAbort(request.signal, gone);
+    if (!request.signal.aborted) void served(open);
     return answer.response;
   }
 

@@ -173,6 +173,24 @@ const CALL = {
   },
 };
 
+Deno.test("a request of a client that has disconnected is answered and not served", async () => {
+  const calls: string[] = [];
+  using stateless = new HttpStateless({
+    ...REST,
+    connect: () => ({
+      ...connection(),
+      serve: (...request) => {
+        calls.push("served");
+        return echo(...request);
+      },
+      close: () => void calls.push("closed"),
+    }),
+  }, LIMITS);
+  const signal = AbortSignal.abort();
+  assert.ok(await answered(stateless, { headers: OF_CALL, signal }, CALL));
+  assert.deepEqual(calls, ["closed"]);
+});
+
 Deno.test("a request over HTTP is cancelled when its client disconnects", async () => {
   const aborted: unknown[] = [];
   const closed: string[] = [];
