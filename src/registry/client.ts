@@ -5,6 +5,7 @@
  */
 
 import type { Progress } from "../protocol/call.ts";
+import { durationText } from "../core/amounts.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, quoted, visible } from "../core/json.ts";
@@ -91,7 +92,7 @@ export class RegistryClient {
           signal.aborted
             ? reasonOf(signal)
             : late.aborted
-            ? this.#offline(`no answer in ${ms} ms`)
+            ? this.#offline(`no answer within ${durationText(ms)}`)
             : this.#failure(error)
         );
       if (!(answered instanceof PmlError)) return answered;

@@ -206,7 +206,7 @@ Deno.test("ContractSource stops waiting for slow, silent and broken responses at
     await fails(
       hasty.manifest(NAME, { signal: never }),
       "REGISTRY_OFFLINE",
-      /no answer in 150 ms/,
+      /no answer within 150 ms/,
     );
   }
   const broken: (() => Scripted)[] = [

@@ -236,7 +236,7 @@ Deno.test("Registries waits for a silent registry once and then sends one probe 
   await using registry = new ScriptedRegistry(() => "silence");
   // Without a pause, the next caller after a failure probes the registry again.
   const { registries } = new Scene(home, [registry], { restMs: 0, lookMs: 150 });
-  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer in 150 ms/);
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /no answer within 150 ms/);
   const { length } = registry.asked;
   const names = ["hello", "a", "b", "c"];
   await Promise.all(names.map((name) => fails(registries.find(name, never), "REGISTRY_OFFLINE")));

@@ -5,6 +5,7 @@
  */
 
 import { type CallClient, changedClient } from "../protocol/call.ts";
+import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
@@ -157,7 +158,7 @@ function nothing(): PmlError {
 }
 
 function timedOut(ms: number): PmlError {
-  return new PmlError("TIMED_OUT", `Cannot finish the plan: it took longer than ${ms} ms`, {
+  return new PmlError("TIMED_OUT", `Cannot finish the plan: no answer within ${durationText(ms)}`, {
     hint: "Resume it, or raise limits.call_max_ms in config.yaml",
   });
 }

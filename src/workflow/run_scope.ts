@@ -12,6 +12,7 @@ import {
   wrappedQuestions,
 } from "../protocol/call.ts";
 import type { EventRecord } from "../audit/journal.ts";
+import { durationText } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
@@ -185,7 +186,11 @@ function timedOut({ via, mostMs }: RunStart, ms: number): PmlError {
   const hint = ms < mostMs
     ? `Do less in one run, or raise timeout_ms (at most ${mostMs})`
     : "Do less in one run, or raise limits.call_max_ms in config.yaml";
-  return new PmlError("TIMED_OUT", `Cannot finish the ${via}: it took longer than ${ms} ms`, {
-    hint,
-  });
+  return new PmlError(
+    "TIMED_OUT",
+    `Cannot finish the ${via}: no answer within ${durationText(ms)}`,
+    {
+      hint,
+    },
+  );
 }

@@ -42,7 +42,7 @@ Deno.test("an unreachable server fails at once after the first call, until it is
   await using stage = await Stage.at(url, { server: { headers: { Authorization: KEY } } });
   const first = await failed(stage.call("t"));
   assert.deepEqual([first.code, first.detail?.may_have_run], ["UPSTREAM_DOWN", false]);
-  assert.match(first.message, /refused the connection/);
+  assert.match(first.message, /connection refused/);
   assert.doesNotMatch(JSON.stringify(first) + first.message, /of-the-/);
   const all = await Promise.all([1, 2, 3].map(() => failed(stage.call("t"))));
   for (const { message } of all) assert.equal(message, first.message);

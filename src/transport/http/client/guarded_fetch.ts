@@ -316,7 +316,7 @@ function answered({ host }: Target, why: string): PmlError {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "it refused the connection",
+  ECONNREFUSED: "connection refused",
   ENOTFOUND: "its name has no address",
   EAI_AGAIN: "its name could not be looked up",
   ETIMEDOUT: "it could not be connected to in time",
