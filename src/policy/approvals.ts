@@ -139,7 +139,7 @@ export class Approvals {
     for (const definition of new Set(definitions)) await this.#read.add(definition);
   }
 
-  /** Returns an answer for one call of an approved batch. */
+  /** Returns an answer for a call that the user has just approved, alone or in a batch. */
   ticket(subject: Subject): Answer {
     const question = { always: false, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };

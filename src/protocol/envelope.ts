@@ -9,7 +9,7 @@ import { numberOf } from "../core/exact_number.ts";
 import { hasAny, isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "./levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
-import { type Era, isDefined, STATELESS_REVISIONS } from "./revisions.ts";
+import { isDefined, STATELESS_REVISIONS } from "./revisions.ts";
 
 /** The members of `_meta` that every request or result of the newest revision may have. */
 export const META = {
@@ -32,16 +32,6 @@ export interface Lifted {
   readonly envelope?: JsonObject;
   readonly inputResponses?: JsonObject;
   readonly requestState?: unknown;
-}
-
-/** Returns the era of a request; undefined if it is not a valid request of either. */
-export function eraOf(params: JsonObject): Era | undefined {
-  const { _meta } = params;
-  if (_meta === undefined) return "legacy";
-  if (!isObject(_meta)) return undefined;
-  const meta = objectOf(_meta);
-  if (!hasAny(meta, RESERVED)) return "legacy";
-  return isPlain(meta) ? "modern" : undefined;
 }
 
 /** Returns whether a request names a revision, so that it is not one of the older ones. */
@@ -108,11 +98,6 @@ function mayEnd(method: string, resultType: unknown): boolean {
 export function hasFitToken(params: JsonObject): boolean {
   const { progressToken = "" } = objectOf(params._meta);
   return typeof progressToken === "string" || Number.isInteger(numberOf(progressToken));
-}
-
-function isPlain(meta: JsonObject): boolean {
-  return envelopeIssue(meta) === undefined &&
-    STATELESS_REVISIONS.includes(String(meta[META.version]));
 }
 
 /** An error in the `_meta` of a request of the newest revision. */

@@ -36,7 +36,10 @@ export async function requestApproval(
   }
 }
 
-/** Returns the answer to an approval request that came with a request; undefined if none came. */
+/**
+ * Returns the reply that a request sends back with its `requestState`; undefined if it has no such
+ * text. The state may also be that of kept work, where the reply is `cancelled` and does not count.
+ */
 export function approvalIn(
   { requestState: handle, inputResponses }: RequestContext,
 ): Answer | undefined {

@@ -182,18 +182,6 @@ export class ServerLists {
   }
 
   /**
-   * Returns whether these are the cached tools, and no other list is from an earlier process of the
-   * server or older than `maxMs`.
-   */
-  isCurrent(owner: ListOwner, tools: readonly ListItem[], maxMs: number): boolean {
-    const { lists, isOld, at } = this.#of(owner);
-    if (isOld || lists.get("tools") !== tools) return false;
-    if (maxMs === Infinity) return true;
-    const least = performance.now() - maxMs;
-    return [...at].every(([name, one]) => name === "tools" || one >= least);
-  }
-
-  /**
    * Returns, once, the names of the lists that are from an earlier process of the server, or older
    * than `maxMs`: they may have changed.
    */

@@ -1,3 +1,9 @@
+/**
+ * Sends the HTTP requests of one connection to a server, with its session id and revision.
+ *
+ * @module
+ */
+
 import type { PmlError } from "../../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { parsedJson } from "../../core/json_bounds.ts";

@@ -1,3 +1,9 @@
+/**
+ * Makes the servers of kind `http`: each connects to one address.
+ *
+ * @module
+ */
+
 import { memoized } from "../../core/memo.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import type { HttpServersOptions, HttpValues } from "./http_options.ts";
