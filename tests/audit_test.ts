@@ -45,7 +45,7 @@ Deno.test("pml audit shows and filters calls, the newest last, without arguments
   await using ws = await makeScene();
   const none = await runPml(ws, ["audit"]);
   assert.deepEqual([none.code, none.stdout], [0, ""]);
-  assert.match(none.stderr, /holds no such record/);
+  assert.match(none.stderr, /contains no such record/);
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   await runPml(ws, ["call", "filesystem:read_file", `path=${SECRET}`]);
   const all = await runPml(ws, ["audit"]);
@@ -72,7 +72,7 @@ Deno.test("pml audit refuses invalid options and subcommands", async () => {
     [["--kind", "strat"], /Unknown kind "strat"\n.*one of start, end, event/],
     [["--since", "soon"], /Cannot read the time "soon"\n.*2h/],
     [["--limit", "0"], /Cannot use "0" as a limit/],
-    [["--tool", "git:log(path=x)"], /holds no values of arguments/],
+    [["--tool", "git:log(path=x)"], /contains no values of arguments/],
     [["verfy"], /Unknown subcommand "verfy"\n.*Did you mean "verify"\?/],
   ];
   for (const [args, said] of cases) {

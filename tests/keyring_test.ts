@@ -83,7 +83,7 @@ Deno.test("a key that moved to a program or a file is removed from the keyring, 
   assert.match(elsewhere.stderr, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
   assert.match((await runPml(ws, ["key", "list"], inKeyring)).stdout, /^SOME_KEY +the keyring /m);
   const moved = await runPmlOnTerminal(ws, from, { ...inKeyring, typed });
-  assert.match(moved.stdout, /gives SOME_KEY \(14 characters\); PML keeps no copy/);
+  assert.match(moved.stdout, /contains SOME_KEY \(14 characters\); PML keeps no copy/);
   const { code, stdout } = await look();
   assert.deepEqual([code, stdout], [1, ""]);
   const places = join(ws.home, "key_sources.json");
@@ -117,7 +117,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   assert.match(bad.stdout, /KEY_MISSING: Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
   const ran = await runPmlOnTerminal(ws, [...from, secret], { env, typed });
   assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /manager gives OTHER_KEY \(14 characters\); PML keeps no copy/);
+  assert.match(ran.stdout, /manager contains OTHER_KEY \(14 characters\); PML keeps no copy/);
   assert.doesNotMatch(ran.stdout, /of-the-manager/);
   await until(async () => {
     await call(pml, "far:t");

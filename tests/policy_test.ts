@@ -316,7 +316,7 @@ Deno.test("an unusable policy stops everything, and the error names the person w
     });
     assert.match(stderr, /CONFIG_INVALID/, name);
     assert.match(stderr, why, name);
-    assert.match(stderr, /Whoever looks after this machine must correct the policy/, name);
+    assert.match(stderr, /The administrator of this machine must correct the policy/, name);
     assert.equal(stdout, "", name);
     const listed = await runPml(ws, ["tools"], { env });
     assert.match(listed.stderr, /CONFIG_INVALID/, name);

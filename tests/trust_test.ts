@@ -162,7 +162,7 @@ Deno.test("pml trust --list and --revoke show and revoke trust, also for a runni
   const listed = await runPml(ws, ["trust", "--list"]);
   assert.equal(listed.stdout, `trusted        ${ws.file(".pml.json")}\n`);
   const revoked = await runPml(ws, ["trust", "--revoke"]);
-  assert.equal(revoked.stdout, `Not trusted any more: ${ws.file(".pml.json")}\n`, revoked.stderr);
+  assert.equal(revoked.stdout, `No longer trusted: ${ws.file(".pml.json")}\n`, revoked.stderr);
   await until(async () => codeOf(await pml.callTool("crm__tell", {})) === "WORKSPACE_UNTRUSTED");
   assert.equal(codeOf(await pml.callTool("filesystem__list_directory", { path: "." })), undefined);
   const again = await runPml(ws, ["trust", "--revoke"]);

@@ -225,7 +225,7 @@ Deno.test("remove_file() and remove_directory() remove only the given path", asy
   }
   await folder.fails("remove_directory", { path: "at:dir" }, /not empty; set recursive/);
   for (const path of ["at:", "at:dir/.."]) {
-    await folder.fails("remove_directory", { path, recursive: true }, /it holds the workspace$/);
+    await folder.fails("remove_directory", { path, recursive: true }, /it contains the workspace$/);
   }
   await folder.run("remove_file", { path: "at:a" });
   await folder.run("remove_file", { path: "at:link" });

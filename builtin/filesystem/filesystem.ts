@@ -230,7 +230,7 @@ export async function remove_directory({ path, recursive = false }: Args, host: 
   const { isDirectory } = await tried(what, Deno.lstat(bare));
   if (!isDirectory) throw fail(what, "it is not a folder; use remove_file");
   const [real, root] = [await Deno.realPath(bare), await Deno.realPath(host.workspace)];
-  if (`${root}/`.startsWith(`${real}/`)) throw fail(what, "it holds the workspace");
+  if (`${root}/`.startsWith(`${real}/`)) throw fail(what, "it contains the workspace");
   if (!recursive && (await entriesOf(real)).length > 0) {
     throw fail(what, "it is not empty; set recursive to delete all of it");
   }

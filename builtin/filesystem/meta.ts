@@ -95,7 +95,7 @@ export const __meta__ = {
       write_file: [{ path: PATH, content: TEXT }, "Create or replace a text file"],
       remove_file: [{ path: PATH }, "Delete a file, or a link itself, for good"],
       remove_directory: [
-        { path: PATH, recursive: { ...FLAG, description: "Delete what is in it too" } },
+        { path: PATH, recursive: { ...FLAG, description: "Also delete its content" } },
         "Delete a folder for good",
       ],
     }),

@@ -15,7 +15,7 @@ Deno.test("add() stages changes, deletions and swaps of files for folders, and l
   yard.put("ignored", "1\n");
   yard.repository({ x: "1\n" }, "nested");
   await yard.fails("add", { paths: ["ignored"] }, /"ignored" has nothing to stage: it is ignored/);
-  await yard.fails("add", { paths: ["nested"] }, /it is a repository of its own/);
+  await yard.fails("add", { paths: ["nested"] }, /it is a separate repository/);
   await yard.fails("add", { paths: ["c"] }, /nothing changed in it/);
   await yard.fails("add", {}, /give paths, or all/);
   await yard.fails("add", { paths: ["c"], all: true }, /give paths, or all/);

@@ -127,7 +127,11 @@ Deno.test("No tool reads a file that the configuration includes", async () => {
     // A pipe: a process that opens it would wait for ever.
     new Deno.Command("mkfifo", { args: [`${yard.path}/outside/pipe`] }).outputSync();
     yard.git(["config", "--file", ".git/config", key, `${yard.path}/outside/pipe`]);
-    await everyToolFails(yard, ".", /its configuration has "include.*copy what is in that file/);
+    await everyToolFails(
+      yard,
+      ".",
+      /its configuration has "include.*copy the content of that file/,
+    );
   }
 });
 

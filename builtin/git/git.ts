@@ -224,7 +224,7 @@ export async function add({ repo, paths = [], all = false }: Args, host: Host) {
   const rows = staged.map(({ path, change }) => `${change} ${shown(path)}`);
   const skipped = left.map(({ path }) => path);
   const notes = skipped.length > 0
-    ? ["Left out, as ignored or repositories of their own:", ...listed(skipped)]
+    ? ["Left out, because ignored or separate repositories:", ...listed(skipped)]
     : [];
   return answer([`Staged ${fresh.length} files`, ...listed(rows), ...notes].join("\n"), {
     staged: staged.slice(0, 1_000),

@@ -100,7 +100,7 @@ async function led(
   const inner = within(host.workspace, real) ? real.slice(host.workspace.length) : "";
   // Tools that write files cannot write in a folder named .git, but in any other.
   if (`${inner}/`.includes("/.git/")) return real;
-  const hint = "open the folder that holds both as the workspace";
+  const hint = "open the folder that contains both as the workspace";
   throw fail(what, `${quoted(file)} leads to no .git of the workspace; ${hint}`);
 }
 

@@ -133,7 +133,7 @@ export function requireUsable(what: string, own: readonly Setting[]): void {
     const told = `its configuration has ${quoted(key)}`;
     const { section, name } = partsOf(key);
     if (/^include(if)?$/.test(section)) {
-      const hint = "copy what is in that file into it";
+      const hint = "copy the content of that file into it";
       throw fail(what, `${told}, and no other file is read for it; ${hint}`);
     }
     if (section === "extensions" && !isKnownExtension(key, value)) {

@@ -64,7 +64,7 @@ export function requireFound(
   const why = left.some(({ code }) => code === "!!")
     ? "it is ignored"
     : left.length > 0
-    ? "it is a repository of its own"
+    ? "it is a separate repository"
     : "it is not there, or nothing changed in it";
   throw fail(what, `${names} has nothing to stage: ${why}`);
 }

@@ -29,11 +29,11 @@ export const __meta__ = {
           },
           args: { type: "array", items: TEXT, default: [] },
           cwd: { ...TEXT, default: ".", description: "A folder of the workspace" },
-          stdin: { ...TEXT, description: "What it reads from its standard input" },
+          stdin: { ...TEXT, description: "The text for its standard input" },
           env: {
             type: "object",
             additionalProperties: TEXT,
-            description: "Variables beside PATH, HOME, LANG, TERM and TZ",
+            description: "Variables in addition to PATH, HOME, LANG, TERM and TZ",
           },
           timeout_ms: { type: "integer", minimum: 1, description: "Kill it after so long" },
           max_bytes: {

@@ -14,7 +14,7 @@ export const SAMPLING = "sampling/createMessage";
 
 /** The facts for the approval of a request that sends text of a server to the client's model. */
 const GIVES = [
-  "It gives this text to the model of your client, and gets the answer",
+  "It sends this text to the model of your client, and gets the answer",
   "The client may count or charge it as a request of yours",
 ];
 

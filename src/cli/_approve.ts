@@ -26,7 +26,7 @@ export async function approve(
   if (id !== "" && waiting.length !== 1) {
     const said = `${waiting.length} waiting calls have an id that begins like this`;
     throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${said}`, {
-      hint: "`pml approve --json` lists what waits; make an expired call again",
+      hint: "`pml approve --json` lists waiting calls; make an expired call again",
     });
   }
   const value = waiting.map(({ id, text, asked, expires }) => ({

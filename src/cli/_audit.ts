@@ -77,7 +77,7 @@ async function showJournal({ app, signal }: CommandContext, typed: Typed): Promi
     await pause(FOLLOW_MS, signal);
     await read(show);
   }
-  if (shown.length === 0 && !typed.follow) tell("The journal holds no such record");
+  if (shown.length === 0 && !typed.follow) tell("The journal contains no such record");
   return { value: null, text: "" };
 }
 
@@ -146,7 +146,7 @@ function patternOf(text: string): Pattern {
   const pattern = parsePattern(isServerName(text) ? `${text}:*` : text);
   if (pattern.kind !== "conditions" && pattern.kind !== "arguments") return pattern;
   throw usage(
-    `Cannot filter by ${quoted(text, 200)}: the journal holds no values of arguments`,
+    `Cannot filter by ${quoted(text, 200)}: the journal contains no values of arguments`,
     "Give a server, server:tool or server:*",
   );
 }

@@ -148,7 +148,7 @@ async function rename(at: At): Promise<Shown> {
   return await agreedTo(at, "rename", {
     value: { from, to },
     facts: [
-      `"${to}" is then this ${kind}. No rule for "${from}" holds for it any more; by its new name`,
+      `"${to}" is then this ${kind}. No rule for "${from}" applies to it; by its new name`,
       `the rules say: ${app.policy.now.judge(to).kind}`,
     ],
     work: () => store.rename(from, { to, over }),

@@ -39,7 +39,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "search <query...>",
-      does: "find tools by what they do",
+      does: "find tools by their purpose",
       options: {
         ...JSON_OPTION,
         "--server <name>": "only tools of this server",
@@ -76,7 +76,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "memory <what> [tool]",
       words: ["show", "clear"],
-      does: "show what is remembered of the use of tools, or clear it: show, clear",
+      does: "show or clear the memory of tool use: show, clear",
       options: JSON_OPTION,
       examples: ["pml memory show github:search_code", "pml memory clear"],
     },
@@ -86,7 +86,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "capability [what] [words...]",
       words: ["list", "show", "save", "rename", "delete", "export", "import"],
       page: "workflows.md",
-      does: "list, show, save, rename, delete, export or import what is saved",
+      does: "list, show, save, rename, delete, export or import saved capabilities",
       options: {
         ...JSON_OPTION,
         "--code <file>": "save this TypeScript",
@@ -122,7 +122,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     })),
     {
       usage: "trust [file]",
-      does: "show what the workspace file brings, and trust it",
+      does: "show the content of the workspace file, and trust it",
       options: {
         "--json": "only show it, as JSON",
         "--list": "list the files that you trust",
@@ -164,7 +164,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "lock [update] [server]",
       words: ["update"],
-      does: "show what pml.lock pins, check it, or pin what changed",
+      does: "show the pins of pml.lock, check them, or pin changes",
       options: {
         ...JSON_OPTION,
         "--check": "show what differs from the lock, and exit 1 if anything does",

@@ -129,7 +129,7 @@ async function from(
   await moveTo(at, name, source);
   return {
     value: { name, ...source },
-    text: `${visible(file)} gives ${name} (${length} characters); PML keeps no copy`,
+    text: `${visible(file)} contains ${name} (${length} characters); PML keeps no copy`,
   };
 }
 

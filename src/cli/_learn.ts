@@ -219,7 +219,7 @@ function told(round: TrialRound): string {
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
-      "It writes into its package folder. This gives it a folder of its own:",
+      "It writes into its package folder. This sets a separate folder:",
       Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");

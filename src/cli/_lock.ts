@@ -73,7 +73,7 @@ async function check({ app }: CommandContext): Promise<Shown> {
   return {
     value: { file: pins.path, ok, differences },
     text: ok ? `Nothing differs from ${pins.path}` : differences.join("\n"),
-    note: ok ? "" : "Check them; `pml lock update` then pins what is there now",
+    note: ok ? "" : "Check them; `pml lock update` then pins the present content",
     code: ok ? 0 : 1,
   };
 }

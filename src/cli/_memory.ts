@@ -25,7 +25,7 @@ interface Remembered {
 
 function clear(_: App, { memory }: Remembered): Shown {
   memory.clear();
-  return { value: { cleared: true }, text: "", note: "Nothing is remembered of tools any more" };
+  return { value: { cleared: true }, text: "", note: "The memory of tool use is empty now" };
 }
 
 function show(app: App, { memory, name }: Remembered): Shown {

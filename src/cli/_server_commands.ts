@@ -47,13 +47,13 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "upgrade <server>",
-    does: "upgrade a server's package; shows what changes, and asks",
+    does: "upgrade a server's package, after it showed the changes and asked",
     options: { "--json": "only show it, as JSON" },
     examples: ["pml upgrade github"],
   },
   {
     usage: "logs <server>",
-    does: "show what a server wrote to stderr",
+    does: "show the stderr of a server",
     options: JSON_OPTION,
     examples: ["pml logs github"],
   },

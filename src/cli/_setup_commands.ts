@@ -32,7 +32,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "uninstall",
-    does: "show what PML keeps on this machine, and remove it",
+    does: "show PML's files on this machine, and remove them",
     options: { "--json": "only show it, as JSON" },
   },
   {
@@ -57,7 +57,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     usage: "config [what] [words...]",
     words: ["show", "set", "intent"],
     page: "settings.md",
-    does: "show what is set and what it costs, or change it: show, set, intent [text]",
+    does: "show the settings and their cost, or change them: show, set, intent [text]",
     options: {
       "--json": "only show it, as JSON",
       "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
@@ -84,7 +84,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   {
     usage: "audit [what]",
     words: ["verify"],
-    does: "show the journal of calls, or check that nobody changed it: verify",
+    does: "show the journal of calls, or check that it was not changed: verify",
     options: {
       "--json": "print each record as a line of JSON",
       "--follow": "show new records as they come",
@@ -127,7 +127,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3004 by default, 0 for any free port",
       "--host <address>": "the address; 127.0.0.1 by default",
-      "--key <file>": "sign what is served with this Ed25519 key (PEM)",
+      "--key <file>": "sign entries with this Ed25519 key (PEM)",
       "--url <address>": "the address for clients, if it is another one",
     },
     examples: ["pml registry serve ./servers"],
@@ -158,7 +158,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     usage: "token <what> [name]",
     words: ["new", "list", "revoke"],
     page: "serve.md",
-    does: "let others use `pml serve` with rules of their own: new, list, revoke",
+    does: "let others use `pml serve` with their own rules: new, list, revoke",
     options: JSON_OPTION,
     examples: ["pml token new ci", "pml token revoke ci"],
   },

@@ -31,14 +31,14 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     waiting: waiting === 0 ? "nothing" : counted(waiting, "call"),
   };
   const next = problem !== undefined
-    ? "pml doctor       # says what is wrong, and in which line"
+    ? "pml doctor       # reports problems, with their lines"
     : waiting > 0
     ? "pml approve      # shows the calls that wait for you"
     : isOpen
-    ? "pml trust        # shows what the workspace file brings, and asks"
+    ? "pml trust        # shows the content of the workspace file, and asks"
     : connected.length === 0
     ? `pml init         # ${found === "default" ? "in your project: " : ""}connects your client`
-    : "pml search WORDS # finds a tool by what it does";
+    : "pml search WORDS # finds a tool by its purpose";
   const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
   const rows = Object.entries(lines).map(([key, said]) =>
     `  ${key.padEnd(10)} ${visible(said, 400)}`

@@ -62,7 +62,7 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const done = await agreed(at, {
     change,
     also: "",
-    said: "Whoever has the token may call tools by these rules. What they do not allow waits " +
+    said: "A client with the token may call tools by these rules. Other calls wait " +
       "for `pml approve`",
     about: { name },
   });
@@ -79,5 +79,5 @@ async function revoke({ app }: CommandContext, name: string): Promise<Shown> {
     throw usage(`Cannot revoke ${quoted(name)}: no such identity`, "See `pml token list`");
   }
   const path = await setForPerson(app, { keys: ["identities", name], value: undefined });
-  return { value: { revoked: name, path }, text: `${name} has no access any more` };
+  return { value: { revoked: name, path }, text: `${name} no longer has access` };
 }

@@ -141,5 +141,5 @@ async function revoked(at: CommandContext, file: string | undefined): Promise<Sh
   const listed = app.config().trusted && file === undefined
     ? "PML_TRUST still lists it: take it out there"
     : "";
-  return { value: { path }, text: `Not trusted any more: ${path}`, note: listed };
+  return { value: { path }, text: `No longer trusted: ${path}`, note: listed };
 }

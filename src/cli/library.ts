@@ -31,7 +31,7 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
   const id = app.servers.idOf(name);
   if (id === undefined) {
     throw new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}`, {
-      hint: "Write it as server:tool; listTools() gives the names",
+      hint: "Write it as server:tool; listTools() returns the names",
     });
   }
   const path = await app.callPath();

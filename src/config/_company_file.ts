@@ -16,7 +16,7 @@ import { exists } from "./workspace.ts";
 import type { PolicyFile } from "./company.ts";
 
 const OWNED = "a policy that only whoever looks after this machine can change";
-const MENDS = "Whoever looks after this machine must correct the policy: PML reads it at once";
+const MENDS = "The administrator of this machine must correct the policy: PML reads it at once";
 
 /** Returns every path at which a policy is or may be. */
 export function policyPaths({ policies, policy }: Environment): readonly string[] {

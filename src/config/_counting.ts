@@ -106,7 +106,7 @@ function liesIn(path: string, folder: string): string {
 }
 
 function setIn({ said }: Setting): string {
-  return `${said}, and a workspace cannot speak for the person`;
+  return `${said}, and a workspace cannot decide for the user`;
 }
 
 function upwards(folder: string): readonly string[] {

@@ -13,7 +13,7 @@ import { foldersAbove, homesOf, markedProject, namedHomeOf, type Workspace } fro
 const TOPS = /^(?:[a-z]:)?(?:[\\/](?:root|(?:var[\\/])?(?:home|Users)(?:[\\/][^\\/]+)?)?)?[\\/]?$/i;
 /** Hidden folders of a home. */
 const HIDDEN = /^(?:\.|Library$|AppData$)/;
-const HOLDS_HOMES = "it holds homes of people";
+const HOLDS_HOMES = "it contains home folders";
 
 /** Returns why reading needs a question in a workspace; undefined if it needs none. */
 export function whyWide({ root }: Workspace, environment: Environment): string | undefined {

@@ -119,7 +119,7 @@ export async function readClientFile(
   const isToml = extname(path) === ".toml";
   const isYaml = /^\.ya?ml$/.test(extname(path));
   const value = await (isToml ? parseToml : isYaml ? parseYaml : parseJson)(text, path);
-  if (!isObject(value)) throw bad(path, "it holds no object");
+  if (!isObject(value)) throw bad(path, "it is not an object");
   // A file that the person named may belong to any client.
   const tables = isToml
     ? ["mcp_servers"]

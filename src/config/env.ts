@@ -96,7 +96,7 @@ export function environmentOf(
     const value = all.get(name);
     if (value === undefined || value.trim() === "") return undefined;
     if (!value.includes("${")) return value;
-    warnings.push(`Ignored ${name}: its value still holds "\${", so no variable was put in`);
+    warnings.push(`Ignored ${name}: its value still contains "\${", so no variable was put in`);
     return undefined;
   };
   // Git Bash sets HOME on Windows, which other programs there ignore.

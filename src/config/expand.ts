@@ -126,7 +126,7 @@ function mustFit(
   const why = value.length > LONGEST
     ? `is longer than ${LONGEST} characters`
     : value.includes("\0") || (isLine && !LINE.test(value))
-    ? `holds a line end or another character that cannot be sent`
+    ? `contains a line end or another character that cannot be sent`
     : undefined;
   if (why === undefined) return;
   throw new PmlError("CONFIG_INVALID", `Cannot start ${quoted(server)}: ${name} ${why}`, {

@@ -53,7 +53,7 @@ Deno.test("expanded() refuses a value that cannot be sent, by the name of its va
     const fill = () => expanded({ [kind]: { X: "Bearer ${TOKEN}" } }, from({ TOKEN: value }));
     assert.throws(fill, (error: PmlError) => {
       assert.equal(error.code, "CONFIG_INVALID");
-      assert.match(error.message, /^Cannot start "db": TOKEN (holds|is longer)/);
+      assert.match(error.message, /^Cannot start "db": TOKEN (contains|is longer)/);
       assert.doesNotMatch(Deno.inspect(error), /CANARY/);
       return true;
     });

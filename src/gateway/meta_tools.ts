@@ -43,7 +43,7 @@ function searchTool(servers: string): ToolDefinition {
     description: "Find tools by what they do: names, signatures and whether a call asks the user " +
       `first. Use it before you say that something cannot be done. Connected: ${servers}`,
     inputSchema: object({
-      query: { type: "string", description: "What the tool should do, or its name" },
+      query: { type: "string", description: "The purpose of the tool, or its name" },
       // Many clients cannot fill an argument of two types.
       queries: { type: "array", items: { type: "string" }, maxItems: 5, description: "Several" },
       server: { type: "string", description: "Only this server's tools" },

@@ -87,7 +87,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
       },
       { said: "4. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "5. The others are found by what they do.",
+        said: "5. The others are found by their purpose.",
         line: "pml search --limit 3 when are these people free",
       },
       {

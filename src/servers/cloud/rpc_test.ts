@@ -205,7 +205,7 @@ Deno.test("all missing keys of a call are reported at once, and nothing is sent"
   const odd = { EXA_API_KEY: "CANARY\nx: y", SECOND: "x", THIRD: "x" };
   await using malformed = await makeStage({ url: hub.url, variables: odd, manifests });
   await assert.rejects(malformed.call("exa:run"), (error: PmlError) => {
-    assert.match(error.message, /EXA_API_KEY holds a line end/);
+    assert.match(error.message, /EXA_API_KEY contains a line end/);
     assert.doesNotMatch(Deno.inspect(error), /CANARY/);
     return true;
   });

@@ -144,7 +144,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
       : /:0$/.test(host)
       ? "port 0 cannot be granted"
       : named && isLiteral(host)
-      ? "an IP address cannot be granted beside host names"
+      ? "an IP address cannot be granted together with host names"
       : undefined;
     if (why !== undefined) left.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;

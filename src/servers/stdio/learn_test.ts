@@ -90,7 +90,7 @@ Deno.test("A trial's lesson proposes no key, no home, and nothing of PML's, and 
     [line("read", "/u/me/.pml/trust.json"), /it belongs to PML/],
     [line("write", "/u/me/.pml/servers/npm-1/x.jsonl"), /its package must not change/],
     [line("net", "0.0.0.0:0"), /port 0 cannot be granted/],
-    [line("net", "127.0.0.1:8080"), /an IP address cannot be granted beside host names/],
+    [line("net", "127.0.0.1:8080"), /an IP address cannot be granted together with host names/],
     [line("net", "a.example,b.example:443"), /it is not a host/],
     [line("net", "*:443"), /it is not a host/],
     [line("read", "/data/a,/etc/passwd"), /a path with a comma/],

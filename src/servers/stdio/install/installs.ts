@@ -174,7 +174,7 @@ export class Installs {
     if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
       const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
       throw new PmlError("APPROVAL_STALE", message, {
-        hint: "Try again, and see what is there now",
+        hint: "Try again, and review the present content",
       });
     }
     await assertSame(known, folder);
