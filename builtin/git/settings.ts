@@ -130,20 +130,23 @@ const OVERRIDES: ReadonlyMap<string, readonly Pair[]> = new Map([
 /** Throws if the repository has a setting that nothing can override. */
 export function requireUsable(what: string, own: readonly Setting[]): void {
   for (const { key, value } of own) {
-    const told = `its configuration has ${quoted(key)}`;
+    const setting = `its configuration has ${quoted(key)}`;
     const { section, name } = partsOf(key);
     if (/^include(if)?$/.test(section)) {
       const hint = "copy the content of that file into it";
-      throw fail(what, `${told}, and no other file is read for it; ${hint}`);
+      throw fail(what, `${setting}, and no other file is read for it; ${hint}`);
     }
     if (section === "extensions" && !isKnownExtension(key, value)) {
       const hint = "do this in a terminal";
-      throw fail(what, `${told} = ${quoted(value)}, an extension that is not supported; ${hint}`);
+      throw fail(
+        what,
+        `${setting} = ${quoted(value)}, an extension that is not supported; ${hint}`,
+      );
     }
     // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be
     // written back.
     const isWritable = !key.includes("\uFFFD") || name === "" || isHarmless(key);
-    if (!isWritable) throw fail(what, `${told}, which is not UTF-8`);
+    if (!isWritable) throw fail(what, `${setting}, which is not UTF-8`);
   }
 }
 

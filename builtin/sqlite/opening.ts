@@ -45,10 +45,10 @@ const TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND typ
 async function withAdvice(error: unknown, { db, path }: { db: Database; path: string }) {
   if (!(error instanceof Error) || "code" in error) return error;
   const { message } = error;
-  const said = message.startsWith("Cannot ")
+  const reason = message.startsWith("Cannot ")
     ? message
     : `Cannot use ${JSON.stringify(path)}: ${message}`;
-  return new Error(`${said}${await advice(message, db)}`, { cause: error });
+  return new Error(`${reason}${await advice(message, db)}`, { cause: error });
 }
 
 async function advice(message: string, db: Database): Promise<string> {

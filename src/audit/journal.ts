@@ -290,8 +290,8 @@ export class Journal implements Disposable {
   }
 
   #fail(cause: unknown): PmlError {
-    const { message: said } = Object(cause);
-    const why = FULL.test(said) ? `the disk is full: ${said}` : said;
+    const { message: reason } = Object(cause);
+    const why = FULL.test(reason) ? `the disk is full: ${reason}` : reason;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
     const error = new PmlError("AUDIT_UNAVAILABLE", message, {
       hint:

@@ -24,8 +24,8 @@ export async function approve(
   const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {
-    const said = `${waiting.length} waiting calls have an id that begins like this`;
-    throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${said}`, {
+    const reason = `${waiting.length} waiting calls have an id that begins like this`;
+    throw new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: ${reason}`, {
       hint: "`pml approve --json` lists waiting calls; make an expired call again",
     });
   }

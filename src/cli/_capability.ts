@@ -57,8 +57,8 @@ async function list(at: At): Promise<Shown> {
   const ids = [...at.capabilities.store.approved().keys()];
   const all = await Promise.all(ids.map((id) => told(at, id)));
   const texts = all.map(({ name, kind, calls, runs, problem }) => {
-    const said = problem ?? `calls ${calls?.join(", ") || "no tool"}`;
-    return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(said, 500)}`;
+    const description = problem ?? `calls ${calls?.join(", ") || "no tool"}`;
+    return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(description, 500)}`;
   });
   const note = all.length === 0
     ? "Nothing is saved yet: use `pml capability save`, or save_as"

@@ -229,6 +229,6 @@ function checkConfig(app: App, tellsTrust: boolean): void {
     if (isNear) tell(`warning: ${said}`, { paint: paintFailure });
   }
   if (ignored.length === 0 || tellsTrust) return;
-  const said = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
-  tell(`${said}: ${ignored.join("; ")}`, { paint: paintFailure });
+  const label = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
+  tell(`${label}: ${ignored.join("; ")}`, { paint: paintFailure });
 }

@@ -81,7 +81,7 @@ async function showConfig(at: CommandContext): Promise<Shown> {
     value: { values: Object.fromEntries(values.map(entryOf)), warnings, tokens },
     text: [
       ...values.map((value) => lineOf(value, app)),
-      ...warnings.map((said) => `warning: ${visible(said, 400)}`),
+      ...warnings.map((warning) => `warning: ${visible(warning, 400)}`),
       "",
       costsText(tokens),
     ].join("\n"),

@@ -164,7 +164,9 @@ export async function why(
         : []),
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
       ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
-      ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
+      ...Object.entries(approved).map(([what, value]) =>
+        `approved ${what}: ${visible(value, 400)}`
+      ),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
     ].join("\n  "),
     note,

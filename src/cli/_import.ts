@@ -62,9 +62,9 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const question = `\nImport ${count} into ${target.path}?`;
   if (!await agrees(question, at, [text])) return unchanged(value);
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
-  const said = await addServers(at.app, target, Object.fromEntries(servers));
+  const summary = await addServers(at.app, target, Object.fromEntries(servers));
   const kept = await keepValues(at, plan, "as the client's file has it");
-  const lines = [`${target.path}: ${said}`, ...kept.values()];
+  const lines = [`${target.path}: ${summary}`, ...kept.values()];
   return { value, text: lines.join("\n"), note: noteOf(plan, kept), code };
 }
 
@@ -100,9 +100,9 @@ function unsetIn(taken: Plan["taken"]): readonly string[] {
 }
 
 async function undo(at: CommandContext, target: Target): Promise<Shown> {
-  const { said, run } = await findUndo(at.app, target);
+  const { said: summary, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "");
-  if (!await agrees(`${said}. Continue?`, at)) return unchanged();
+  if (!await agrees(`${summary}. Continue?`, at)) return unchanged();
   return { value: {}, text: await run() };
 }
 

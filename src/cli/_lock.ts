@@ -58,8 +58,8 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
   const lines = Object.entries({ ...facts, ...tools }).flatMap(([key, value]) =>
     value === undefined ? [] : [`  ${visible(key)}: ${visible(value, Infinity)}`]
   );
-  const said = approved ? "" : ", not what was approved on this machine";
-  return [`${name} (${visible(source)}, ${kind}${said})`, ...lines].join("\n");
+  const note = approved ? "" : ", not what was approved on this machine";
+  return [`${name} (${visible(source)}, ${kind}${note})`, ...lines].join("\n");
 }
 
 /**

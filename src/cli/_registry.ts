@@ -51,11 +51,11 @@ export async function registry(typed: Typed): Promise<number> {
   }
   const place = typed.url ?? url;
   const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
-  const said = `Serving ${counted(servers, "server")} of ${visible(path, 300)}`;
+  const text = `Serving ${counted(servers, "server")} of ${visible(path, 300)}`;
   print(
     json
       ? JSON.stringify({ url, servers, ...publicKey && { public_key: publicKey } })
-      : `${said} at ${url}\n  In .pml.json: "registries": [${JSON.stringify(entry)}]`,
+      : `${text} at ${url}\n  In .pml.json: "registries": [${JSON.stringify(entry)}]`,
   );
   if (!signal.aborted) await once(signal, "abort");
   return signals.exitCode ?? 0;

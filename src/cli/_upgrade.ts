@@ -39,8 +39,8 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
   const servers = rows.flat();
   const lines = servers.map(({ name, now, newest, ...rest }) => {
     if (newest === null) return `${name.padEnd(20)} ${"why" in rest ? rest.why : ""}`;
-    const said = now === null ? "not installed yet" : now === newest ? "newest" : "upgrade it";
-    return `${name.padEnd(20)} ${(now ?? "-").padEnd(12)} ${newest.padEnd(12)} ${said}`;
+    const state = now === null ? "not installed yet" : now === newest ? "newest" : "upgrade it";
+    return `${name.padEnd(20)} ${(now ?? "-").padEnd(12)} ${newest.padEnd(12)} ${state}`;
   });
   // One that failed has neither version.
   const old = servers.find(({ now, newest }) => now !== null && now !== newest);

@@ -105,8 +105,8 @@ function liesIn(path: string, folder: string): string {
   return `${quoted(path, 200)} lies in ${quoted(folder, 200)}, which others may have written`;
 }
 
-function setIn({ said }: Setting): string {
-  return `${said}, and a workspace cannot decide for the user`;
+function setIn({ said: problem }: Setting): string {
+  return `${problem}, and a workspace cannot decide for the user`;
 }
 
 function upwards(folder: string): readonly string[] {

@@ -93,7 +93,7 @@ async function read<T>(
     said: withTypes(data) as T, // types are all that it adds
     exactAt,
     problem,
-    warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),
+    warn: (message) => report.warnings.push(`${quoted(path, 200)}: ${message}`),
     isBad: () => report.problems.some(({ file }) => file === path),
   };
 }

@@ -55,18 +55,18 @@ export type GatewaySection = NonNullable<PersonValues["gateway"]>;
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
  */
 export function gatewayOf(
-  { tools_exposure: said, meta_tools: names, long_names: longNames, hybrid, ...same }:
+  { tools_exposure: value, meta_tools: names, long_names: longNames, hybrid, ...same }:
     GatewaySection,
   warn: (said: string) => void,
 ): GatewayOverrides {
-  const exposure = EXPOSURES.find((one) => one === said);
+  const exposure = EXPOSURES.find((one) => one === value);
   // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
   // used.
-  if (said !== undefined && exposure === undefined) {
-    warn(`the exposure ${quoted(said)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
+  if (value !== undefined && exposure === undefined) {
+    warn(`the exposure ${quoted(value)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
   return {
-    ...(said !== undefined && { exposure: exposure ?? "meta_only" }),
+    ...(value !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
     ...defined({ longNames, ...same }),
     ...(hybrid && { hybrid: hybridOf(hybrid) }),

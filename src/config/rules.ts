@@ -72,13 +72,18 @@ export function crowdedRules(
       size.conditions += pattern.conditions.length;
       for (const { glob } of pattern.conditions) size.characters += glob.length;
       if (size.conditions <= MOST.conditions && size.characters <= MOST.characters) continue;
-      const found = `${said(size)} for ${quoted(id)}, with the files above it`;
-      problems.set(id, { file: path, key: "permissions", found, wanted: `at most ${said(MOST)}` });
+      const found = `${sizeText(size)} for ${quoted(id)}, with the files above it`;
+      problems.set(id, {
+        file: path,
+        key: "permissions",
+        found,
+        wanted: `at most ${sizeText(MOST)}`,
+      });
     }
     return [...problems.values()];
   });
 }
 
-function said({ conditions, characters }: typeof MOST): string {
+function sizeText({ conditions, characters }: typeof MOST): string {
   return `${conditions} conditions with globs of ${characters} characters`;
 }

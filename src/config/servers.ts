@@ -37,8 +37,8 @@ export function serversOf(file: ConfigDocument<ServerSections>): readonly Server
     for (const [title, entry] of Object.entries<ServerEntry>(file.said[section] ?? {})) {
       const path = [section, title];
       if ("autoApprove" in entry || "alwaysAllow" in entry) {
-        const said = "autoApprove and alwaysAllow are ignored: only rules allow calls";
-        file.warn(`${section}.${visible(title)}: ${said}`);
+        const message = "autoApprove and alwaysAllow are ignored: only rules allow calls";
+        file.warn(`${section}.${visible(title)}: ${message}`);
       }
       if (isDisabled(entry)) continue;
       const server = define(entry, { title, path, file });
@@ -97,8 +97,8 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     settings: of ? { settings: { file: file.realPath, of } } : {},
     limits: timeoutMs === undefined ? {} : { timeoutMs },
     pathOf: (path) => resolve(folder, path),
-    warn: (key, said) =>
-      file.warn(`${[...path, key].map((part) => visible(`${part}`)).join(".")} ${said}`),
+    warn: (key, message) =>
+      file.warn(`${[...path, key].map((part) => visible(`${part}`)).join(".")} ${message}`),
   });
   return { kind, ...definition };
 }

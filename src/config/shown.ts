@@ -106,14 +106,14 @@ function settingLines(
     const fixed = Object.entries(setting.arguments ?? {}).map(([key, value]) =>
       [key, typeof value === "string" ? value : JSON.stringify(value)] as const
     );
-    const said = [
+    const changes = [
       disabled === true ? "is left out" : "",
       rename === undefined ? "" : `is called ${quoted(rename)}`,
       description === undefined ? "" : `is described as ${quoted(description, WHOLE)}`,
       valuesText("arguments", { values: Object.fromEntries(fixed), ...options }).slice(2),
     ].filter(Boolean);
     const which = tool === "*" ? "every other tool" : `the tool ${quoted(tool, WHOLE)}`;
-    return `server "${name}": ${which} ${said.join(", ") || "stays as it is"}`;
+    return `server "${name}": ${which} ${changes.join(", ") || "stays as it is"}`;
   });
 }
 

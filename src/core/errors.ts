@@ -115,11 +115,11 @@ export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
   const failure = loadFailure(error);
   if (failure !== undefined) return failure;
-  const said = messageOf(error);
-  const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(said)) ?? [];
+  const message = messageOf(error);
+  const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(message)) ?? [];
   return new PmlError(
     hint === undefined ? "BUG" : "OVERLOADED",
-    `Cannot finish the call: ${said}`,
+    `Cannot finish the call: ${message}`,
     {
       cause: error,
       hint: hint ?? "This is a bug in PML: please report it with the log of stderr",

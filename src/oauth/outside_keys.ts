@@ -91,8 +91,8 @@ export function programOf(app: KeyContext, name: string): string {
 }
 
 function unfound(name: string, where: string, why: string): PmlError {
-  const said = visible(why.trim(), 300);
-  return new PmlError("KEY_MISSING", `Cannot get ${quoted(name)} from ${where}: ${said}`, {
+  const reason = visible(why.trim(), 300);
+  return new PmlError("KEY_MISSING", `Cannot get ${quoted(name)} from ${where}: ${reason}`, {
     hint: "`pml key list` shows where each key is",
   });
 }

@@ -67,14 +67,14 @@ export async function refreshBeside(
   // The process continues after PML ends, so PML does not wait for it.
   using _ = onAbort(closing, () => child.unref());
   const input = new Response(JSON.stringify({ ...request, ...more })).body;
-  const [said, problems] = await Promise.all([
+  const [output, problems] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
     child.status,
     input?.pipeTo(child.stdin).catch(() => {}),
   ]);
-  if (said === "{}") return;
-  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...rest } = JSON.parse(said || "{}");
+  if (output === "{}") return;
+  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...rest } = JSON.parse(output || "{}");
   throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...rest });
 }
 

@@ -79,9 +79,9 @@ function conflict(reason: string): PmlError {
 /** Parses a tool. It has the format of a module's tool, except for its name. */
 function definitionOf(
   tool: string,
-  { name: _, ...said }: Readonly<Record<string, unknown>>,
+  { name: _, ...definition }: Readonly<Record<string, unknown>>,
 ): ModuleTool {
-  const { tools: [found] } = parseModuleMeta({ name: "x", tools: { [tool]: said } }, "");
+  const { tools: [found] } = parseModuleMeta({ name: "x", tools: { [tool]: definition } }, "");
   if (found === undefined) throw conflict("it is no tool");
   return found;
 }

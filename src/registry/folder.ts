@@ -295,13 +295,13 @@ export class Folder implements RegistryStore {
   /** Logs once that a file is omitted. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(messageOf(why), 600);
-    const [, place = "", said = all] =
+    const [, place = "", reason = all] =
       /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?((?::\d+)*)"(?: of ".*?")?: (.*)/
         .exec(all) ?? [];
-    const told = `Cannot serve ${quoted(file + place)}: ${said}`;
-    if (this.#reported.get(file) === told) return;
-    this.#reported.set(file, told);
-    this.#options.log.warn(told);
+    const message = `Cannot serve ${quoted(file + place)}: ${reason}`;
+    if (this.#reported.get(file) === message) return;
+    this.#reported.set(file, message);
+    this.#options.log.warn(message);
   }
 
   /** Runs work with limited concurrency, because reading each module takes a child process. */

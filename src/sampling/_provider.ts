@@ -176,13 +176,13 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 }
 
 /** Returns the error for a rejected request, with a hint for the user. */
-function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlError {
+function refusalError({ status, said: body, waitMs }: Refusal, asking: Asking): PmlError {
   const { settings: { key, model, baseUrl }, redactor } = asking;
   const fault = (code: ErrorCode, why: string, hint: string) =>
     new PmlError(
       code,
       `Cannot sample at ${quoted(hostOf({ baseUrl }))}: ${why} ` +
-        `(${status}: ${redactor.clean(said)})`,
+        `(${status}: ${redactor.clean(body)})`,
       { hint, detail: { status } },
     );
   switch (status) {
@@ -199,7 +199,7 @@ function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlErr
       return fault("OVERLOADED", "the limit of your account is met", `Try again${after}`);
     }
   }
-  if (status === 413 || status === 400 && TOO_LONG.test(said)) {
+  if (status === 413 || status === 400 && TOO_LONG.test(body)) {
     return fault("INPUT_TOO_LARGE", "the request is too long", "Send fewer and shorter messages");
   }
   return BUSY.includes(status)

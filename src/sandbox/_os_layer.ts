@@ -108,8 +108,10 @@ export function heldBy(layer: Layer | undefined, told: string): string | PmlErro
 }
 
 /** Returns the error for a child without the required Landlock. */
-export function lacking(told: string): PmlError {
-  return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${told}`, { detail: { lack: told } });
+export function lacking(reason: string): PmlError {
+  return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${reason}`, {
+    detail: { lack: reason },
+  });
 }
 
 function lackOf(error: unknown): string | undefined {

@@ -322,6 +322,6 @@ const CAMEL = /(?<=[a-z0-9])(?=[A-Z])/g;
 /** Returns the server, the tool and the beginning of its description. */
 export function meaningText({ id, tool, server }: CatalogEntry): string {
   const name = splitToolId(id).tool.slice(0, LONGEST_NAME).replace(CAMEL, "_");
-  const said = textOf(tool.description).slice(0, 4 * LONGEST).replace(/\s+/g, " ").trim();
-  return `${server.name} ${name}: ${said.slice(0, LONGEST)}`;
+  const description = textOf(tool.description).slice(0, 4 * LONGEST).replace(/\s+/g, " ").trim();
+  return `${server.name} ${name}: ${description.slice(0, LONGEST)}`;
 }

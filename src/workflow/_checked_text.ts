@@ -106,8 +106,8 @@ export class CheckedText {
     const inCode = found.filter(({ line }) => line >= first);
     const broken = inCode.find(({ code }) => code >= SYNTAX.from && code < SYNTAX.to);
     if (broken !== undefined) {
-      const said = visible(broken.message, LONGEST_MESSAGE);
-      return `TypeScript cannot parse code:${broken.line - first + 1}: ${said}`;
+      const message = visible(broken.message, LONGEST_MESSAGE);
+      return `TypeScript cannot parse code:${broken.line - first + 1}: ${message}`;
     }
     // Reading all errors takes too long, and the answer shows only a few.
     return inCode.values().take(MOST_READ).flatMap((one) => {

@@ -174,13 +174,13 @@ export class CapabilitySaving {
     const { description, parameters, toolsUsed, text } = whole;
     const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
     const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
-    const said = { allow: "runs", ask: "asks you", deny: "is denied" };
+    const verbs = { allow: "runs", ask: "asks you", deny: "is denied" };
     const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
     const facts = [
       `its hash: ${capabilityHash(whole)}`,
       ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
       `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
-      ...tools.map((tool) => `It calls ${tool}, which ${said[policy.now.judge(tool).kind]} now`),
+      ...tools.map((tool) => `It calls ${tool}, which ${verbs[policy.now.judge(tool).kind]} now`),
       ...(tools.length === 0 ? ["It calls no tool"] : []),
       "Each of its calls is checked again when it runs",
       ...stale.map((line) => `Changed since it was saved: ${line}`),

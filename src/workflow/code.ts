@@ -164,20 +164,20 @@ function toolFailure(tool: string, result: ToolResult): JsonObject {
 }
 
 /** Parses the result of code. The code itself may have written it, so it is untrusted. */
-function endOf({ kind, value = null, open: count, ...said }: JsonObject): CodeResult {
+function endOf({ kind, value = null, open: count, ...result }: JsonObject): CodeResult {
   const open = typeof count === "number" ? count : 0;
   if (kind === "value") return { kind, value, open };
   if (kind === "output") {
-    const message = `Cannot return the result: ${shortOf(said.message)}`;
+    const message = `Cannot return the result: ${shortOf(result.message)}`;
     throw new PmlError("OUTPUT_INVALID", message, { hint: "Return plain JSON" });
   }
-  const { line, column } = objectOf(said.place);
+  const { line, column } = objectOf(result.place);
   const failure = defined({
-    name: shortOf(said.name),
-    message: shortOf(said.message),
-    code: textOf(said.code) || undefined,
-    hint: textOf(said.hint) || undefined,
-    tool: textOf(said.tool).slice(0, NAME_MAX) || undefined,
+    name: shortOf(result.name),
+    message: shortOf(result.message),
+    code: textOf(result.code) || undefined,
+    hint: textOf(result.hint) || undefined,
+    tool: textOf(result.tool).slice(0, NAME_MAX) || undefined,
     line: typeof line === "number" ? line : undefined,
     column: typeof column === "number" ? column : undefined,
   });

@@ -125,9 +125,9 @@ function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems"
 
 /** Formats an error with its position for a model. */
 export function textOf({ name, message, code, hint, tool, ...place }: CodeFailure): string {
-  const said = [tool, place.line && shownPlace("code", place)].filter(Boolean).join(", ");
+  const reason = [tool, place.line && shownPlace("code", place)].filter(Boolean).join(", ");
   const what = code === undefined ? name : `${name} ${code}`;
-  return `${what}: ${message}${said && ` (${said})`}${hint === undefined ? "" : `\n${hint}`}`;
+  return `${what}: ${message}${reason && ` (${reason})`}${hint === undefined ? "" : `\n${hint}`}`;
 }
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {

@@ -193,9 +193,9 @@ function isJson(path: string): boolean {
   }
 }
 
-function isPin(said: unknown): said is Pin {
-  return isObject(said) &&
-    ["folder", "hash", "stamp"].every((key) => typeof said[key] === "string");
+function isPin(record: unknown): record is Pin {
+  return isObject(record) &&
+    ["folder", "hash", "stamp"].every((key) => typeof record[key] === "string");
 }
 
 function stampOfAll({ folder, files }: EmbeddingModel): string {

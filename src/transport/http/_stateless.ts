@@ -119,9 +119,9 @@ export class HttpStateless implements Disposable {
       takesMembers: () => posted.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });
-    let waiting: Disposable | undefined;
+    const waiting = new DisposableStack();
     const end = (said?: string) => {
-      waiting?.[Symbol.dispose]();
+      waiting.dispose();
       this.#open.delete(gone);
       answer.end(said);
       connection.close();
@@ -131,8 +131,11 @@ export class HttpStateless implements Disposable {
       end();
     };
     this.#open.add(gone);
-    waiting = onAbort(request.signal, gone);
-    if (!request.signal.aborted) void served(open);
+    if (request.signal.aborted) gone();
+    else {
+      waiting.use(onAbort(request.signal, gone));
+      void served(open);
+    }
     return answer.response;
   }
 
