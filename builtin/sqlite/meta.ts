@@ -60,7 +60,7 @@ export const __meta__ = {
     },
     execute: {
       description: "Run one SQL statement that changes a database: its rows or its schema. Each " +
-        "call stands alone, so a transaction cannot span calls",
+        "call is separate, so a transaction cannot span calls",
       inputSchema: input(["path", "sql"], {
         path: PATH,
         sql: SQL,

@@ -177,7 +177,7 @@ export async function writeSetup(
     const reply = await askReply(`Add PML to ${path}?`, { signal });
     if (reply === "cancelled") {
       throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
-        hint: "`pml init --undo` takes back what was written",
+        hint: "`pml init --undo` reverts its changes",
       });
     }
     if (reply !== "Yes") return { path, changed: false, said: "left as it is", todo };

@@ -113,7 +113,9 @@ export function warningsOf(
       ]
       : []),
     ...(fits && intent === undefined
-      ? [`there is no intent, so "${exposure}" lists what fits only where a client sends a query`]
+      ? [
+        `there is no intent, so "${exposure}" lists tools of servers only where a client sends a query`,
+      ]
       : []),
   ];
 }

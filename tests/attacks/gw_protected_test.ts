@@ -258,7 +258,7 @@ for (const layer of LAYERS) {
     const said: string[] = JSON.parse(textOf(answer));
     assert.equal(said.pop(), "moved", "a folder that is none may come from there");
     assert.equal(said.length, 4);
-    for (const one of said) assert.match(one, /^Cannot rename .*: it holds "(?:inner|HEAD)"/);
+    for (const one of said) assert.match(one, /^Cannot rename .*: it contains "(?:inner|HEAD)"/);
     const there = await readdir(ws.path);
     for (const name of ["whole", "bare", "tree", "outer"]) assert.ok(!there.includes(name), name);
     await endWell(ws, pml);

@@ -306,7 +306,7 @@ function hasLog(path: string): boolean {
 function inMemory(path: string, Database: DatabaseClass): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
-    const why = "to read it in WAL mode SQLite makes files beside it";
+    const why = "to read it in WAL mode SQLite makes files next to it";
     throw new SqlProblem(
       `${why}; open it for writing, or end WAL with PRAGMA journal_mode = delete`,
       "",

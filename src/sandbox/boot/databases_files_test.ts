@@ -182,7 +182,7 @@ Deno.test("Databases reports how to open a large closed WAL database", async () 
   await using yard = new DatabaseYard();
   const path = yard.make("a.db", "PRAGMA journal_mode = wal", TABLE);
   Deno.truncateSync(path, (64 << 20) + 4_096);
-  await refused(yard.sqlite("a.db"), /makes files beside it; open it for writing, or end WAL/);
+  await refused(yard.sqlite("a.db"), /makes files next to it; open it for writing, or end WAL/);
   await using db = await yard.sqlite("a.db", { write: true });
   await db.execute("PRAGMA journal_mode = delete");
   await using reader = await yard.sqlite("a.db");

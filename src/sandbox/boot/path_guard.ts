@@ -128,7 +128,7 @@ export class PathGuard {
     if (!place.info?.isDirectory) return;
     const held = this.#protected.heldBy(place.path, movedTo);
     if (held === undefined) return;
-    throw refusal("PATH_PROTECTED", attempt, `it holds "${held.slice(place.path.length + 1)}"`);
+    throw refusal("PATH_PROTECTED", attempt, `it contains "${held.slice(place.path.length + 1)}"`);
   }
 
   /**

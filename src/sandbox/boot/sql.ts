@@ -86,14 +86,15 @@ const JOURNALS = ["delete", "truncate", "wal"];
 // Deno provides the number of an error only in some cases, but always its text.
 const WHY: Readonly<Record<string, string>> = {
   776: "a program stopped in the middle of a change; open it for writing once, which undoes that",
-  1544: "SQLite has to make files beside it, and its folder is not writable",
+  1544: "SQLite has to make files next to it, and its folder is not writable",
   [LOCKED]: "another program has it locked; try again",
   "out of memory": `it needs more than ${HEAP >> 20} MB of memory; narrow the statement`,
   "attempt to write a readonly database": "it is open for reading only",
   "disk I/O error": "the system cannot read or write it",
-  "database disk image is malformed": "the database is damaged; PRAGMA integrity_check tells where",
+  "database disk image is malformed":
+    "the database is damaged; PRAGMA integrity_check reports where",
   "unable to open database file":
-    "a file that SQLite needs beside it cannot be opened: its folder may not be writable",
+    "a file that SQLite needs next to it cannot be opened: its folder may not be writable",
   "string or blob too big": `a value or row has more than ${LIMITS.length >> 20} MB`,
   "column index out of range": "there are more values than parameters in the statement",
   "file is not a database": NO_DATABASE,
@@ -260,7 +261,7 @@ export class Sql implements Disposable {
     if (isBare(sql)) throw new SqlProblem("there is no statement in it", "");
     const statement = this.#db.prepare(sql);
     if (!isBare(sql.slice(statement.sourceSQL.length))) {
-      throw new SqlProblem("it holds several statements; send them one by one", "");
+      throw new SqlProblem("it contains several statements; send them one by one", "");
     }
     statement.setReadBigInts(true);
     statement.setReturnArrays(true);
@@ -279,7 +280,7 @@ export function sqlProblem(error: unknown): SqlProblem {
   const { errcode = 0, message } = Object(error);
   if (message === FULL) {
     return new SqlProblem(
-      "it would grow beyond what the module may still write (limits.write_bytes), or the disk is full",
+      "it would exceed limits.write_bytes of the module, or the disk is full",
     );
   }
   return new SqlProblem(WHY[errcode] ?? WHY[message] ?? String(message), "");
