@@ -99,7 +99,7 @@ for (const era of ERAS) {
     );
     // One question for the trust in the file, with the calls that need it, and for the calls that
     // ask.
-    assert.match(asked.text, /these 4 calls[^]*Yes trusts the workspace file[^]*now\.txt/);
+    assert.match(asked.text, /these 4 calls[^]*PML trusts the workspace file[^]*now\.txt/);
     assert.match(asked.text, /server "steps": a module[^]*runs unasked: steps:\*/);
     assert.doesNotMatch(asked.text, /"path": "late/);
     assert.deepEqual(asked.replies, ["Yes", "No"]);

@@ -34,8 +34,10 @@ export function trustFacts(
   const link = "The workspace file is a link, so a yes is refused: put the file itself there";
   return [
     ...(linked ? [link] : []),
-    `Yes trusts the workspace file ${unhidden(quoted(path, 400))} as it is (sha256 ${hash}), ` +
-    "and with it:",
+    `If you answer yes, PML trusts the workspace file ${
+      unhidden(quoted(path, 400))
+    } as it is now ` +
+    `(sha256 ${hash}). It contains:`,
     ...(lines.length === 0 ? ["nothing that needs trust"] : withSigns(lines, before)),
   ];
 }

@@ -106,7 +106,7 @@ Deno.test("trust in a file does not approve texts that the question did not show
   const isAsked = () =>
     pml.messages.some((message) => /describes it to the model/.test(JSON.stringify(message)));
   const trust = await questionOf(pml, ECHO);
-  assert.match(trust.text, /Yes trusts the workspace file/);
+  assert.match(trust.text, /PML trusts the workspace file/);
   void trust.answerOnce(picked("Yes")).catch(() => {});
   assert.ok(await waitUntil(isAsked), "the second question shows the texts");
   assert.equal(await countOf(ws, "lists", "call echo"), 0);

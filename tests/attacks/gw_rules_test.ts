@@ -280,7 +280,7 @@ Deno.test("the trust question shows each value of a clone's file in full (GW10, 
   await answer(picked("Yes"));
   await endWell(scene.ws, scene.pml);
   const kept = JSON.stringify(await journalOf(scene.ws)) + scene.pml.stderr;
-  assert.match(kept, /Yes trusts the workspace file/);
+  assert.match(kept, /PML trusts the workspace file/);
   for (const value of [SECRET, "Zk8mQ2vX7pL4nR9tW3yB6cD1.evil", "Qw7eR5tY2uI9oP1aS4dF8gH3"]) {
     assert.ok(!kept.includes(value), `${value} is in the journal or the log`);
   }
