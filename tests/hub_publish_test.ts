@@ -194,7 +194,7 @@ Deno.test("a module with a forbidden import or another error is refused before a
     ['import "data:text\/javascript,1";', /it imports "data:/],
     ['import "http:\/\/127.0.0.1\/x.ts";', /it imports "http:/],
     ['import x from "./m1.ts" with { type: "text" };', /has attributes/],
-    ["await import(globalThis.name);", /it imports what only its run decides/],
+    ["await import(globalThis.name);", /it imports a module whose name is computed at run time/],
     ["import { from", /it is not valid TypeScript/],
     ['import "https:\/\/127.0.0.1:1\/x.ts";', /whose hash deno\.lock does not have/],
   ];

@@ -25,16 +25,17 @@ import { STDIO } from "./stdio/kind.ts";
 
 /** Every kind of servers, in the order in which messages list them. */
 export const KINDS: readonly ServerKind[] = [MODULE, STDIO, HTTP, CLOUD, CAPABILITY];
-const BY_NAME: ReadonlyMap<string, ServerKind> = new Map(KINDS.map((kind) => [kind.name, kind]));
 
 /** Returns the kind of a name; undefined for other entries of the directory, such as a namespace. */
 export function kindNamed(name: string): ServerKind | undefined {
-  return BY_NAME.get(name);
+  // A loop, because calls ask: it needs no function and no second table.
+  for (const kind of KINDS) if (kind.name === name) return kind;
+  return undefined;
 }
 
 /** Returns the kind of a definition, a manifest or a pinned server. */
 export function kindOf({ kind: name }: { readonly kind: string }): ServerKind {
-  const kind = BY_NAME.get(name);
+  const kind = kindNamed(name);
   if (kind === undefined) throw new PmlError("BUG", `Cannot use the server kind ${quoted(name)}`);
   return kind;
 }
