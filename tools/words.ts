@@ -49,7 +49,7 @@ if (import.meta.main) {
   const before: Counts = JSON.parse(await Deno.readTextFile(COUNTS).catch(() => "{}"));
   if (Deno.args.includes("--write")) {
     const sorted = Object.fromEntries(Object.entries(now).sort());
-    await Deno.writeTextFile(COUNTS, `${JSON.stringify(sorted, undefined, 1)}\n`);
+    await Deno.writeTextFile(COUNTS, `${JSON.stringify(sorted, undefined, 2)}\n`);
   } else {
     const lines = grown(now, before);
     for (const line of lines) console.error(line);
