@@ -69,7 +69,7 @@ const later = await repeated(15, () => pml.request("tools/list", {}));
 await echo(pml, "good");
 const alone = await repeated(200, () => echo(pml, "good"));
 const hanging = [echo(pml, "hang-init"), echo(pml, "hang-init"), echo(pml, "exit")];
-const beside = await repeated(200, () => echo(pml, "good"));
+const withDead = await repeated(200, () => echo(pml, "good"));
 const starts = (await Deno.readTextFile(ws.file("good.ledger"))).match(/start \d+/g) ?? [];
 Deno.kill(Number(starts.at(-1)?.slice("start ".length)), "SIGKILL");
 const again = await timed(async () => {
@@ -81,6 +81,6 @@ await Promise.allSettled(hanging);
 
 console.log(`list of 1,000 tools, known: ${known.toFixed(1)} ms`);
 console.log(`next to one that hangs, first: ${first.toFixed(0)} ms, known: ${later.toFixed(1)} ms`);
-console.log(`call alone: ${alone.toFixed(2)} ms, next to dead and hung: ${beside.toFixed(2)} ms`);
-console.log(`ratio next to / alone: ${(beside / alone).toFixed(2)}`);
+console.log(`call alone: ${alone.toFixed(2)} ms, next to dead and hung: ${withDead.toFixed(2)} ms`);
+console.log(`ratio: ${(withDead / alone).toFixed(2)}`);
 console.log(`next call after kill -9: ${again.toFixed(0)} ms`);

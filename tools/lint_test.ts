@@ -142,7 +142,7 @@ Deno.test("layers keeps the private files of a module, or of a folder in servers
   assert.deepEqual(lint("src/servers/stdio/install/a.ts", `import "../_launch.ts";`), []);
 });
 
-Deno.test("layers lets a built-in import only files of its own folder, and lets no code run one", () => {
+Deno.test("layers lets a built-in import only files in its folder, and lets no code run one", () => {
   assertOffence("builtin/git/git.ts", /layers: A built-in imports nothing/, {
     offence: `import "node:path";`,
     innocent: `import { log } from "./log.ts"; export const a = log;`,

@@ -211,7 +211,7 @@ export const __meta__ = {
           untracked: { ...FLAG, description: "For push: new files too" },
           restore_index: {
             ...FLAG,
-            description: "For apply and pop: also restore what was staged",
+            description: "For apply and pop: also restore the staged changes",
           },
           offset: OFFSET,
         },

@@ -282,7 +282,7 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   assert.ok(!await late.app.policy.store.isTrusted(join(late.ws, ".pml.json"), sha256(evil)));
 });
 
-Deno.test("pml config reports invalid values, and shows as JSON what it would write", async () => {
+Deno.test("pml config reports invalid values, and shows the planned change as JSON", async () => {
   await using house = await open();
   const typed = (words: readonly string[], more = {}) =>
     config({ app: house.app, signal }, { words, json: true, ...more });

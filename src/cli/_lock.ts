@@ -58,7 +58,7 @@ function textOf(entry: Entry & { readonly name: string; readonly approved: boole
   const lines = Object.entries({ ...facts, ...tools }).flatMap(([key, value]) =>
     value === undefined ? [] : [`  ${visible(key)}: ${visible(value, Infinity)}`]
   );
-  const note = approved ? "" : ", not what was approved on this machine";
+  const note = approved ? "" : ", not the version that was approved on this machine";
   return [`${name} (${visible(source)}, ${kind}${note})`, ...lines].join("\n");
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { registry } from "./_registry.ts";
 
-Deno.test("registry() reports what cannot be served before it opens anything", async () => {
+Deno.test("registry() reports files that it cannot serve before it opens anything", async () => {
   const rows = [
     [["publish", "."], {}, 'Unknown subcommand "publish"'],
     [["serve", "nowhere"], {}, 'Cannot serve "nowhere": there is no such folder'],

@@ -319,13 +319,13 @@ function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
   throw broken(info.isSymlink ? "it is a link" : `${quoted(path)} is no regular file`);
 }
 
-function versionOf(inName: string | undefined, said: unknown): string {
-  if (inName !== undefined && said !== undefined && said !== inName) {
+function versionOf(inName: string | undefined, inContent: unknown): string {
+  if (inName !== undefined && inContent !== undefined && inContent !== inName) {
     throw broken(
-      `its name has version ${quoted(inName)}, but its content has ${quoted(String(said))}`,
+      `its name has version ${quoted(inName)}, but its content has ${quoted(String(inContent))}`,
     );
   }
-  const version = inName ?? said ?? "0.0.0";
+  const version = inName ?? inContent ?? "0.0.0";
   // Throws for a version that clients could not ask for.
   return parseFqdn(`x@${version}`).version ?? "";
 }

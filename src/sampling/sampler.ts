@@ -139,14 +139,14 @@ export class Sampler {
   /** Checks whether the provider's key is set, and reports the use of today. */
   async check(): Promise<Check> {
     const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
-    const said = `${model} of ${provider}`;
-    return await check("sampling", said, () => {
+    const label = `${model} of ${provider}`;
+    return await check("sampling", label, () => {
       if (keyNamed(key, this.#parts) === undefined) {
-        const why = `${said} needs ${key}, which is not set`;
+        const why = `${label} needs ${key}, which is not set`;
         throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
       }
       const { tokens } = this.#sampling.today();
-      return `${said}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
+      return `${label}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
     });
   }
 

@@ -59,8 +59,8 @@ interface Found {
  */
 export function namedTools({ kind, text }: Pick<Capability, "kind" | "text">): readonly string[] {
   if (kind === "plan") return tasksOf(text).map(({ tool }) => `${tool}`);
-  const said = text.replace(TOKEN, (token) => token.startsWith("/") ? " " : token);
-  return [...said.matchAll(CALLED)].map(([, one, two, three, four]) =>
+  const withoutComments = text.replace(TOKEN, (token) => token.startsWith("/") ? " " : token);
+  return [...withoutComments.matchAll(CALLED)].map(([, one, two, three, four]) =>
     `${one ?? two}:${three ?? four}`
   );
 }
@@ -85,23 +85,23 @@ export function parametrized(
     : inPlan(text, nameOf);
   const notes = values.flatMap(([name, value]) => {
     const count = counts.get(name) ?? 0;
-    const said = quoted(typeof value === "string" ? value : JSON.stringify(value));
+    const literal = quoted(typeof value === "string" ? value : JSON.stringify(value));
     const longer = left.filter((each) => typeof value === "string" && each.includes(value)).length;
     if (count === 0 && !read.includes(name)) {
       throw wrong(
         name,
-        `${said} ${
+        `${literal} ${
           longer > 0 ? "occurs only inside a longer text" : `is not a literal of the ${kind}`
         }`,
       );
     }
     // Equal texts usually have the same meaning; equal numbers and booleans rarely do.
     if (typeof value !== "string" && count > 1) {
-      throw wrong(name, `${said} occurs ${count} times, so it is ambiguous`);
+      throw wrong(name, `${literal} occurs ${count} times, so it is ambiguous`);
     }
     return [
-      ...(count > 1 ? [`${name}: ${said} is replaced in ${count} places`] : []),
-      ...(longer > 0 ? [`${name}: ${said} stays inside longer texts: ${longer}`] : []),
+      ...(count > 1 ? [`${name}: ${literal} is replaced in ${count} places`] : []),
+      ...(longer > 0 ? [`${name}: ${literal} stays inside longer texts: ${longer}`] : []),
     ];
   });
   const unnamed = read.find((name) => !Object.hasOwn(named, name));

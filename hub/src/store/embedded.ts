@@ -48,7 +48,7 @@ export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, DATABASE);
   const db = openDatabase(file);
-  // SQLite gives its other files the mode of this one.
+  // SQLite creates its other files with the mode of this one.
   if (Deno.build.os !== "windows") await Deno.chmod(file, 0o600);
   return new EmbeddedStore(db);
 }

@@ -335,15 +335,15 @@ function failure(
 ): PmlError {
   if (error instanceof PmlError) return error;
   const { code = "", errors: [first] = [] } = Object(error);
-  const said: string = code || (first?.code ?? "");
-  const isUnwanted = WANTS_CERTIFICATE.test(said);
+  const errorCode: string = code || (first?.code ?? "");
+  const isUnwanted = WANTS_CERTIFICATE.test(errorCode);
   const sent = wasSent && !isUnwanted;
-  const why = REASONS[said] ??
+  const why = REASONS[errorCode] ??
     (isUnwanted
-      ? `it requires a client certificate that it trusts (${said})`
-      : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
-      ? `its certificate is not valid (${said})`
-      : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
+      ? `it requires a client certificate that it trusts (${errorCode})`
+      : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(errorCode)
+      ? `its certificate is not valid (${errorCode})`
+      : `the connection ${sent ? "broke" : "could not be made"}${errorCode && ` (${errorCode})`}`);
   const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
     hint: isUnwanted
