@@ -158,7 +158,11 @@ function nothing(): PmlError {
 }
 
 function timedOut(ms: number): PmlError {
-  return new PmlError("TIMED_OUT", `Cannot finish the plan: no answer within ${durationText(ms)}`, {
-    hint: "Resume it, or raise limits.call_max_ms in config.yaml",
-  });
+  return new PmlError(
+    "TIMED_OUT",
+    `Cannot finish the plan: it took longer than ${durationText(ms)}`,
+    {
+      hint: "Resume it, or raise limits.call_max_ms in config.yaml",
+    },
+  );
 }

@@ -188,7 +188,7 @@ function timedOut({ via, mostMs }: RunStart, ms: number): PmlError {
     : "Do less in one run, or raise limits.call_max_ms in config.yaml";
   return new PmlError(
     "TIMED_OUT",
-    `Cannot finish the ${via}: no answer within ${durationText(ms)}`,
+    `Cannot finish the ${via}: it took longer than ${durationText(ms)}`,
     {
       hint,
     },
