@@ -322,13 +322,16 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it could not be connected to in time",
 };
 
+/** The errors of a connection that was not made, whose message names the port. */
+const CONNECTING: readonly string[] = ["ECONNREFUSED", "ETIMEDOUT"];
+
 /** TLS alerts of a server that requires or refuses a client certificate. */
 const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
 
 /** The platform's error is not the cause, because it may repeat the request. */
 function failure(
   error: unknown,
-  { target: { host, proxy }, sent: wasSent }: {
+  { target: { host, url, proxy }, sent: wasSent }: {
     readonly target: Target;
     readonly sent: boolean;
   },
@@ -345,7 +348,10 @@ function failure(
       ? `its certificate is not valid (${errorCode})`
       : `the connection ${sent ? "broke" : "could not be made"}${errorCode && ` (${errorCode})`}`);
   const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
-  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
+  // A name is looked up without a port; a connection is one to a port.
+  const port = url.port || (url.protocol === "https:" ? "443" : "80");
+  const where = CONNECTING.includes(errorCode) ? `${url.hostname}:${port}` : host;
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(where)}${through}: ${why}`, {
     hint: isUnwanted
       ? "Set cert and key next to its url in your config.yaml"
       : sent

@@ -133,7 +133,7 @@ Deno.test("GuardedFetch reports whether a failed request may have been received"
   const cases: readonly (readonly [string, string, boolean])[] = [
     ["https://gone.invalid/?key=CANARY", "its name has no address", false],
     ["https://none.invalid/?key=CANARY", "its name has no address", false],
-    [`http://127.0.0.1:${port}/CANARY`, "connection refused", false],
+    [`http://127.0.0.1:${port}/CANARY`, `reach "127.0.0.1:${port}": connection refused`, false],
     [`http://127.0.0.1:${once("")}/CANARY`, "the connection broke", true],
     [`http://127.0.0.1:${once("SSH-2.0 CANARY\r\n")}/`, "the connection broke", true],
     [`https://127.0.0.1:${once("CANARY\r\n\r\n")}/`, "its certificate is not valid", false],
