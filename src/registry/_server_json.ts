@@ -5,6 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { numberText } from "../core/exact_number.ts";
 import {
   isObject,
   type JsonObject,
@@ -288,8 +289,10 @@ function withoutNull(said: JsonObject): JsonObject {
 }
 
 /** Converts a value to text: some servers publish numbers and booleans instead of strings. */
-function plainText(said: unknown): string {
-  if (["string", "number", "boolean"].includes(typeof said)) return String(said);
+function plainText(value: unknown): string {
+  if (typeof value === "string" || typeof value === "boolean") return String(value);
+  const number = numberText(value);
+  if (number !== undefined) return number;
   throw unfit("a value is not a text");
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { exactNumber } from "../core/exact_number.ts";
 import type { JsonObject } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
 import type { HttpManifest } from "../servers/http/kind.ts";
@@ -147,6 +148,17 @@ Deno.test("offerOf() keeps the order of arguments and never joins them", () => {
     ...["--root=${ROOT_DIR}", "${TARGET_DIR:-/data}"],
   ]);
   assert.deepEqual(envRequired, ["DB", "ROOT_DIR"]);
+});
+
+Deno.test("offerOf() takes numbers and booleans as their texts", () => {
+  const { args } = installOf({
+    packageArguments: [
+      { type: "named", name: "--port", value: 8080 },
+      { type: "named", name: "--ratio", value: exactNumber("1.0") },
+      { type: "positional", valueHint: "verbose", default: true },
+    ],
+  });
+  assert.deepEqual(args.slice(2), ["--port=8080", "--ratio=1.0", "${VERBOSE:-true}"]);
 });
 
 Deno.test("offerOf() reports why a server cannot be run", () => {

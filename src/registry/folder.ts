@@ -12,6 +12,7 @@ import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "..
 import type { ModuleMeta } from "../protocol/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import { parseExact } from "../core/exact_json.ts";
+import { numberText } from "../core/exact_number.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
@@ -319,13 +320,14 @@ function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
   throw broken(info.isSymlink ? "it is a link" : `${quoted(path)} is no regular file`);
 }
 
-function versionOf(inName: string | undefined, inContent: unknown): string {
-  if (inName !== undefined && inContent !== undefined && inContent !== inName) {
+function versionOf(inName: string | undefined, value: unknown): string {
+  const content = numberText(value) ?? value;
+  if (inName !== undefined && content !== undefined && content !== inName) {
     throw broken(
-      `its name has version ${quoted(inName)}, but its content has ${quoted(String(inContent))}`,
+      `its name has version ${quoted(inName)}, but its content has ${quoted(String(content))}`,
     );
   }
-  const version = inName ?? inContent ?? "0.0.0";
+  const version = inName ?? content ?? "0.0.0";
   // Throws for a version that clients could not ask for.
   return parseFqdn(`x@${version}`).version ?? "";
 }

@@ -114,6 +114,12 @@ Deno.test("Folder omits invalid files, logs the reason once, and serves the rest
   assert.match(said["folder.ts"] ?? "", /no regular file/);
 });
 
+Deno.test("Folder takes a number as the version of a manifest", async () => {
+  const manifest = JSON.stringify({ ...STDIO, version: 0 });
+  await using made = await make({ "a.json": manifest.replace('"version":0', '"version":1.0') });
+  assert.deepEqual([await made.names(), made.warnings], [["a@1.0"], []]);
+});
+
 Deno.test("Folder accepts an exported capability in any JSON layout", async () => {
   const hash = `sha256-${"0".repeat(64)}`;
   const said = {
