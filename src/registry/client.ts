@@ -181,8 +181,8 @@ export class RegistryClient {
     }
     const hint = hasToken
       ? "Check the value of the variable in its token_env"
-      : "Name the variable of your token as token_env in registries, or a hub that wants " +
-        "PML_API_KEY as cloud.url";
+      : "Set token_env of the registry to the variable of your token, or cloud.url to the hub " +
+        "of your PML_API_KEY";
     return this.bad(`it answers ${status}`, { hint });
   }
 
