@@ -15,7 +15,7 @@ import { crowdedRules, NO_RULES, rulesOf } from "./rules.ts";
 import { exists } from "./workspace.ts";
 import type { PolicyFile } from "./company.ts";
 
-const OWNED = "a policy that only whoever looks after this machine can change";
+const OWNED = "a policy that only the administrator of this machine can change";
 const MENDS = "The administrator of this machine must correct the policy: PML reads it at once";
 
 /** Returns every path at which a policy is or may be. */

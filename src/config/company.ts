@@ -49,7 +49,7 @@ export interface Forbidding {
   readonly error: PmlError;
 }
 
-const HINT = "Ask whoever looks after this machine: only they can change the policy";
+const HINT = "Ask the administrator of this machine, who alone can change the policy";
 
 /** The parts of a configuration that a policy restricts. */
 export interface RestrictedParts {

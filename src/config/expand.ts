@@ -130,7 +130,7 @@ function mustFit(
     : undefined;
   if (why === undefined) return;
   throw new PmlError("CONFIG_INVALID", `Cannot start ${quoted(server)}: ${name} ${why}`, {
-    hint: `Look at the value of ${name} where it is set`,
+    hint: `Correct the value of ${name} where it is set`,
   });
 }
 

@@ -100,7 +100,7 @@ const TOOL = {
   disabled: setting(flag, "True removes the tool.", false),
   rename: setting(
     newName,
-    "The name that clients see; by default the name of the server, which rules use in any case.",
+    "The name that clients see. Rules always use the name from the server, which is the default.",
   ),
   description: setting(string, "The description for clients; by default that of the server."),
   arguments: setting(
@@ -164,7 +164,7 @@ export const HYBRID = {
   expose_underlying_tools: setting(flag, "Whether tools of servers are listed.", true),
   apply_semantic_filter: setting(
     flag,
-    "Whether only tools that fit the query or the intent are listed, and not the first ones.",
+    "Whether only tools that fit the query or intent are listed; otherwise the first ones.",
     true,
   ),
   max_underlying_tools: setting(
