@@ -10,17 +10,17 @@ import { findImports } from "../servers/module/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
 import type { SchemaChecker } from "./_schema_check.ts";
 import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
-import type { Policy } from "../policy/policy.ts";
+import type { ConfigOwner } from "../config/current_config.ts";
 import { FolderContents } from "../workflow/folder_contents.ts";
 
 /** The tools of authors. */
 export class Authors {
-  readonly #policy: Pick<Policy, "now">;
+  readonly #policy: ConfigOwner;
   readonly #taken: ReadonlySet<string>;
   readonly #checker: SchemaChecker;
 
   /** Takes the names that no module can have; starts nothing yet. */
-  constructor(policy: Pick<Policy, "now">, taken: ReadonlySet<string>, checker: SchemaChecker) {
+  constructor(policy: ConfigOwner, taken: ReadonlySet<string>, checker: SchemaChecker) {
     this.#policy = policy;
     this.#taken = taken;
     this.#checker = checker;
@@ -33,7 +33,7 @@ export class Authors {
   ): Promise<CheckedModule> {
     return await checkModule(path, {
       ...options,
-      ...this.#policy.now.config,
+      ...this.#policy.config,
       taken: this.#taken,
       checker: this.#checker,
     });
@@ -56,7 +56,7 @@ export class Authors {
     path: string,
     { signal, ...options }: Omit<FolderServing, "maxBytes"> & { readonly signal: AbortSignal },
   ): Promise<ServedFolder> {
-    const { home, limits } = this.#policy.now.config;
+    const { home, limits } = this.#policy.config;
     const contents = new FolderContents({ home, limits, signal, workspace: path });
     return await serveFolder(path, contents, { ...options, maxBytes: limits.moduleBytes });
   }

@@ -10,14 +10,11 @@ import type { ServerDefinition } from "../servers/kind.ts";
 import type { RegistryEntry } from "./registries.ts";
 import type { Grants } from "./server_grants.ts";
 import type { GatewayOptions } from "./gateway_options.ts";
-
 import type { PmlError } from "../core/errors.ts";
 import type { Company } from "./company.ts";
-
 import type { ToolId } from "../core/tool_id.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { Toolset } from "../protocol/toolset.ts";
-
 import type { Pattern } from "../core/pattern.ts";
 
 /** The current configuration, as all other modules see it. It is frozen. */

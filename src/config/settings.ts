@@ -289,12 +289,6 @@ const sampling = also(
   },
 );
 
-const OWNER = {
-  token: setting(
-    text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
-    "The SHA-256 of its token, which `pml token new` writes.",
-  ),
-};
 /** The optional settings of an identity. */
 export const IDENTITY = {
   permissions: setting(
@@ -309,7 +303,11 @@ export const IDENTITY = {
     {},
   ),
 };
-const identities = record(identity, object(OWNER, IDENTITY));
+const tokenHash = setting(
+  text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
+  "The SHA-256 of its token, which `pml token new` writes.",
+);
+const identities = record(identity, object({ token: tokenHash }, IDENTITY));
 
 const workspaceServers = serverSections(leaf<string>(PERSONAL, () => false, { not: {} }));
 

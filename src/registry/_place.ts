@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Log } from "../audit/log.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import { memoized } from "../core/memo.ts";
 import type { Outages } from "../io/outages.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import { isOlder } from "../policy/lock.ts";
@@ -59,7 +59,7 @@ export interface PinnedEntry {
 
 /** The user's private names, pins and allowed hosts. `RegistryLookup` implements it. */
 export interface RegistryUser {
-  readonly log: Pick<Log, "warn">;
+  readonly log: WarningLog;
   /** Aborts when PML stops, so that no more requests are sent. */
   readonly closing: AbortSignal;
   /** Returns whether the user defined a server. Its name is not sent to any registry. */

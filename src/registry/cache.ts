@@ -7,14 +7,13 @@
 
 import { parseExact } from "../core/exact_json.ts";
 import { join } from "node:path";
-import type { Log } from "../audit/log.ts";
 import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { infoAt, stampAt } from "../io/place.ts";
-import { isShared, privateFolder } from "../io/private_files.ts";
+import { isShared, privateFolder, type WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
@@ -38,7 +37,7 @@ const FORM = 1;
 /** The files of the cache. Only this user can read them. */
 export class Cache {
   readonly #folder: string;
-  readonly #log: Pick<Log, "warn">;
+  readonly #log: WarningLog;
   readonly #most: number;
   readonly #seen = new Map<string, string | undefined>();
   #written = Infinity;
@@ -48,7 +47,7 @@ export class Cache {
    * Takes the PML home; opens nothing yet. It logs once if nothing can be stored. Above the most
    * bytes, the files unused for the longest time are removed first.
    */
-  constructor(home: string, log: Pick<Log, "warn">, most = KEPT_BYTES) {
+  constructor(home: string, log: WarningLog, most = KEPT_BYTES) {
     this.#folder = join(home, "cache");
     this.#log = log;
     this.#most = most;

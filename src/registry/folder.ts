@@ -6,7 +6,6 @@
  */
 
 import { basename, join } from "node:path";
-import type { Log } from "../audit/log.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../protocol/tool.ts";
@@ -15,6 +14,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { numberText } from "../core/exact_number.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { namesOf, stampOf } from "../io/place.ts";
+import type { WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import { kindNamed, KINDS } from "../servers/kinds.ts";
@@ -54,7 +54,7 @@ export interface FolderOptions {
   readonly maxBytes: number;
   readonly signer?: FolderSigner | undefined;
   /** Logs a warning with the reason for each omitted file. */
-  readonly log: Pick<Log, "warn">;
+  readonly log: WarningLog;
 }
 
 /** A file in its last checked state. */
