@@ -1,5 +1,5 @@
 /**
- * Opens what authors of modules use: no approval is needed, and nothing is granted.
+ * Opens the tools of authors of modules, which need no approval and get no grants.
  *
  * @module
  */

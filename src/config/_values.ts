@@ -63,8 +63,8 @@ export function text(
 }
 
 /**
- * Returns a kind of texts that a function checks, under a name. `tools/json_schema.ts` has the
- * pattern of that name.
+ * Returns a kind of texts that a function checks. `tools/generate/json_schema.ts` has a pattern for
+ * its name.
  */
 export function parsed(name: string, texts: Wanted<string>, maxLength?: number): Wanted<string> {
   return extended(texts, { name, maxLength });
@@ -112,8 +112,8 @@ function isToolsPattern(value: string): boolean {
 }
 
 /**
- * Returns JSON with other numbers for those beyond a double, such as `1e400`: they are read as
- * infinite here, and have their text in the settings of a tool.
+ * Returns JSON with 0 for infinite numbers. `1e400` is read as infinite here, but the settings of a
+ * tool keep its text.
  */
 function withoutInfinite(value: unknown): Json {
   if (value === Infinity || value === -Infinity) return 0;

@@ -216,11 +216,11 @@ export interface PolicyFile {
   readonly hash: string | undefined;
   /** Its deny and ask rules. */
   readonly rules: Rules;
-  /** Everything that it says. */
+  /** Its content. */
   readonly said: SaidPolicy;
 }
 
-/** A policy as its file says it. The schema has checked it. */
+/** The content of a policy file, after its schema was checked. */
 export interface SaidPolicy {
   /** The rules that nothing overrides. */
   readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };

@@ -23,21 +23,21 @@ export interface Config extends PersonSettings {
   readonly home: string;
   /** The folder that tools may touch, a real path. */
   readonly workspace: string;
-  /** The rules that hold. */
+  /** The effective rules. */
   readonly rules: Rules;
-  /** The servers of the person's configuration, and of the workspace file if it is trusted. */
+  /** The servers of the user's configuration, and of the workspace file if it is trusted. */
   readonly servers: readonly ServerDefinition[];
   /** The registries, in the order in which they are asked. */
   readonly registries: readonly RegistryEntry[];
-  /** The cloud, if the person named another one. */
+  /** The cloud, if the user named another one. */
   readonly cloud: { readonly url?: string } | undefined;
-  /** The grants of the person, by server. */
+  /** The grants of the user, by server. */
   readonly grants: Grants;
   /** The tools that clients see. */
   readonly gateway: GatewayOptions;
   /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
   readonly narrowing: Narrowing | undefined;
-  /** The person's description of their work. Lists of tools can be chosen by it. */
+  /** The user's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
   readonly trusted: boolean;
@@ -45,7 +45,7 @@ export interface Config extends PersonSettings {
   readonly ignored: readonly string[];
   /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
-  /** Warnings for the person. */
+  /** Warnings for the user. */
   readonly warnings: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export interface Others {
 
 /** A restriction of the user's configuration: for an identity, or by tool sets. */
 export interface Narrowing {
-  /** The identity that this PML works for; undefined for the person, and for one that is gone. */
+  /** The identity that this PML works for; undefined for the user, and for one that is gone. */
   readonly identity: Identity | undefined;
   /** The policy of the company, if there is one. */
   readonly company: Company | undefined;
@@ -83,7 +83,7 @@ export interface Identity {
   readonly permissions: Rules;
   /** The tools that exist for it; undefined for all. */
   readonly toolset: Toolset | undefined;
-  /** Whether the person's keys may be used. */
+  /** Whether the user's keys may be used. */
   readonly keys: boolean;
   /** How many calls it may make. */
   readonly rates: readonly Rate[];

@@ -8,7 +8,7 @@ import { memoized } from "../core/memo.ts";
 import type { Config } from "./current_config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
-/** Returns the settings on which lists of tools and questions to the person depend. */
+/** Returns the settings on which lists of tools and questions to the user depend. */
 export const gatewaySettings = memoized((
   { gateway, intent, limits, channel, narrowing, clientMeta }: Config,
 ) => {
@@ -22,7 +22,7 @@ export const gatewaySettings = memoized((
     inlineBytes: limits.inlineBytes,
     resultBytes: limits.resultBytes,
     approvalMs: limits.approvalMs,
-    // Questions about the calls of another identity go to the person.
+    // Questions about the calls of another identity go to the user.
     asksClient: identity === undefined && (channel === undefined || channel === "client"),
     actor: identity?.name ?? "local",
     clientMeta,

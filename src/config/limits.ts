@@ -1,5 +1,5 @@
 /**
- * All limits, with their defaults and the range in which a person may set them.
+ * All limits, with their defaults and the range in which a user may set them.
  *
  * @module
  */

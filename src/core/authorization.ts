@@ -16,7 +16,7 @@ export interface Refusal {
 
 /** The key `oauth` next to the URL of a server. */
 export interface OAuthSettings {
-  /** The id of a client that the person registered. */
+  /** The id of a client that the user registered. */
   readonly client_id?: string | undefined;
   /** Its secret. `${NAME}` in it is replaced. */
   readonly client_secret?: string | undefined;
@@ -35,7 +35,7 @@ export interface Authorization {
   header(signal: AbortSignal): Promise<string | undefined>;
   /**
    * Takes a refusal. Returns whether the request may be sent once more, with another token. Throws
-   * LOGIN_REQUIRED if the person must sign in, or must allow more.
+   * LOGIN_REQUIRED if the user must sign in, or must allow more.
    */
   refused(refusal: Refusal): Promise<boolean>;
 }

@@ -10,9 +10,9 @@ import { defined } from "./json.ts";
 /** The result of a check, with a hint if it failed. */
 export interface Check {
   readonly name: string;
-  /** False where the person must do something before it works. */
+  /** False where the user must do something before it works. */
   readonly ok: boolean;
-  /** Whether it works, but the person should know something. */
+  /** Whether it works, but the user should know something. */
   readonly warns?: boolean;
   readonly said: string;
   readonly hint?: string;

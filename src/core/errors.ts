@@ -55,7 +55,7 @@ const FOR_OPERATOR: readonly ErrorCode[] = ["CONFIG_INVALID", "USAGE"];
 
 /** The options of a `PmlError`. */
 export interface PmlErrorOptions {
-  /** The hint: one sentence that says what to do, for the person or the model. */
+  /** The hint: one sentence that says what to do, for the user or the model. */
   readonly hint?: string;
   /** The error that led to this one. */
   readonly cause?: unknown;

@@ -23,7 +23,7 @@ export interface FetchOptions {
   readonly body?: string;
   readonly signal: AbortSignal;
   /**
-   * Hosts that the person named. These may be on this machine or in a private network. All other
+   * Hosts that the user named. These may be on this machine or in a private network. All other
    * hosts must be on the internet and use TLS.
    */
   readonly named: ReadonlySet<string>;

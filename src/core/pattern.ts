@@ -41,7 +41,7 @@ export interface Condition {
 
 /** The tool that a rule names. */
 export interface NamedTool {
-  /** The text that the person wrote. */
+  /** The text that the user wrote. */
   readonly text: string;
   /** The name of the server. */
   readonly server: string;
@@ -124,7 +124,7 @@ export function argumentsRule(id: ToolId, args: JsonObject): string | undefined 
     const { text } = parsePattern(`${id}(${canonical(withEqualNumbers(args))})`);
     return text;
   } catch {
-    return undefined; // too long, or not valid JSON: the person is asked each time
+    return undefined; // too long, or not valid JSON: the user is asked each time
   }
 }
 

@@ -19,7 +19,7 @@ const ADDRESS = /(?:PROXY|URL|INDEX|REGISTRY|SERVER|LINKS)$/i;
 /** The host of an address. Users must see where a server sends data, so it is never a secret. */
 const HOST = /((?<=:\/\/(?:[^\s/?#@]{0,300}@)?)[^\s/?#@]+)/;
 /**
- * The ends of names for the person's own secrets, such as `NODE_DB_PASS`. No program that PML
+ * The ends of names for the user's own secrets, such as `NODE_DB_PASS`. No program that PML
  * starts reads such a name as code.
  */
 const SECRET_END = /_(?:AUTH|PAT|JWT|DSN|PWD|PASS|PIN|SAS)$/i;

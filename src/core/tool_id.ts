@@ -71,7 +71,7 @@ export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;
 }
 
-/** Returns the id of a tool by the name that clients see. The person may have renamed the tool. */
+/** Returns the id of a tool by the name that clients see. The user may have renamed the tool. */
 export function shownId(
   { server, tool }: { readonly server: { name: string }; readonly tool: { name: string } },
 ): ToolId {

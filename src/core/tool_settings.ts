@@ -1,5 +1,5 @@
 /**
- * The person's settings for the tools of a server, from the definition of that server.
+ * The user's settings for the tools of a server, from the definition of that server.
  *
  * @module
  */

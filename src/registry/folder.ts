@@ -247,7 +247,6 @@ export class Folder implements RegistryStore {
     },
   ): Promise<Entry> {
     const file = basename(path);
-    // Logs tools that clients would refuse.
     const asked = parseFqdn(textOf(manifest.fqdn));
     const read = this.#checked(manifest, { url: file, asked });
     return {
