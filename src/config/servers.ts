@@ -5,7 +5,6 @@
  */
 
 import { dirname, resolve } from "node:path";
-import { isExactNumber } from "../core/exact_number.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
@@ -112,11 +111,11 @@ export function timeoutOf(timeout: unknown): number | undefined {
   return Math.min(Math.ceil(timeout < 1_000 ? timeout * 1_000 : timeout), LONGEST_CALL_MS);
 }
 
+/** Returns whether a value contains an infinite number. A number that keeps its text is finite. */
 function hasInfinite(value: unknown): boolean {
   if (value === Infinity || value === -Infinity) return true;
-  return Array.isArray(value)
-    ? value.some(hasInfinite)
-    : isObject(value) && !isExactNumber(value) && Object.values(value).some(hasInfinite);
+  const items = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
+  return items.some(hasInfinite);
 }
 
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */

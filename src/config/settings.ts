@@ -21,6 +21,7 @@ import {
   type Members,
   object,
   oneOf,
+  type Place,
   record,
   type Schema,
   setting,
@@ -555,7 +556,7 @@ function serverSections(certificate: Wanted<string>) {
   const own = byType(formsOf("own")) as Wanted<ServerEntry>;
   const clientForms = formsOf("clients");
   const clients = byType(clientForms) as Wanted<ServerEntry>;
-  const check = (value: unknown, place: Parameters<typeof clients>[1]): value is ServerEntry =>
+  const check = (value: unknown, place: Place): value is ServerEntry =>
     clients(withType(value), place);
   const typed: Wanted<ServerEntry> = Object.assign(check, {
     schema: () => typedSchema(clients.schema(), clientForms),
