@@ -38,9 +38,12 @@ export class Backlog {
     return this.#size > this.#max();
   }
 
-  /** For how long more bytes than the limit have waited so far, in milliseconds. */
+  /**
+   * For how long more bytes than the limit have waited so far, in milliseconds. It never decreases:
+   * a new limit counts from the next change of the size.
+   */
   get fullMs(): number {
-    return this.#fullSince === undefined || !this.isFull
+    return this.#fullSince === undefined
       ? this.#fullMs
       : this.#fullMs + performance.now() - this.#fullSince;
   }

@@ -81,3 +81,17 @@ Deno.test("Backlog sums the time in which too many bytes waited", async () => {
   await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal(backlog.fullMs, full);
 });
+
+Deno.test("Backlog counts no time twice after its limit is raised", async () => {
+  let max = MB;
+  const backlog = new Backlog(() => max);
+  backlog.size = MB + 1;
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  const before = backlog.fullMs;
+  max = 2 * MB;
+  assert.ok(backlog.fullMs >= before);
+  backlog.size = MB;
+  const full = backlog.fullMs;
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(backlog.fullMs, full);
+});
