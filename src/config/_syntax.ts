@@ -81,9 +81,11 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   const wrong = [...document.errors, ...document.warnings]
     .map(({ code, message, pos: [offset] }) => ({ code, message, offset }));
   for (const { code, message, offset } of apart(wrong, text)) {
-    const key = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) : null;
-    const found = `invalid YAML (${visible(message, 120)})`;
-    note(offset, { path: [...key ?? []], found, wanted: "YAML 1.2" });
+    const [key = ""] = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) ?? [] : [];
+    if (key === "") {
+      const found = `invalid YAML (${visible(message, 120)})`;
+      note(offset, { path: [], found, wanted: "YAML 1.2" });
+    } else note(offset, { path: [key], found: "the key a second time", wanted: "each key once" });
   }
   // An alias can spell a key that exists already, and so replace its rules.
   yaml.visit(document, {
