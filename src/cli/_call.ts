@@ -21,6 +21,7 @@ import { asItIs, tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;
 const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
+const ANSWERED_NO = "you answered no";
 
 /** The tool and the arguments of a call. */
 type RequestedCall = Pick<Call, "id" | "arguments">;
@@ -45,7 +46,9 @@ export async function call(
 async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<JsonObject> {
   if (isTerminal() && app.policy.now.judge(id).kind !== "deny") {
     const open = await app.policy.unapproved(splitToolId(id).server);
-    if (open !== undefined && !await askUntrusted(open, signal)) throw declined(id);
+    if (open !== undefined && !await askUntrusted(open, signal)) {
+      throw declined(id, "you did not trust its server");
+    }
   }
   try {
     return (await app.servers.definition(id)).inputSchema;
@@ -76,10 +79,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
     if (answer?.reply === "No" || answer?.reply === "cancelled") {
-      throw declined(
-        asked.id,
-        answer.reply === "No" ? "you answered no" : "you dismissed the question",
-      );
+      throw declined(asked.id, answer.reply === "No" ? ANSWERED_NO : "you dismissed the question");
     }
     answer = await ask(outcome.question, { ...at, id: asked.id });
   }
@@ -120,11 +120,13 @@ async function ask(
     };
   }
   const waiting = await (await at.app.callPath()).approvals.leave(handle);
-  if (waiting === undefined || await decide(waiting, at) !== "approved") throw declined(id);
-  return undefined;
+  if (waiting === undefined) throw declined(id, "its approval request no longer exists");
+  const decision = await decide(waiting, at);
+  if (decision === "approved") return undefined;
+  throw declined(id, decision === "refused" ? ANSWERED_NO : "its approval request has no answer");
 }
 
-function declined(id: ToolId, why = "you answered no"): PmlError {
+function declined(id: ToolId, why: string): PmlError {
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: ${why}`, {
     hint: "Nothing was run",
   });
