@@ -11,13 +11,12 @@ import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
 import type { Limits } from "../config/limits.ts";
 import { type JudgeParts, judgePlan, type Preflight } from "./_judging.ts";
-import { answerOf } from "./_plan_answer.ts";
+import { answerOf, type PlanOutcome } from "./_plan_answer.ts";
 import { PlanRun } from "./_plan_run.ts";
 import { type Known, parsePlan, type Plan } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
 import { inTime, type RunParts } from "./run_scope.ts";
-import type { PlanOutcome } from "./_plan_answer.ts";
 
 export type { Preflight };
 
