@@ -4,14 +4,12 @@
  * @module
  */
 
-import { textResult } from "../protocol/call.ts";
+import { textResult, type ToolResult } from "../protocol/call.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { RESULTS, shapeOf } from "./_page.ts";
 import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
-
 import { type KeptRun, sizeOf } from "./results.ts";
-import type { ToolResult } from "../protocol/call.ts";
 
 /** The most characters of an output that the answer includes. */
 const INLINE = 8_000;

@@ -13,9 +13,8 @@ import type { ConfigOwner } from "../config/current_config.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeParts, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunParts } from "./run_scope.ts";
-import type { CodeToCheck, TypeCheck } from "./checked_code.ts";
+import type { CodeToCheck, TypeCheck, TypesChecked } from "./checked_code.ts";
 import type { WorkflowRequest } from "./workflow_request.ts";
-import type { TypesChecked } from "./checked_code.ts";
 
 /** Opens the service that saves code and plans. `App` implements it. */
 export interface SavingOpener {

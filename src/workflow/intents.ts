@@ -5,8 +5,7 @@
  * @module
  */
 
-import type { Call, Outcome } from "../protocol/call.ts";
-import { textResult } from "../protocol/call.ts";
+import { type Call, type Outcome, textResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { type IntentTools, type PlannedTask, planOf } from "./intent.ts";

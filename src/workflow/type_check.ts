@@ -10,9 +10,8 @@ import type { GroupsOpener } from "../sandbox/reaper.ts";
 import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
-import type { TypesChecked } from "./checked_code.ts";
+import type { CodeToCheck, TypeCheck, TypesChecked } from "./checked_code.ts";
 import type { DeclaredServer } from "./declarations.ts";
-import type { CodeToCheck, TypeCheck } from "./checked_code.ts";
 
 /** The tools that code may call. */
 export interface CallableTools {
