@@ -7,7 +7,7 @@
 import { integrityOf } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 import { numbered, partOf, readable, SHOWN } from "./_code.ts";
-import { dayOf, downloadOf, external, type PageOptions, pathTo, type Sheet } from "./_frame.ts";
+import { dayOf, downloadOf, external, type PageOptions, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { counted } from "./_list.ts";
 import { type Shown, shownOf } from "./_manifest.ts";
@@ -160,9 +160,4 @@ at most ${SHOWN.bytes.toLocaleString("en-GB")} bytes and ${
 <p class="calm">${size}. Lines are broken, and never cut; right-to-left letters stand in the order in
 which they are stored.</p>${rest}
 ${numbered(lines)}</section>`;
-}
-
-/** Returns the address of the page of a version. */
-export function versionPath({ fqdn, version }: StoredEntry): string {
-  return pathTo(fqdn, version);
 }
