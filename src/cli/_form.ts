@@ -4,7 +4,7 @@
  * @module
  */
 
-import { terminalWays } from "./terminal_client.ts";
+import { terminalClient } from "./terminal_client.ts";
 import {
   isObject,
   type JsonObject,
@@ -29,7 +29,7 @@ type Field = Readonly<Record<string, unknown>>;
 
 /** Returns the client of calls on a terminal. */
 export async function terminalForms({ app, signal }: CommandContext) {
-  return await terminalWays(app, {
+  return await terminalClient(app, {
     able: TERMINAL_CAN,
     put: (asked) => askForm(asked, AbortSignal.any([signal, asked.signal])),
   });

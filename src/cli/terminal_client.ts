@@ -13,7 +13,7 @@ import type { App } from "../app/app.ts";
  * Returns the client of a call on a terminal. `put` asks the user, and `able` has the capabilities of a
  * client.
  */
-export async function terminalWays(
+export async function terminalClient(
   app: App,
   { able, put }: {
     readonly able: JsonObject;
