@@ -82,7 +82,7 @@ export async function serve(typed: Typed): Promise<number> {
   return signals.exitCode === 143 ? 0 : signals.exitCode ?? 0;
 }
 
-/** What `pml serve` consists of. */
+/** The collaborators of `ServeHost`. */
 interface ServeParts {
   readonly app: App;
   readonly faces: Faces;

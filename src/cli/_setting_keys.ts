@@ -1,5 +1,5 @@
 /**
- * The keys of settings that the command line takes, from the tables of settings.
+ * The keys of the settings, for `pml config set` and its completion.
  *
  * @module
  */
@@ -7,14 +7,14 @@
 import { isObject, memberOf } from "../core/json.ts";
 import type { Schema } from "../core/wanted.ts";
 
-/** The commands for settings that `pml config set` does not write. They show more before it. */
+/** The commands that write the other settings. They show the change in more detail. */
 export const OTHER_COMMANDS: Readonly<Record<string, string>> = {
   permissions: "`pml allow`, `pml ask` or `pml deny`",
   mcpServers: "`pml add`",
   private_mcps: "`pml add`",
 };
 
-/** Returns the keys of a schema, as `gateway.prefix`, with the parts for their values. */
+/** Returns the keys of a schema, as `gateway.prefix`, with the schemas of their values. */
 export function keysIn(schema: Schema, path = ""): readonly (readonly [string, Schema])[] {
   const { properties } = schema;
   if (!isObject(properties)) return [[path, schema]];
@@ -22,7 +22,7 @@ export function keysIn(schema: Schema, path = ""): readonly (readonly [string, S
     .flatMap(([key, one]) => keysIn(one, path === "" ? key : `${path}.${key}`));
 }
 
-/** Returns the words that may follow `pml config set`: keys, or values of the key before. */
+/** Returns the words that may follow `pml config set`: keys, or values of the first key. */
 export function settingWords(schema: Schema, line: readonly string[]): readonly string[] {
   const keys = keysIn(schema)
     .filter(([key]) => memberOf(OTHER_COMMANDS, key.split(".", 1)[0] ?? "") === undefined);

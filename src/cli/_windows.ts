@@ -124,12 +124,12 @@ class Windows {
     });
   }
 
-  /** The PML of the person. */
+  /** The PML of the owner. */
   get app(): App {
     return this.#options.app;
   }
 
-  /** The endpoint of the user over HTTP. */
+  /** The endpoint of the owner over HTTP. */
   get face(): HttpFace {
     return this.#options.face;
   }

@@ -1,5 +1,5 @@
 /**
- * Opens a page in the person's browser.
+ * Opens a page in the user's browser.
  *
  * @module
  */

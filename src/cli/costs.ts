@@ -37,7 +37,7 @@ interface Asked {
 const ASKED_MAX = 100;
 /** The most queries that a list is made for. */
 const LISTED_MAX = 10;
-/** Longer lines are no query that anybody asks. */
+/** The most characters of a query: models ask shorter ones. */
 const QUERY_MAX = 300;
 
 /** Measures the costs for clients. Sends nothing. */

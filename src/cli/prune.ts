@@ -13,7 +13,7 @@ import { programsOf } from "../servers/kinds.ts";
 import { prunePackages } from "../servers/stdio/install/pruning.ts";
 import type { App } from "../app/app.ts";
 
-/** Removes what nothing names. Returns the packages as they were named. */
+/** Removes the unused packages, and returns their names. */
 export async function prune(app: App): Promise<readonly string[]> {
   const { home, servers } = app.config();
   const { root } = app.loaded().workspace;
