@@ -12,7 +12,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
-  parseJson,
+  parseExact,
   publishedKind,
   quoted,
   textOf,
@@ -80,10 +80,10 @@ export async function offeredIn(
   return { fqdn: entryName(target), version, manifest, ...bytes && { code: bytes } };
 }
 
-/** Parses a body. Throws `Unfit` if it is no JSON. */
+/** Parses a body; its numbers keep their texts. Throws `Unfit` if it is no JSON. */
 export function jsonOf(body: Uint8Array): Json {
   try {
-    return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return parseExact(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
     throw new Unfit("the body is no JSON in UTF-8");
   }
@@ -118,9 +118,9 @@ interface TextPlace {
 /** Refuses texts that a reader would not see, or would take for others. */
 function checkTexts(value: Json, { where, depth, isName }: TextPlace): void {
   if (typeof value === "string") return checkText(value, { where, isName });
-  if (typeof value !== "object" || value === null) return;
-  if (depth > DEEPEST) throw new Unfit("it is nested too deep");
   const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return;
+  if (depth > DEEPEST) throw new Unfit("it is nested too deep");
   for (const [key, member] of Object.entries(value)) {
     if (!isList) checkText(key, { where: `a name in ${where}`, isName });
     const isNaming = depth === 0 && NAMING.has(key) ||
