@@ -62,7 +62,11 @@ class CodeTypes implements TypeCheck {
   }
 
   async check(code: CodeToCheck): Promise<TypesChecked> {
-    return await (await (this.#checker ??= this.#open())).check(code);
+    this.#checker ??= this.#open().catch((error) => {
+      this.#checker = undefined; // the next code tries again
+      throw error;
+    });
+    return await (await this.#checker).check(code);
   }
 
   async #open(): Promise<TypeCheck> {

@@ -113,8 +113,10 @@ async function logging(app: App, serving: DisposableStack): Promise<void> {
 /** Waits for the notifications of the client, and for lists that are being loaded. */
 async function finishWork(app: App, signal: AbortSignal): Promise<void> {
   const passedOn = app.openGateway?.passedOn() ?? Promise.resolve();
-  await soon(Promise.race([passedOn, aborted(signal)]), LAST_MS);
-  await finishLists(app.servers.lists, { ms: LAST_MS, signal });
+  await Promise.all([
+    soon(Promise.race([passedOn, aborted(signal)]), LAST_MS),
+    finishLists(app.servers.lists, { ms: LAST_MS, signal }),
+  ]);
 }
 
 /**
