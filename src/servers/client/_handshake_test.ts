@@ -132,3 +132,14 @@ Deno.test("an error without an id ends no request after the handshake", async ()
   await connection.request("tools/call", { name: "t" }, withoutClient(cancellation));
   assert.ok(isOver);
 });
+
+Deno.test("a cancelled call does not wait for a server that hangs to show whether it takes members", async () => {
+  const { wire, connection } = await started(() => {});
+  await using _ = connection;
+  const { length } = wire.got;
+  const cancellation = new Cancellation();
+  const learning = connection.learnMembers({ members: { message: { more: 1 } }, cancellation });
+  assert.deepEqual(wire.got.slice(length), ["ping", "ping"]);
+  cancellation.cancel(new PmlError("CANCELLED", "over"));
+  await assert.rejects(learning ?? Promise.resolve(), /over/);
+});

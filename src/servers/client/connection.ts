@@ -21,7 +21,7 @@ import { tooLarge } from "../../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
-import { aborted, pause } from "../../io/waiting.ts";
+import { aborted, pause, unlessAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
 import { messageOfServer } from "../../protocol/message.ts";
 import { SUBSCRIPTION } from "../../protocol/subscriptions.ts";
@@ -265,11 +265,13 @@ export class Connection implements Living {
    * Finds out whether the server takes members that JSON-RPC does not define, before a message that
    * has them. Returns undefined if it has none, or if it is known. Servers with the TypeScript SDK
    * ignore such a message, so the server is asked whether it answers twice: with such a member and
-   * without one.
+   * without one. Rejects if the message is cancelled: a server that hangs answers neither.
    */
-  learnMembers({ members }: Pick<RequestOptions, "members">): Promise<void> | undefined {
+  learnMembers(
+    { members, cancellation }: Pick<RequestOptions, "members" | "cancellation">,
+  ): Promise<void> | undefined {
     if (members?.message === undefined || this.#peer.takesMembers !== undefined) return undefined;
-    return this.#learning ??= this.#learnMembers();
+    return unlessAborted(this.#learning ??= this.#learnMembers(), cancellation.signal);
   }
 
   async #learnMembers(): Promise<void> {
