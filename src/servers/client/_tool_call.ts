@@ -43,7 +43,7 @@ async function callAsTask(
   const begun = await connection.request(CALL, { ...params, task: options ?? {} }, call);
   const { taskId } = objectOf(objectOf(begun).task);
   if (options !== undefined || typeof taskId !== "string") return begun;
-  const end = () => connection.request("tasks/result", { taskId }, call);
+  const end = () => connection.request("tasks/result", { taskId }, withoutMembers(call));
   return await finished(connection, { taskId, end });
 }
 
@@ -64,7 +64,7 @@ async function callNewest(
   });
   const { resultType, taskId } = objectOf(result);
   if (takesTasks || resultType !== "task" || typeof taskId !== "string") return result;
-  const end = () => polled(connection, taskId, call);
+  const end = () => polled(connection, taskId, withoutMembers(call));
   return await finished(connection, { taskId, end });
 }
 
@@ -81,7 +81,16 @@ async function finished(
   }
 }
 
-async function polled(connection: Connection, taskId: string, call: ToolCall): Promise<Json> {
+/** Returns the options of requests about the task of a call: they are messages of PML. */
+function withoutMembers({ cancellation, client }: ToolCall): RequestOptions {
+  return { cancellation, client };
+}
+
+async function polled(
+  connection: Connection,
+  taskId: string,
+  call: RequestOptions,
+): Promise<Json> {
   const answered = new Set<string>();
   for (;;) {
     const state = objectOf(await connection.request("tasks/get", { taskId }, call));
