@@ -11,6 +11,7 @@ import { hubAddress } from "../../config/config.ts";
 import type { Environment } from "../../config/env.ts";
 import type { Keys } from "../../config/keys.ts";
 import type { RegistryEntry } from "../../config/registries.ts";
+import { durationText } from "../../core/amounts.ts";
 import { asPmlError, ending, PmlError } from "../../core/errors.ts";
 import { defined, quoted } from "../../core/json.ts";
 import type { Pins } from "../../policy/pins.ts";
@@ -27,6 +28,8 @@ import { UnreachedName } from "../unreached_name.ts";
 
 /** How long a comparison with the lock waits for registries, in milliseconds. */
 const COMPARED_MS = 4_000;
+/** The reason if a registry does not answer in time. */
+const LATE = `no answer within ${durationText(COMPARED_MS)}`;
 
 /** The options of `RegistryLookup`. */
 export interface RegistryLookupOptions extends NetworkParts {
@@ -157,9 +160,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
       url: source,
       servers: items.filter((item) => item.source === source).length,
       ...defined({
-        error: error && late.aborted
-          ? offline(source, { why: `no answer within ${COMPARED_MS / 1_000} s` })
-          : error,
+        error: error && late.aborted ? offline(source, { why: LATE }) : error,
       }),
     }));
   }
@@ -194,7 +195,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
     } catch (error) {
       if (this.closing.aborted) throw error;
       const { code, message, hint } = asPmlError(error);
-      const why = late.aborted ? `no answer within ${COMPARED_MS / 1_000} s` : message;
+      const why = late.aborted ? LATE : message;
       const kept = this.#registries.kept(name);
       if (kept === undefined) {
         // Without an entry there is nothing to compare.

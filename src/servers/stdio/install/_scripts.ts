@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import process from "node:process";
+import { durationText } from "../../../core/amounts.ts";
 import { PmlError } from "../../../core/errors.ts";
 import { type JsonObject, objectOf, quoted, visibleLines } from "../../../core/json.ts";
 import { parseJson } from "../../../core/parse_json.ts";
@@ -136,7 +137,7 @@ export async function runScripts(
   const { code, stdout } = await runProgram(program, {
     signal,
     ms: RUN_MS,
-    late: () => failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail),
+    late: () => failed(`they took longer than ${durationText(RUN_MS)}`, installing.tail),
     maxBytes: KEPT,
     groups,
     onStderr: (text) => installing.hear(text),

@@ -6,6 +6,7 @@
  */
 
 import { dirname, join } from "node:path";
+import { durationText } from "../../../core/amounts.ts";
 import { asPmlError, PmlError } from "../../../core/errors.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { quoted } from "../../../core/json.ts";
@@ -296,7 +297,7 @@ export class Installs {
     const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
       signal: this.#closing,
       ms: INSTALL_MS,
-      late: () => failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT"),
+      late: () => failed(`\`${step}\` took longer than ${durationText(INSTALL_MS)}`, "TIMED_OUT"),
       maxBytes: WRITTEN_MAX,
       groups: this.#host.groups,
       onStderr: (text) => installing.hear(text),
