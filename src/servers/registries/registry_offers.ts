@@ -12,8 +12,8 @@ import type { CatalogItem, Registries } from "../../registry/registries.ts";
 import type { Catalog } from "../../search/catalog.ts";
 import { offeredCatalog } from "../../search/offered.ts";
 
-/** The options of `OnOffer`. */
-export interface OnOfferOptions {
+/** The options of `RegistryOffers`. */
+export interface RegistryOffersOptions {
   /** Returns the present registries. */
   readonly registries: () => Registries;
   /**
@@ -27,8 +27,8 @@ export interface OnOfferOptions {
 const FIRST_LOOK_MS = 2_000;
 
 /** The catalogs of all registries as one. */
-export class OnOffer {
-  readonly #options: OnOfferOptions;
+export class RegistryOffers {
+  readonly #options: RegistryOffersOptions;
   /** The registries whose catalogs were requested. */
   #asked: Registries | undefined;
   /** The names that the user allows to send, by the registries that were shown with them. */
@@ -37,7 +37,7 @@ export class OnOffer {
   #catalog: Catalog | undefined;
 
   /** Sends no request yet. */
-  constructor(options: OnOfferOptions) {
+  constructor(options: RegistryOffersOptions) {
     this.#options = options;
   }
 

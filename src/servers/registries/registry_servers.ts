@@ -22,7 +22,7 @@ import type { Found } from "../../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./registry_entry.ts";
 import { codeManifest } from "../kinds.ts";
 import type { ApprovedServers, LookupOptions, RegistryNames } from "../source.ts";
-import { OnOffer } from "./registry_offers.ts";
+import { RegistryOffers } from "./registry_offers.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
 
 /** The options of `RegistryServers`. */
@@ -38,7 +38,7 @@ export interface RegistryServersOptions {
 /** The servers of registries in this workspace. */
 export class RegistryServers implements ApprovedServers, RegistryNames, Disposable {
   /** The catalogs of the registries. */
-  readonly offers: OnOffer;
+  readonly offers: RegistryOffers;
   /** Looks servers up. */
   readonly lookup: RegistryLookup;
   readonly #options: RegistryServersOptions;
@@ -57,7 +57,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const isOther = (name: string) => this.#isOther(name);
     this.#options = options;
     this.lookup = new RegistryLookup({ ...options, isOther });
-    this.offers = new OnOffer({
+    this.offers = new RegistryOffers({
       registries: () => this.lookup.now,
       isOther: (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
       closing: this.lookup.closing,
