@@ -78,10 +78,14 @@ export class SseWire implements Wire {
     this.#over.abort();
   }
 
-  /** Closes the stream, which ends the session at the server. */
-  close(): Promise<void> {
+  /** Waits shortly for messages on their way, and closes the stream, which ends the session. */
+  async close(): Promise<void> {
+    await this.#sent();
     this.kill();
-    return Promise.resolve();
+  }
+
+  async #sent(): Promise<void> {
+    if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
   }
 
   async #post(message: JsonObject): Promise<void> {
@@ -116,7 +120,7 @@ export class SseWire implements Wire {
     const error = await this.#stream().catch((error) => error);
     if (this.#over.signal.aborted) return;
     // The server did not run requests that it refuses now.
-    if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
+    await this.#sent();
     this.kill();
     if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
     const failure = failureOf(this.#options, error);

@@ -35,6 +35,16 @@ Deno.test("a server of HTTP+SSE gets its headers at both of its addresses", asyn
   await until(() => server.streams[0]?.isLeft === true);
 });
 
+Deno.test("a notification that was just sent arrives before its stream is closed", async () => {
+  const method = "notifications/acme/note";
+  await using server = new SseServer();
+  const stage = await Stage.at(server.url, SSE);
+  await stage.call("t");
+  await stage.call("t", {}, { method, isNotification: true });
+  await stage[Symbol.asyncDispose]();
+  assert.ok(server.methods.includes(method), `${server.methods}`);
+});
+
 Deno.test("the other transport is tried once, and the one that works is remembered", async () => {
   for (const status of [400, 404, 405, 415]) {
     await using server = new SseServer(({ method, path }) =>
