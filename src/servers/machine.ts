@@ -306,8 +306,8 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
       ...{ name: server, workspace, cwd, home, userHome, isHeld },
       protection: protectedPaths,
     };
-    const given = Object.keys({ ...env, ...more, ...serverEnvironment(environment) });
-    const certificates = certificatePaths(environment);
+    const given = Object.keys({ ...env, ...more, ...this.serverEnvironment });
+    const { certificates } = this;
     const trial = new Trial({ ...where, grants, env: more, certificates, given });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
@@ -317,9 +317,8 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Returns the layer of the system that confines programs on this machine. */
   async layer(): Promise<Layer> {
     const { workspace, osLayer } = this.#config();
-    const path = serverEnvironment(this.#options.policy.now.loaded.environment).PATH;
     const { availableLayer } = await import("../sandbox/confined_program.ts");
-    return await availableLayer(osLayer, path, workspace);
+    return await availableLayer(osLayer, this.serverEnvironment.PATH, workspace);
   }
 
   /** Returns a sentence for the user if only Deno confines modules here; undefined otherwise. */

@@ -100,7 +100,7 @@ export class HttpWire implements Wire {
     for (const abort of this.#open.values()) abort.abort();
   }
 
-  /** Waits shortly for notifications on their way, aborts all requests, and ends the session. */
+  /** Waits briefly for notifications on their way, aborts all requests, and ends the session. */
   async close(): Promise<void> {
     await soon(Promise.all(this.#sending), END_MS);
     this.kill();

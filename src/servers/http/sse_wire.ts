@@ -78,7 +78,7 @@ export class SseWire implements Wire {
     this.#over.abort();
   }
 
-  /** Waits shortly for messages on their way, and closes the stream, which ends the session. */
+  /** Waits briefly for messages on their way, and closes the stream, which ends the session. */
   async close(): Promise<void> {
     await this.#sent();
     this.kill();

@@ -188,7 +188,8 @@ export class Launch implements InstallHost {
     }
     const present = await this.#installed(server, wanted);
     const program = await this.#program({ ...server, confine }, { wanted, present, env: own });
-    return program.of(name, present);
+    program.setPackage(name, present);
+    return program;
   }
 
   /** Returns the environment of a server without its own variables. */

@@ -24,11 +24,10 @@ export class LaunchedProgram {
     this.#confined = confined;
   }
 
-  /** Sets the package that it belongs to. */
-  of(server: string, present: PresentPackage): this {
+  /** Sets the server that it is the program of, and the package that it belongs to. */
+  setPackage(server: string, present: PresentPackage): void {
     this.#server = server;
     this.#package = present;
-    return this;
   }
 
   /** Whether it runs with permissions. */
