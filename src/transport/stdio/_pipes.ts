@@ -33,7 +33,7 @@ export interface Pipes {
   readonly output: Output;
   /** Discards unwritten data after the end. */
   readonly giveUp: () => void;
-  /** Loads sockets, and uses them from the next piece on. */
+  /** Loads sockets, and uses them for later pieces. */
   readonly useSockets?: () => Promise<void>;
 }
 
@@ -66,27 +66,37 @@ export function standardPipes(): Pipes {
 
 /** Writes to standard output, in a thread until a socket is available. */
 class StandardOutput implements Output {
+  #sockets: typeof import("./_sockets.ts") | undefined;
   #socket: Output | undefined;
+  #waiting = 0;
   turn: Output["turn"];
-  /** Whether a thread waits for the client to read. */
-  isWaiting = false;
 
-  /** Writes with a socket from the next piece on, if standard output is a pipe. */
-  use({ openOutput, turn }: typeof import("./_sockets.ts")): void {
-    this.#socket = openOutput();
-    this.turn = turn;
+  /** Whether a thread waits for the client to read. */
+  get isWaiting(): boolean {
+    return this.#waiting > 0;
+  }
+
+  /** Writes with a socket as soon as no thread waits, if standard output is a pipe. */
+  use(sockets: typeof import("./_sockets.ts")): void {
+    this.#sockets = sockets;
+    this.turn = sockets.turn;
   }
 
   write(bytes: Uint8Array): Promise<void> {
+    // On a pipe that a socket made non-blocking, the write of a thread that waits would fail.
+    if (!this.isWaiting) {
+      this.#socket ??= this.#sockets?.openOutput();
+      this.#sockets = undefined;
+    }
     return this.#socket?.write(bytes) ?? this.#writeInThread(bytes);
   }
 
   async #writeInThread(bytes: Uint8Array): Promise<void> {
-    this.isWaiting = true;
+    this.#waiting++;
     try {
       for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
     } finally {
-      this.isWaiting = false;
+      this.#waiting--;
     }
   }
 }

@@ -73,3 +73,24 @@ Deno.test("openStream() opens no other input after it was closed while paused", 
   await input.close();
   await input.over;
 });
+
+Deno.test("a long answer that waits for the client is written while sockets are loaded", async () => {
+  const size = 300_000; // exceeds the capacity of a pipe
+  const code = `
+    import { standardPipes } from ${JSON.stringify(import.meta.resolve("./_pipes.ts"))};
+    const { output, useSockets } = standardPipes();
+    const writing = output.write(new Uint8Array(${size}));
+    await useSockets();
+    await Deno.stderr.write(new Uint8Array(1));
+    await writing;
+    await output.write(new Uint8Array(1));
+    Deno.exit();
+  `;
+  const args = ["eval", "--no-check", code];
+  const piped = { stdin: "null", stdout: "piped", stderr: "piped" } as const;
+  await using child = new Deno.Command(Deno.execPath(), { args, ...piped }).spawn();
+  const loaded = await child.stderr.getReader().read();
+  assert.equal(loaded.value?.length, 1);
+  const output = await new Response(child.stdout).bytes();
+  assert.equal(output.length, size + 1);
+});
