@@ -122,7 +122,7 @@ export function openStream(
   const readAll = async () => {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       take(read.value);
-      await paused?.promise;
+      while (paused !== undefined) await paused.promise;
       later = isClosed ? undefined : next();
       if (later !== undefined) return await later.over;
     }

@@ -74,6 +74,24 @@ Deno.test("openStream() opens no other input after it was closed while paused", 
   await input.over;
 });
 
+Deno.test("openStream() pauses another input that replaces it if it is paused meanwhile", async () => {
+  const { stream } = counted();
+  const steps: string[] = [];
+  const over = Promise.withResolvers<void>();
+  const other: Input = {
+    over: over.promise,
+    pause: () => void steps.push("pause"),
+    resume: () => void steps.push("resume"),
+    close: () => Promise.resolve(over.resolve()),
+  };
+  const pauseSoon = () => queueMicrotask(() => input.pause());
+  const input = openStream(stream, pauseSoon, () => other);
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(steps, ["pause"]);
+  await input.close();
+  await input.over;
+});
+
 Deno.test("a long answer that waits for the client is written while sockets are loaded", async () => {
   const size = 300_000; // exceeds the capacity of a pipe
   const code = `
