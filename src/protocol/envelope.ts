@@ -94,21 +94,37 @@ function mayEnd(method: string, resultType: unknown): boolean {
   return ASKING.includes(method) || resultType === "input_required" && !isDefined(method);
 }
 
-/** Returns whether the progress token of a request, if it has one, is a string or an integer. */
-export function hasFitToken(params: JsonObject): boolean {
+/**
+ * Returns the error for an invalid progress token, which requests of all revisions may have;
+ * undefined if the token is valid or missing.
+ */
+export function tokenError(params: JsonObject): ErrorObject | undefined {
   const { progressToken = "" } = objectOf(params._meta);
-  return typeof progressToken === "string" || Number.isInteger(numberOf(progressToken));
+  if (typeof progressToken === "string" || Number.isInteger(numberOf(progressToken))) {
+    return undefined;
+  }
+  return invalidMeta({ key: "progressToken", problem: "neither a string nor an integer" });
 }
 
-/** An error in the `_meta` of a request of the newest revision. */
-export interface EnvelopeIssue {
+/** Returns the first error in the `_meta` of a request that names a revision. Accepts any revision. */
+export function envelopeError(params: JsonObject): ErrorObject | undefined {
+  const issue = envelopeIssue(objectOf(params._meta));
+  return tokenError(params) ?? (issue && invalidMeta(issue));
+}
+
+function invalidMeta(issue: EnvelopeIssue): ErrorObject {
+  const message = `Invalid params: _meta: ${issue.key}: ${issue.problem}`;
+  return { code: ERROR.invalidParams, message, data: { envelope: issue } };
+}
+
+/** An invalid member of `_meta`. */
+interface EnvelopeIssue {
   /** The member. */
   readonly key: string;
   readonly problem: string;
 }
 
-/** Returns the first error of an envelope. Accepts any revision. */
-export function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
+function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
   const {
     [META.version]: version,
     [META.client]: client,

@@ -13,11 +13,11 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 import type { Connection, Face, Hello, Peer } from "./connection.ts";
 import {
-  envelopeIssue,
+  envelopeError,
   hasEnvelope,
-  hasFitToken,
   lift,
   revisionOf,
+  tokenError,
   unsupported,
 } from "./envelope.ts";
 import { greet, type Greeted } from "./initialize.ts";
@@ -104,7 +104,6 @@ export interface QuestionsReceiver {
 
 /** How long a client may take to return its roots, in milliseconds. */
 const ROOTS_MS = 2_000;
-const BAD_TOKEN = "Invalid params: progressToken is neither a string nor an integer";
 const BAD_INITIALIZE =
   "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";
 
@@ -187,12 +186,13 @@ export class ProtocolServer implements AsyncDisposable {
   #serve({ message, id }: RequestMessage): void {
     const { method } = message as JsonObject & { readonly method: string };
     const params = objectOf(message.params);
-    if (!hasFitToken(params)) {
-      return this.#refuse(id, { code: ERROR.invalidParams, message: BAD_TOKEN });
-    }
+    const badToken = tokenError(params);
+    if (badToken !== undefined) return this.#refuse(id, badToken);
     if (method === "initialize" && !hasEnvelope(params)) return this.#initialize(message, id);
     const era = this.#era ?? (hasEnvelope(params) ? "modern" : "legacy");
-    const invalid = era === "modern" ? envelopeError(params) : undefined;
+    const invalid = era === "modern"
+      ? envelopeError(params) ?? unsupported(revisionOf(params))
+      : undefined;
     // An invalid first request does not decide the era.
     if (invalid !== undefined && this.#era === undefined) return this.#refuse(id, invalid);
     // A client that asks for the revisions may choose the other era afterwards.
@@ -325,13 +325,4 @@ export class ProtocolServer implements AsyncDisposable {
   #refuse(id: string, error: ErrorObject): void {
     this.#ends.answer(id, errorText(error));
   }
-}
-
-/** Returns the error for an invalid `_meta` of a request of the newest revision. */
-function envelopeError({ _meta }: JsonObject): ErrorObject | undefined {
-  const meta = objectOf(_meta);
-  const issue = envelopeIssue(meta);
-  if (issue === undefined) return unsupported(revisionOf({ _meta: meta }));
-  const message = `Invalid params: _meta: ${issue.key}: ${issue.problem}`;
-  return { code: ERROR.invalidParams, message, data: { envelope: issue } };
 }

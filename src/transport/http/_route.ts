@@ -8,13 +8,7 @@
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { isDefined, namedBy, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
-import {
-  envelopeIssue,
-  hasEnvelope,
-  hasFitToken,
-  revisionOf,
-  unsupported,
-} from "../../protocol/envelope.ts";
+import { envelopeError, hasEnvelope, revisionOf, unsupported } from "../../protocol/envelope.ts";
 import { classify } from "../../protocol/message.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
 import type { PostedRequest } from "../../protocol/open_request.ts";
@@ -116,13 +110,8 @@ function errorOf(
   method: string,
   { params, headers }: { readonly params: JsonObject; readonly headers: Headers },
 ): ErrorObject | undefined {
-  const issue = envelopeIssue(objectOf(params._meta));
-  if (issue !== undefined || !hasFitToken(params)) {
-    const { key, problem } = issue ??
-      { key: "progressToken", problem: "neither a string nor an integer" };
-    const message = `Invalid params: _meta: ${key}: ${problem}`;
-    return { code: ERROR.invalidParams, message, data: { envelope: { key, problem } } };
-  }
+  const invalid = envelopeError(params);
+  if (invalid !== undefined) return invalid;
   const revision = String(revisionOf(params));
   const named = headers["mcp-protocol-version"]?.trim();
   if (named !== undefined && named !== revision) {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { tokenError } from "../../protocol/envelope.ts";
 import { routeOf } from "./_route.ts";
 
 const META = {
@@ -53,5 +54,14 @@ Deno.test("Mcp-Name may be encoded, and must be the name that the body has", () 
   assert.equal(named("=?base64?Z3LDtsOfZQ==?="), "request");
   for (const wrong of [undefined, "grosse", "=?base64?!?=", "=?base64?/w==?="]) {
     assert.equal(named(wrong), "-32020");
+  }
+});
+
+Deno.test("an invalid progress token has the error that it has over stdio", () => {
+  for (const progressToken of [true, {}, 1.5]) {
+    const params = { _meta: { ...META, progressToken } };
+    const route = routeOf({ body: request({ params }), headers: OF_LIST });
+    assert.equal(route.kind, "refused");
+    assert.deepEqual(Object(route).error, tokenError(params));
   }
 });
