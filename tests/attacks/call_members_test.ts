@@ -53,7 +53,6 @@ function call(members: object = {}, { tool = "s__change", args = DRY as object }
   return { name: tool, arguments: args, ...members } as ToolCall;
 }
 
-/** Returns the params of the calls that reached the server. */
 /** Waits until the resource of the server is listed. */
 async function listedResource(pml: RawStdio): Promise<void> {
   await until(async () =>
@@ -61,6 +60,7 @@ async function listedResource(pml: RawStdio): Promise<void> {
   );
 }
 
+/** Returns the params of the calls that reached the server. */
 async function sent(ws: Workspace): Promise<readonly Json[]> {
   const text = await readFile(ws.file("sent"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -107,22 +107,31 @@ async function textWith(pml: RawStdio, next: object): Promise<string> {
   return String((approval?.params as Json).message);
 }
 
-Deno.test("an answer to a harmless call runs no call with members next to its params (GX7)", async () => {
+const NEXT = { force: true, _meta: { sudo: 1 } };
+
+Deno.test("a rule with conditions covers no call with members next to its params (GX7)", async () => {
   await using at = await scene({ allow: ["s:change(dry_run=true)", "filesystem:*"] }, {
     era: "2026-07-28",
   });
   const { ws, pml } = at;
   assert.equal(codeOf(await answerOf(pml, call())), undefined);
   const before = (await sent(ws)).length;
-  const next = { force: true, _meta: { sudo: 1 } };
-  const text = await textWith(pml, next);
+  const text = await textWith(pml, NEXT);
   assert.match(text, /"message\.force": true/);
   assert.match(text, /"message\._meta": \{"sudo":1\}/);
-  const again = { ...call(), requestState: "", inputResponses: { approval: picked("Yes") } };
-  const { state } = await questionOf(pml, call({ force: true }));
-  const { result } = await pml.request("tools/call", { ...again, requestState: state }, { next });
-  assert.equal(result?.resultType, "input_required");
   assert.equal((await sent(ws)).length, before);
+  await endWell(ws, pml);
+});
+
+Deno.test("an answer to a harmless call runs no call with members next to its params (GX7)", async () => {
+  await using at = await scene({ ask: ["s:*"], allow: ["filesystem:*"] }, { era: "2026-07-28" });
+  const { ws, pml } = at;
+  const { state } = await questionOf(pml, call());
+  const inputResponses = { approval: picked("Yes") };
+  const again = { ...call(), requestState: state, inputResponses };
+  const { result } = await pml.request("tools/call", again as unknown as Json, { next: NEXT });
+  assert.equal(result?.resultType, "input_required");
+  assert.deepEqual(await sent(ws), []);
   await endWell(ws, pml);
 });
 
