@@ -11,15 +11,18 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
 }
 
 Deno.test("draining waits for requests and for notifications", async () => {
-  const drain = new RequestDrain();
-  const [request, notification] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const context = {} as RequestContext; // it is read while it drains only
-  void drain.serve(context, () => request.promise);
-  void drain.follow(notification.promise);
-  const drained = drain.drain();
-  assert.equal(await isOver(drained), false);
-  request.resolve();
-  assert.equal(await isOver(drained), false);
-  notification.resolve();
-  assert.equal(await isOver(drained), true);
+  for (const isRequestLast of [false, true]) {
+    const drain = new RequestDrain();
+    const [request, notification] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const context = {} as RequestContext; // it is read while it drains only
+    void drain.serve(context, () => request.promise);
+    void drain.follow(notification.promise);
+    const drained = drain.drain();
+    assert.equal(await isOver(drained), false);
+    const [first, last] = isRequestLast ? [notification, request] : [request, notification];
+    first.resolve();
+    assert.equal(await isOver(drained), false);
+    last.resolve();
+    assert.equal(await isOver(drained), true);
+  }
 });
