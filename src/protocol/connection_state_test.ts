@@ -25,7 +25,7 @@ Deno.test("the last value of each part of a connection's state is set again, the
   const others = [
     request(2, "logging/setLevel", { level: "info" }),
     request(6, "tools/list"),
-    request(7, "__proto__"),
+    request(7, "constructor"),
     request(8, "resources/unsubscribe", { uri: "a:1" }),
   ];
   assert.deepEqual(restored([HELLO, ...others.slice(0, 1), level, a, b, ...others.slice(1)]), [
