@@ -20,6 +20,7 @@ Deno.test("docs/design.md names existing files", async () => {
   const paths = [...page.matchAll(/`((?:[a-z_]+\/)+[a-z_]+\.(?:ts|json))`/g)].map(([, path]) =>
     path
   );
+  assert.ok(paths.length > 20, `${paths.length} paths`);
   for (const path of new Set(paths)) {
     const files = [`src/${path}`, `${path}`].map((one) => repoFile(one));
     const exists = await Promise.all(files.map((one) => Deno.stat(one).catch(() => undefined)));
