@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import type { Era, Message } from "./kit/json_rpc.ts";
+import type { Era, Json, Message } from "./kit/json_rpc.ts";
 import type { Step } from "./kit/script_server.ts";
 import { until } from "./kit/wait.ts";
 import { type ScriptScene, scriptScene } from "./script_scene.ts";
@@ -26,9 +26,13 @@ const LOG =
 /** Lets the server ask after its call has ended. Returns the answers that it received. */
 async function answersOf(
   { pml, ws, call }: ScriptScene,
-  { era = "2025-11-25", times = 1 }: { readonly era?: Era; readonly times?: number } = {},
+  { era = "2025-11-25", times = 1, question = QUESTION }: {
+    readonly era?: Era;
+    readonly times?: number;
+    readonly question?: typeof QUESTION;
+  } = {},
 ): Promise<readonly string[]> {
-  const steps: Step[] = Array.from({ length: times }, () => [{ ask: QUESTION }, { write: LOG }])
+  const steps: Step[] = Array.from({ length: times }, () => [{ ask: question }, { write: LOG }])
     .flat();
   const logged = () =>
     pml.messages.filter(({ method }) => method === "notifications/message")
@@ -56,6 +60,21 @@ Deno.test("a question of a server outside of a call reaches the only client", as
     question?.params?.message,
     "Server s asks: Which branch?\n    PML asks: Yes?",
   );
+});
+
+Deno.test("progress of the client for a question outside of a call reaches the server", async () => {
+  await using scene: ScriptScene = await scriptScene("2025-11-25", {
+    ...CAN_ASK,
+    answer: async (_, { _meta }) => {
+      const { progressToken } = _meta as Json;
+      await scene.pml.notify("notifications/progress", { progressToken, progress: 1 });
+      return ANSWER;
+    },
+  });
+  const params = { ...QUESTION.params, _meta: { progressToken: "of/server" } };
+  await answersOf(scene, { question: { ...QUESTION, params } });
+  const reports = (await scene.ledger()).filter((line) => line.startsWith("progress "));
+  assert.deepEqual(reports, ['progress {"progress":1,"progressToken":"of/server"}']);
 });
 
 Deno.test("questions of a server outside of calls are bounded, and rules deny them", async () => {

@@ -86,6 +86,8 @@ function take({ id, method, params = {}, ...answer }: Message): void {
     case "notifications/cancelled":
       cancelled.add(params.requestId);
       return note("cancelled");
+    case "notifications/progress":
+      return note(`progress ${JSON.stringify(params)}`);
     case "notifications/roots/list_changed":
       return note("roots changed");
     case "tools/list":
