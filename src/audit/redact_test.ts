@@ -27,7 +27,7 @@ function encodings(value: string): Record<string, string> {
   };
 }
 
-Deno.test("Redactor removes a registered value in every encoding", () => {
+Deno.test("Redactor removes a registered value in the usual encodings", () => {
   const redactor = redactorOf(SECRET, 'quo"te\\back');
   for (const value of [SECRET, 'quo"te\\back']) {
     for (const [name, form] of Object.entries(encodings(value))) {
@@ -159,7 +159,7 @@ function timed(redactor: Redactor, text: string): number {
   return performance.now() - since;
 }
 
-Deno.test("redact() removes all of a value of any length, in every encoding", () => {
+Deno.test("redact() removes all of a value of any length, in the usual encodings", () => {
   const value = Array.from({ length: 2_000 }, (_, at) => `k${at}+/%"`).join("");
   const redactor = new Redactor();
   assert.ok(redactor.register(value));

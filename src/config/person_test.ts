@@ -73,7 +73,7 @@ Deno.test("readPerson() repeats no misplaced secret", async () => {
   }
 });
 
-Deno.test("readPerson() reads all settings", async () => {
+Deno.test("readPerson() reads rules, limits and single settings", async () => {
   const { file: person, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
       "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +

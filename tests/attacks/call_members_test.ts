@@ -100,6 +100,20 @@ Deno.test("an answer to a harmless call runs no call with other members (GX7)", 
   await endWell(ws, pml);
 });
 
+Deno.test("trust in a workspace file, for a harmless call, runs no call with other members (GX7)", async () => {
+  await using at = await scene({ ask: ["s:*"] }, { era: "2026-07-28", trusted: false });
+  const { ws, pml } = at;
+  const inner = { tool: "call", args: { tool: "s:change", arguments: DRY } };
+  const { text: trust, state } = await questionOf(pml, call({}, inner));
+  assert.match(trust, /PML trusts the workspace file/);
+  const inputResponses = { approval: picked("Yes") };
+  const again = { ...call({ force: true }, inner), requestState: state, inputResponses };
+  const { text } = await questionOf(pml, again as ToolCall);
+  assert.match(text, /force/);
+  assert.deepEqual(await sent(ws), []);
+  await endWell(ws, pml);
+});
+
 /** Returns the text of the question about a call with members next to its params. */
 async function textWith(pml: RawStdio, next: object): Promise<string> {
   const { result } = await pml.request("tools/call", { ...call() }, { next: { ...next } });
