@@ -53,7 +53,7 @@ Deno.test("pml add starts a command, shows its tools, and names the next step; p
   const mistyped = await runPml(ws, ["remove", "ecko"]);
   assert.match(mistyped.stderr, /no file of yours defines it\n.*Did you mean "echo"\?/);
   const piped = await runPml(ws, ["remove", "echo"]);
-  assert.match(piped.stderr, /there is no person at a terminal/);
+  assert.match(piped.stderr, /there is no terminal/);
   const removed = await runPmlOnTerminal(ws, ["remove", "echo"], {
     typed: [["Remove echo?", "yes"]],
   });
@@ -86,7 +86,7 @@ Deno.test("pml add stores no secret, names the keys to set, and refuses invalid 
   const bad: readonly (readonly [readonly string[], RegExp])[] = [
     [["add", "hub", "--url", "ftp://x"], /Cannot add "hub"/],
     [["add", "a", "--url", "https://x.example.com", "--header", "none"], /it has no ":"/],
-    [["add", "Bad Name", "--", "true"], /PML allows no such name, but bad-name/],
+    [["add", "Bad Name", "--", "true"], /it is not a valid name; a valid one is bad-name/],
     [["add", "filesystem", "--", "true"], /built in/],
     [["add", "nothing"], /no registry has it\n.*pml add NAME -- COMMAND/],
   ];

@@ -73,7 +73,7 @@ Deno.test("pml audit refuses invalid options and subcommands", async () => {
     [["--since", "soon"], /Cannot read the time "soon"\n.*2h/],
     [["--limit", "0"], /Cannot use "0" as a limit/],
     [["--tool", "git:log(path=x)"], /contains no values of arguments/],
-    [["verfy"], /Unknown subcommand "verfy"\n.*Did you mean "verify"\?/],
+    [["verfy"], /unknown subcommand "verfy"\n.*Did you mean "verify"\?/],
   ];
   for (const [args, said] of cases) {
     const { code, stderr } = await runPml(ws, ["audit", ...args]);

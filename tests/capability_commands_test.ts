@@ -49,7 +49,7 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   await using ws = await workspace();
   const refused = await runPml(ws, SAVE);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /APPROVAL_REQUIRED.*no person at a terminal/s);
+  assert.match(refused.stderr, /APPROVAL_REQUIRED.*there is no terminal/s);
   const ran = await runPmlOnTerminal(ws, SAVE, { typed: [[/Save exactly this\?/, "y"]] });
   assert.match(
     ran.stdout,

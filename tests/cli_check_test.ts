@@ -95,7 +95,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "reserved.ts": [
     module(A).replace('"x"', '"search"'),
-    `FAIL meta: __meta__.name is ""search"", wanted a server name (a-z, 0-9, '.', '_', '-')`,
+    `FAIL meta: __meta__.name is "search", wanted a server name (a-z, 0-9, '.', '_', '-')`,
   ],
   "builtin.ts": [
     module(A).replace('"x"', '"filesystem"'),
@@ -104,12 +104,12 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "permission.ts": [
     module(A, " permissions: { reed: ['.'] },"),
-    'FAIL meta: __meta__.permissions.reed is ""reed"", wanted one of read, write, net, run, env',
+    'FAIL meta: __meta__.permissions.reed is "reed", wanted one of read, write, net, run, env',
   ],
   "tools.ts": [
     module("a: 5, 'b c': {}, c: { description: 1 }, d: { description: 'D' }"),
     'FAIL meta: __meta__.tools.a is "5", wanted an object',
-    `FAIL meta: __meta__.tools.b c is ""b c"", wanted a tool name (A-Z, a-z, 0-9, '_', '.', '-')`,
+    `FAIL meta: __meta__.tools.b c is "b c", wanted a tool name (A-Z, a-z, 0-9, '_', '.', '-')`,
     'FAIL meta: __meta__.tools.c.description is "1", wanted a string',
     'FAIL functions: __meta__ names the tool "d", but no such function is exported',
     "     Write `export function d(args, host)`, or remove it from __meta__.tools",

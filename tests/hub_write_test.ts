@@ -129,7 +129,7 @@ Deno.test("offers that clients could not use are refused with the reason, and no
     [{ manifest: { ...good, warnings: ["a\u{e0041}"] } }, /cannot be seen/],
     [{ manifest: { ...good, warnings: { "a\u200bb": "x" } } }, /cannot be seen/],
     [{ manifest: { ...good, warnings: deep } }, /nested too deep/],
-    [{ manifest: { ...good, type: "exe" } }, /type is ""exe"", wanted deno/],
+    [{ manifest: { ...good, type: "exe" } }, /type is "exe", wanted deno/],
     [{ manifest: { ...good, install: { command: "sh", args: [] } } }, /install.command is/],
     [{ manifest: { ...good, install: { command: "../x", args: [] } } }, /install.command is/],
     [{ manifest: { ...good, env_required: ["NODE_OPTIONS"] } }, /env_required is/],

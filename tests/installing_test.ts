@@ -181,7 +181,7 @@ Deno.test("the output of a server that ended is reported with the failure, and s
   const text = await Deno.readTextFile(path);
   assert.ok(text.length <= 65_536 && !text.includes("oldest") && text.includes("no daemon"));
   const nothing = await runPml(ws, ["logs", "quiet"]);
-  assert.match(nothing.stderr, /Nothing is kept of quiet/);
+  assert.match(nothing.stderr, /The log of "quiet" is empty/);
   const unknown = await runPml(ws, ["logs", "bom"]);
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /Did you mean "boom"\?/);

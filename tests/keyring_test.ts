@@ -110,7 +110,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   assert.equal(far.came.at(-1)?.headers.get("x-other"), "none");
   const from = ["key", "from", "OTHER_KEY", "--", "manager"];
   const piped = await runPml(ws, [...from, secret], { env });
-  assert.match(piped.stderr, /there is no person at a terminal/);
+  assert.match(piped.stderr, /there is no terminal/);
   const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
   const bad = await runPmlOnTerminal(ws, [...from, join(ws.root, "nothing")], { env, typed });
   assert.equal(bad.code, 1);

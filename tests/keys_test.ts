@@ -61,7 +61,7 @@ Deno.test("pml key set on a terminal shows nothing, and refuses invalid names an
     [["set", "A"], "a\u0007", /characters that no key has/],
     [["remove", "NOPE"], "", /does not have it/],
     [["remove"], "", /pml key --help/],
-    [["show"], "", /Unknown subcommand "show"\n.*"set" or "from" or "list" or "remove"/],
+    [["show"], "", /unknown subcommand "show"\n.*Use one of set, from, list, remove/],
   ];
   for (const [words, stdin, says] of bad) {
     const args = words[0] === "set" ? [...words, "--stdin"] : words;

@@ -157,7 +157,7 @@ Deno.test("requests for resources and prompts without a matching rule are approv
   const prompts = await listed(scene.pml, "prompts/list", { key: "prompts", least: 2 });
   assert.equal(prompts.length, 2);
   const waits = await scene.pml.request("resources/read", { uri: "pml://legacy/test://a" });
-  assert.match(waits.error?.message ?? "", /without the person's approval/);
+  assert.match(waits.error?.message ?? "", /without the user's approval/);
   await using open = await sceneOf("2025-11-25", { rules: { allow: [] } });
   const read = await open.pml.request("resources/read", { uri: "pml://legacy/test://a" });
   assert.equal(read.error, undefined);
@@ -181,7 +181,7 @@ Deno.test("requests for resources and prompts without a matching rule are approv
   const { error } = await untrusted.pml.request("resources/read", {
     uri: "pml://legacy/test://a",
   });
-  assert.match(error?.message ?? "", /without the person's approval/);
+  assert.match(error?.message ?? "", /without the user's approval/);
   assert.deepEqual(await ledgerOf(untrusted.ws, "legacy"), [], "nothing of it was started");
 });
 

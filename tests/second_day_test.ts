@@ -116,8 +116,8 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
   });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
     ["upgrade nosuch", /Cannot upgrade "nosuch": there is no such server\n/],
-    ["upgrade far", /Cannot upgrade "far": it is no package of npm\n/],
-    ["learn far", /Cannot try "far": it is no package of npm\n/],
+    ["upgrade far", /Cannot upgrade "far": it is not a package of npm\n/],
+    ["learn far", /Cannot try "far": it is not a package of npm\n/],
     ["learn fra", /Cannot try "fra": there is no such server\n/],
   ];
   for (const [line, says] of table) {

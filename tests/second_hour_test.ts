@@ -57,7 +57,7 @@ Deno.test("pml doctor contacts a server that worked before, and reports the next
   assert.equal(code, 1, stdout);
   assert.match(
     stdout,
-    /^FAIL server far: private, failed: .+\n {5}`pml tools far` says more$/m,
+    /^FAIL server far: private, failed: .+\n {5}`pml tools far` shows what to do$/m,
   );
   assert.match(stdout, /^ok {3}lock: there is none yet$/m);
 });

@@ -106,7 +106,7 @@ Deno.test("pml outdated reports failed look-ups; pml upgrade requires a package 
   assertError(ran, { code: "UPSTREAM_DOWN", exit: 1 });
   await npm[Symbol.asyncDispose]();
   const none = await runPml(ws, ["upgrade", "filesystem"]);
-  assert.match(none.stderr, /Cannot upgrade "filesystem": it is no package of npm/);
+  assert.match(none.stderr, /Cannot upgrade "filesystem": it is not a package of npm/);
   const script = await runPml(ws, ["upgrade", "nothing"]);
   assert.notEqual(script.code, 0);
 });

@@ -38,7 +38,7 @@ const STEPS: readonly Step[] = [
   { title: "schema: look at one tool", run: (scene) => call(scene, "schema", SCHEMA) },
   { title: "call: a sandboxed read of a real file (cold start)", run: readFile },
   { title: "call: the same again (warm)", run: readFile },
-  { title: "call: a write asks the person first; here the answer is Yes", run: writeFile },
+  { title: "call: a write asks the user first; here the answer is Yes", run: writeFile },
   { title: "call: an escape from the workspace is refused", run: escape },
   { title: "batch: several calls at once, one of them wrong", run: batch },
   { title: "execute_workflow: a plan that copies a file, in one request", run: plan },
@@ -68,7 +68,7 @@ async function demo(): Promise<number> {
 async function remove(folder: string): Promise<void> {
   try {
     await Deno.remove(folder, { recursive: true });
-    say("Nothing is left of it: the folder is removed.");
+    say("The temporary folder is removed.");
   } catch (error) {
     if (Deno.build.os !== "windows") throw error;
     // Deno links itself as `node.exe` into its cache, and Windows removes no link to a program that
@@ -126,12 +126,14 @@ async function play(scene: Scene): Promise<number> {
     const took = ms(since);
     const tokens = encode(text).length;
     say(`\n${at + 1}. ${step.title}`);
-    say(`   ${took}, ${tokens} tokens${well ? "" : ", NOT AS IT MUST BE"}`);
+    say(`   ${took}, ${tokens} tokens${well ? "" : ", NOT AS EXPECTED"}`);
     for (const question of scene.questions.slice(asked)) say(indented(question, "   ? "));
     say(indented(shortened(text), "   | "));
     if (!well) failed++;
   }
-  const outcome = failed === 0 ? "Every step came out as it must." : `${failed} steps did not.`;
+  const outcome = failed === 0
+    ? "Every step gave the expected result."
+    : `${failed} steps did not give the expected result.`;
   say(`\n${outcome}`);
   return failed === 0 ? 0 : 1;
 }

@@ -98,5 +98,5 @@ export async function author(repository: Repository): Promise<Record<string, str
   );
   if (Object.values(env).every((text) => text.trim() !== "")) return env;
   const set = 'git config --global user.name "NAME" and git config --global user.email ADDRESS';
-  throw fail(what, `git does not know the author; let the person run ${set} in a terminal`);
+  throw fail(what, `git does not know the author; ask the user to run ${set} in a terminal`);
 }

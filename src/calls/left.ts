@@ -40,8 +40,8 @@ export function approvalRequired(question: Question, { left, workspace }: LeftQu
   const why = CHANGED.includes(code) && changed.length > 0
     ? `: ${visible(changed.map((line) => line.trim()).join(" "), WHY_MAX)}`
     : "";
-  return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval${why}`, {
-    hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
+  return new PmlError(code, `Cannot run ${quoted(what, 400)} without the user's approval${why}`, {
+    hint: `Nothing was run. Ask the user to run \`pml approve\`${or} on a terminal in ` +
       `${JSON.stringify(workspace)}, then make exactly this call again`,
     ...(left && {
       detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },

@@ -93,7 +93,9 @@ async function additionOf(
   const found = await picked(app, [entry], target);
   const { taken: [taken], skipped: [skipped], values } = found;
   if (taken === undefined || taken.name !== name) {
-    const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
+    const why = taken === undefined
+      ? skipped?.why
+      : `it is not a valid name; a valid one is ${taken.name}`;
     throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");
   }
   const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];

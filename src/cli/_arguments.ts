@@ -101,7 +101,7 @@ export function limitOf(text: string, most: number): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= most) return limit;
   throw usage(
-    `Cannot use ${quoted(text)} as a limit: it is not 1 to ${most}`,
-    "Give such a number",
+    `Cannot use ${quoted(text)} as a limit: it is not a number from 1 to ${most}`,
+    `For example, use ${Math.min(most, 10)}`,
   );
 }

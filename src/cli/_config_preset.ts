@@ -69,7 +69,7 @@ async function named(name: string): Promise<Preset> {
   const found = all.find((one) => one.name === name || one.alias === name);
   if (found !== undefined) return found;
   const names = all.map((one) => one.name + (one.alias === undefined ? "" : ` (${one.alias})`));
-  throw usage(`Cannot find the preset ${quoted(name)}`, `There is ${names.join(", ")}`);
+  throw usage(`Cannot find the preset ${quoted(name)}`, `Use one of ${names.join(", ")}`);
 }
 
 /** Each key is set on its own, so that other keys of the section stay. */

@@ -231,7 +231,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     ok: state !== "failed",
     ...(state === "blocked" && { warns: true }),
     said: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
-    ...(state === "failed" && { hint: `\`pml tools ${name}\` says more` }),
+    ...(state === "failed" && { hint: `\`pml tools ${name}\` shows what to do` }),
   }));
   return [...replaced, ...states, ...silent, ...changed];
 }

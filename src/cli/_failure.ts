@@ -61,12 +61,15 @@ export function unknownWords(
   { words, known }: { readonly words: readonly string[]; readonly known: readonly string[] },
 ): PmlError {
   const [word = known[0] ?? ""] = words;
+  const message = `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`;
   if (known.length === 0 || known.includes(word)) {
-    const message = `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`;
     return usage(`${message}: too few arguments, or too many`, `Look at \`pml ${command} --help\``);
   }
-  const otherwise = `Did you mean ${known.map((each) => quoted(each)).join(" or ")}?`;
-  return usage(`Unknown subcommand ${quoted(word, 200)}`, meant(word, { known, otherwise }));
+  const otherwise = `Use ${known.length > 1 ? "one of " : ""}${known.join(", ")}`;
+  return usage(
+    `${message}: unknown subcommand ${quoted(word, 200)}`,
+    meant(word, { known, otherwise }),
+  );
 }
 
 /**

@@ -30,7 +30,7 @@ import { readAll } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
 const SERVE =
-  `Run \`pml serve\` in this folder; it says where its token is. The client needs it in PML_TOKEN`;
+  `Run \`pml serve\` in this folder; it prints the path of its token. The client needs it in PML_TOKEN`;
 /** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 

@@ -5,7 +5,7 @@
  */
 
 import { serverLog } from "./server_log.ts";
-import { visibleLines } from "../core/json.ts";
+import { quoted, visibleLines } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { misnamed } from "./_failure.ts";
 import { asItIs } from "./out.ts";
@@ -21,6 +21,8 @@ export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Pr
     value: { server: name, path, text: text ?? null },
     text: visibleLines((text ?? "").trimEnd(), Infinity),
     paint: asItIs,
-    note: text === undefined ? `Nothing is kept of ${name}: it wrote nothing to stderr yet` : "",
+    note: text === undefined
+      ? `The log of ${quoted(name)} is empty: the server has not written to stderr`
+      : "",
   });
 }

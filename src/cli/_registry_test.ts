@@ -3,7 +3,7 @@ import { registry } from "./_registry.ts";
 
 Deno.test("registry() reports files that it cannot serve before it opens anything", async () => {
   const rows = [
-    [["publish", "."], {}, 'Unknown subcommand "publish"'],
+    [["publish", "."], {}, 'Cannot run "pml registry publish .": unknown subcommand "publish"'],
     [["serve", "nowhere"], {}, 'Cannot serve "nowhere": there is no such folder'],
     [["serve", "deno.json"], {}, 'Cannot serve "deno.json": there is no such folder'],
     [

@@ -32,7 +32,7 @@ export function isTerminal(): boolean {
 export function needPerson(tried: string, also = "; `--json` only shows it"): void {
   if (isTerminal()) return;
   const command = ["pml", ...commandProcess().args].map((word) => shellWord(word)).join(" ");
-  throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal`, {
+  throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no terminal`, {
     hint: `Run \`${command}\` yourself on a terminal${also}`,
   });
 }

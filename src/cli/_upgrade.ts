@@ -83,10 +83,12 @@ export function noPackage(
   { app, what }: { readonly app: App; readonly what: string },
 ): PmlError {
   const known = app.config().servers.map((one) => one.name);
-  const why = known.includes(name) || app.builtins.has(name)
-    ? "it is no package of npm"
-    : "there is no such server";
-  return misnamed(what, name, { why, known, otherwise: "See `pml outdated`" });
+  return known.includes(name) || app.builtins.has(name)
+    ? usage(
+      `Cannot ${what} ${quoted(name)}: it is not a package of npm`,
+      "`pml outdated` lists the servers that are packages of npm",
+    )
+    : misnamed(what, name, { why: "there is no such server", known });
 }
 
 /** An upgrade. */

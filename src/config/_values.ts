@@ -89,7 +89,9 @@ export function succeeds(read: () => unknown): boolean {
 
 /** Returns a kind of URLs that begin with one of these texts, or lead to this machine. */
 function url(name: string, beginnings: readonly string[]): Wanted<string> {
-  const wanted = `a URL that begins ${beginnings.join(" or ")}, without a user name or password`;
+  const wanted = `a URL that begins with ${
+    beginnings.join(" or ")
+  }, without a user name or password`;
   return parsed(name, text(wanted, { test: (value) => isAddress(value, beginnings) }));
 }
 

@@ -156,7 +156,7 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
 /** Returns why an address can never be valid: it would keep a password in the file, or fail. */
 function urlProblemOf({ url }: ClientDefinition): string | undefined {
   const wanted = url === undefined ? undefined : addressProblem(url);
-  return wanted === undefined ? undefined : `PML wants as url ${wanted}`;
+  return wanted === undefined ? undefined : `its url is not ${wanted}`;
 }
 
 /** Returns whether an entry is PML, by its name or its command. */

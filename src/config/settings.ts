@@ -74,7 +74,7 @@ const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
 const KEY_PLACE = /^(\$\{(?!PML_)\w+\}|(?!.*:\/\/)(?!\$)(?=.*\S).*)$/s;
 const PERSONAL = "nothing: certificates are set in your config.yaml";
-const REGISTRY_URL = `a URL that begins ${REGISTRY_BEGINNINGS.join(" or ")}`;
+const REGISTRY_URL = `a URL that begins with ${REGISTRY_BEGINNINGS.join(" or ")}`;
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
 

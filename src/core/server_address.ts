@@ -51,7 +51,7 @@ const HOST = /^[\w.:[\]+-]+$/;
 /** The ends of names of addresses. Such a name is no key, whatever else it contains. */
 const ADDRESS_NAME = /(?:^|_)(?:URL|URI|BASE|HOST|HOSTNAME|DOMAIN|PORT|ENDPOINT|ADDRESS|ORIGIN)$/i;
 /** The required form of an address. */
-const WANTED = "a URL that begins https:// or http://, without a user name or password";
+const WANTED = "a URL that begins with https:// or http://, without a user name or password";
 
 /** Returns the variables of an address as written. */
 export function variablesOfAddress(written: string): AddressVariables {

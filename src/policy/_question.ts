@@ -42,9 +42,9 @@ export function alwaysText(
   rule: string,
   subject: Pick<Subject, "tool" | "members"> | undefined,
 ): string {
-  if (rule !== subject?.tool) return "Always allows exactly these arguments";
+  if (rule !== subject?.tool) return '"Always" allows exactly these arguments';
   const others = subject.members === undefined ? "" : " and other members";
-  return `Always allows this tool, with any arguments${others}`;
+  return `"Always" allows this tool, with any arguments${others}`;
 }
 
 /** Replaces lines that repeat those of an earlier call with a reference to that call. */

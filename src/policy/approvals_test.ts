@@ -170,8 +170,8 @@ Deno.test("a question describes the effect of Always if it offers it", async () 
   await using at = await fixture();
   const { tool } = subject();
   const said = (always?: string) => at.approvals.open([subject()], { always }).text;
-  assert.match(said(tool), /\n\nAlways allows this tool, with any arguments\n$/);
-  assert.match(said(`${tool}({"path":"a"})`), /\n\nAlways allows exactly these arguments\n$/);
+  assert.match(said(tool), /\n\n"Always" allows this tool, with any arguments\n$/);
+  assert.match(said(`${tool}({"path":"a"})`), /\n\n"Always" allows exactly these arguments\n$/);
   assert.doesNotMatch(said(), /Always/);
 });
 

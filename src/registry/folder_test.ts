@@ -148,7 +148,7 @@ Deno.test("Folder accepts an exported capability in any JSON layout", async () =
   assert.match(made.warnings.shift() ?? "", /leave out the tool "" of "my\.json"/);
   const warned = made.warnings.map((text) => text.replace(/^Cannot serve /, "")).sort();
   assert.deepEqual(warned, [
-    ...['"my.json": type is ""capability"", wanted deno, stdio, http or cloud'],
+    ...['"my.json": type is "capability", wanted deno, stdio, http or cloud'],
     ...['"my__more.json": its tools_used is wrong', '"odd.json": its hash is another one'],
   ]);
 });

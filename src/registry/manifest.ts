@@ -6,7 +6,7 @@
 
 import { isLoopback } from "../core/address.ts";
 import type { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
@@ -163,7 +163,7 @@ class EntryReader {
   read<T>(key: string, value: unknown, { wanted, is }: MemberKind<T>): T {
     const found = value ?? undefined;
     if (is(found)) return found as never; // its kind was checked
-    const said = found === undefined ? "missing" : quoted(JSON.stringify(found));
+    const said = found === undefined ? "missing" : visible(JSON.stringify(found), 80);
     throw this.wrong(`${key} is ${said}, wanted ${wanted}`);
   }
 

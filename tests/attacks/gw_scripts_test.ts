@@ -111,7 +111,7 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
 
   const nobody = await runPml(ws, ["install", "own"], { ...options, stdin: "run\nrun\n" });
   assert.equal(nobody.code, 1);
-  assert.match(nobody.stderr, /there is no person at a terminal/);
+  assert.match(nobody.stderr, /there is no terminal/);
   const shown = await runPml(ws, ["install", "own", "--json"], options);
   assert.match(shown.stdout, /"postinstall": "node make\.js"/);
   const no = await runPmlOnTerminal(ws, ["install", "own"], {

@@ -124,7 +124,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
   const exec = (given: Record<string, unknown>) => ({ name: "shell__exec", arguments: given });
   const asked = await questionOf(pml, exec(args));
   assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
-  assert.match(asked.text, /\n\nAlways allows exactly these arguments\n$/);
+  assert.match(asked.text, /\n\n"Always" allows exactly these arguments\n$/);
   await read();
   await asked.answer(picked("Always"));
   const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
@@ -141,7 +141,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
     }
   }
   const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
-  assert.match(beside.text, /\n\nAlways allows this tool, with any arguments\n$/);
+  assert.match(beside.text, /\n\n"Always" allows this tool, with any arguments\n$/);
   await beside.answer(picked("Yes"));
   assert.equal((await other.close()).code, 0);
   await endWell(ws, pml);
@@ -176,7 +176,7 @@ Deno.test("Always on a terminal allows exactly the arguments", async () => {
   await using ws = await makeScenery(SHELL);
   const call = ["call", "shell:exec", "--args", '{"command":"ls"}'];
   const ran = await runPmlOnTerminal(ws, call, {
-    typed: [[/Always allows exactly[^]*\[N\] no/, "always"]],
+    typed: [[/"Always" allows exactly[^]*\[N\] no/, "always"]],
   });
   assert.match(ran.stdout, /ran \{"command":"ls"\}/);
   assert.match((await runPml(ws, call)).stdout, /^ran/);

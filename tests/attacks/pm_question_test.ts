@@ -73,7 +73,7 @@ Deno.test("a question has the same text as before (PM17)", async () => {
       '      "path": "a\\n\\u001b[1m**b**\\u{202e}"',
       '      "new\\nline": [" \\u{200b}",{"\\u0007":null}]',
       "",
-      "Always allows this tool, with any arguments",
+      '"Always" allows this tool, with any arguments',
       "",
     ].join("\n"),
   );
@@ -199,7 +199,7 @@ function assertOwn(
   assert.equal(head, "PML asks: may this tool run?", name);
   assert.equal(blank, "", name);
   assert.equal(rest.pop(), "", name);
-  assert.deepEqual(rest.splice(-2), ["", "Always allows this tool, with any arguments"], name);
+  assert.deepEqual(rest.splice(-2), ["", '"Always" allows this tool, with any arguments'], name);
   assert.deepEqual(rest.slice(0, 3), [
     `    Server: "${server}"`,
     `    Tool: "${tool}"`,

@@ -1,5 +1,5 @@
 /**
- * `pml-hub serve`: answers clients until a signal comes.
+ * `pml-hub serve`: answers clients until it receives a signal.
  *
  * @module
  */

@@ -25,48 +25,48 @@ Publishers:
   publish FILE          bundles a module, or takes a manifest, and publishes it at --to URL
   publish NAME@VERSION  publishes what you saved as a capability (\`pml capability save\`)
   yank NAME@VERSION     hides a version at --to URL; unyank shows it again
-  PML_HUB_KEY has the key.
+  PML_HUB_KEY contains the key.
 
 The operator, in the folder of the hub:
-  serve                 answers clients until a signal comes
+  serve                 answers clients until it receives a signal
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
-  backup FILE           writes all of it into a new file; the hub may run meanwhile
+  backup FILE           writes all data into a new file; the hub may run meanwhile
   restore FILE          fills a new folder, or an empty database, from a backup
   key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
                         (--client: a key for clients, see serve --require-api-key)
   key list              lists the keys
-  key revoke ID         ends a key, also for what is on its way
+  key revoke ID         revokes a key, also for requests that are running
   give NAMESPACE ORG    gives a namespace to an organisation
-  owners                lists the namespaces and whose they are
-  waiting               lists what waits for you (see serve --moderated)
+  owners                lists the namespaces and their owners
+  waiting               lists the versions that wait for you (see serve --moderated)
   accept NAME@VERSION HASH
   reject NAME@VERSION HASH
-  yank NAME@VERSION     hides a version; who has pinned it still gets it (--reason TEXT)
+  yank NAME@VERSION     hides a version; users who pinned it still get it (--reason TEXT)
   unyank NAME@VERSION   shows it again
 
 Options:
   --data FOLDER         the folder of the hub (default: hub-data)
   --host HOST           where to listen (default: 127.0.0.1)
   --port PORT           the port; 0 takes a free one (default: 3005)
-  --url URL             what clients configure, if a proxy stands before the hub
+  --url URL             the address for clients, if the hub is behind a proxy
   --behind-proxy        a proxy at another address does TLS; needed for a --host elsewhere
-  --upstream HOST:PORT  lets servers behind the hub be at this private address; may be repeated
+  --upstream HOST:PORT  allows servers behind the hub at this private address; may be repeated
   --moderated           new versions wait until you accept them
   --require-api-key     reading and calling need a client's key, PML_API_KEY in PML
   --rate NUMBER         how many changes each key may make a minute (default: 60)
   --key FILE            signs entries with this Ed25519 key (PEM), served or published
   --to URL              the hub at which to publish
   --checkpoint HASH     restores only the backup for which \`backup\` printed this
-  --tag TAG             lets a tag stand for what is published
+  --tag TAG             sets this tag to the published version
   --dry-run             shows what would be published
   --yes                 publishes without a question
-  --metrics PORT        tells Prometheus what was answered, on 127.0.0.1:PORT/metrics
+  --metrics PORT        serves metrics for Prometheus at 127.0.0.1:PORT/metrics
   --log json            writes a line about each request to stderr
   --json                prints JSON
   --version, --help
 
 Environment:
-  DATABASE_URL          keeps all of it on a PostgreSQL server, and not in --data
+  DATABASE_URL          stores all data on a PostgreSQL server instead of in --data
 
 Examples:
   pml-hub import ./servers --data /srv/hub

@@ -33,8 +33,8 @@ export function startTimer(name: string, { ms, home, closing }: StartTimerOption
   const file = quoted(join(home, "config.yaml"), 400);
   const why = `no answer within ${durationText(ms)}`;
   const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: ${why}`, {
-    hint: `Start it in a terminal. If it only needs more time, set start_ms under limits in ` +
-      `${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
+    hint: `Run its command in a terminal, or check its address. If it only needs more time, ` +
+      `set start_ms under limits in ${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
   });
   const abort = new AbortController();
   const timer = after(ms, () => abort.abort(late));

@@ -102,7 +102,7 @@ export function statusError(
 function loginHint({ written }: Named): string {
   const headers = Object.entries(written).filter(([, value]) => value.includes("${"));
   if (headers.length === 0) {
-    return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} beside its url';
+    return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} next to its url';
   }
   const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
   return `It rejects the headers that it is sent: check ${all}`;

@@ -71,7 +71,7 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
         object({ ...type(...TYPES), ...address }, { ...sent, ...parts.beside }),
         ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || secure.test(url)),
         {
-          wanted: "cert and key together, and a url that begins https://",
+          wanted: "cert and key together, and a url that begins with https://",
           schema: {
             name: "clientRemote",
             dependentRequired: { cert: ["key"], key: ["cert"] },

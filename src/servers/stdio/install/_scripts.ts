@@ -186,7 +186,7 @@ export function scriptsHint(
 ): string | undefined {
   if (waiting.length === 0) return undefined;
   return `${scriptsOf(waiting.map(({ spec }) => spec))} that did not run: if it needs them, ` +
-    `a person runs \`pml install ${server}\` on a terminal`;
+    `the user can run \`pml install ${server}\` on a terminal`;
 }
 
 /** Reads a JSON object; undefined if the file does not exist, or is not JSON. */
