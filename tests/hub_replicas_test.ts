@@ -8,7 +8,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { moduleOffer, put, sent, spawnHubWith } from "./kit/hub.ts";
-import { freePort, startNginx } from "./kit/nginx.ts";
+import { freePort } from "./kit/free_port.ts";
+import { startNginx } from "./kit/nginx.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { startPostgres } from "./kit/postgres.ts";
 import { until } from "./kit/wait.ts";

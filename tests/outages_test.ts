@@ -12,26 +12,14 @@ import { call, toldCode } from "./attacks/evil_servers.ts";
 import { endWell } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { TcpSink } from "./kit/sinks.ts";
+import { freePort } from "./kit/free_port.ts";
 import { until } from "./kit/wait.ts";
 
 const START_MS = 6_000;
 
-/** Returns a closed port, which the system assigns to no other test. */
-function portToComeBackTo(): number {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000);
-    try {
-      Deno.listen({ hostname: "127.0.0.1", port }).close();
-      return port;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    }
-  }
-}
-
 Deno.test("calls wait once for a hung server over HTTP, share one attempt, and find it again later", async () => {
-  const hole = new TcpSink();
-  const { port } = hole;
+  const port = freePort();
+  const hole = new TcpSink({ port });
   await using scene = await makeScene({
     limits: { start_ms: START_MS },
     pml: {
@@ -59,7 +47,7 @@ Deno.test("calls wait once for a hung server over HTTP, share one attempt, and f
 
 Deno.test("a server over HTTP that moved is contacted at its new address while the old one hangs", async () => {
   await using there = new Scripted();
-  const port = portToComeBackTo();
+  const port = freePort();
   const write = (home: string, url: string) =>
     writeFile(
       join(home, "config.yaml"),

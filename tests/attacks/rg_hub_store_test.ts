@@ -10,7 +10,7 @@ import { openDatabase } from "../../hub/src/store/_database.ts";
 import { EmbeddedStore } from "../../hub/src/store/embedded.ts";
 import { folder, server } from "../../hub/src/store/_stores_test.ts";
 import { moduleOffer, put, sent, spawnHub, spawnHubWith } from "../kit/hub.ts";
-import { freePort } from "../kit/nginx.ts";
+import { freePort } from "../kit/free_port.ts";
 import { type Command, denoCommand } from "../kit/pml_command.ts";
 import { limited, startPostgres } from "../kit/postgres.ts";
 import { type Serving, spawnServing } from "../kit/registry_contract.ts";

@@ -6,6 +6,7 @@
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { freePort } from "./free_port.ts";
 import { repoFile } from "./pml_command.ts";
 import { until } from "./wait.ts";
 
@@ -74,10 +75,4 @@ export async function startNginx(
       await Promise.all([over, errors]);
     },
   };
-}
-
-/** Returns a port that no program listens on now. */
-export function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return (listener.addr as Deno.NetAddr).port;
 }

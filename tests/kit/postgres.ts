@@ -4,6 +4,7 @@
  * @module
  */
 
+import { freePort } from "./free_port.ts";
 import { treeOf } from "./procwatch.ts";
 import { until } from "./wait.ts";
 
@@ -143,9 +144,4 @@ async function someUser(): Promise<number> {
 
 async function owned(path: string, user: number): Promise<void> {
   await Deno.chown(path, user, null);
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return (listener.addr as Deno.NetAddr).port;
 }

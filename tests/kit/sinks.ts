@@ -64,9 +64,15 @@ export class HttpSink implements AsyncDisposable {
 export class TcpSink implements AsyncDisposable {
   /** The received text of each connection, in the order of the connections. */
   readonly received: string[] = [];
-  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #listener: Deno.TcpListener;
   readonly #open = new Set<Deno.Conn>();
-  readonly #accepting = this.#accept();
+  readonly #accepting: Promise<void>;
+
+  /** Listens on 127.0.0.1, at a free port by default. */
+  constructor({ port = 0 } = {}) {
+    this.#listener = Deno.listen({ hostname: "127.0.0.1", port });
+    this.#accepting = this.#accept();
+  }
 
   /** The port that it listens on. */
   get port(): number {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type CloudRequest, FakeCloud } from "../../../tests/kit/fake_cloud.ts";
+import { freePort } from "../../../tests/kit/free_port.ts";
 import { TcpSink } from "../../../tests/kit/sinks.ts";
 import type { PmlError } from "../../core/errors.ts";
 import { ACCOUNT, makeStage, manifest } from "./_cloud_stage_test.ts";
@@ -213,9 +214,7 @@ Deno.test("all missing keys of a call are reported at once, and nothing is sent"
 });
 
 Deno.test("an unreachable cloud is reported at once for each of its tools", async () => {
-  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = closed.addr;
-  closed.close();
+  const port = freePort();
   await using stage = await makeStage({ url: `http://127.0.0.1:${port}` });
   const down = async (name: string) => {
     const since = performance.now();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { freePort } from "../../../tests/kit/free_port.ts";
 import { TcpSink } from "../../../tests/kit/sinks.ts";
 import { until } from "../../../tests/kit/wait.ts";
 import { Cancellation } from "../../core/cancellation.ts";
@@ -36,8 +37,9 @@ Deno.test("a connection that hangs is closed, and the next call opens another (S
 });
 
 Deno.test("an unreachable server fails at once after the first call, until it is back", async () => {
-  const server = new Scripted();
-  const { port, url } = server;
+  const port = freePort();
+  const server = new Scripted(undefined, { port });
+  const { url } = server;
   await server[Symbol.asyncDispose]();
   await using stage = await Stage.at(url, { server: { headers: { Authorization: KEY } } });
   const first = await failed(stage.call("t"));
@@ -55,13 +57,14 @@ Deno.test("an unreachable server fails at once after the first call, until it is
 });
 
 Deno.test("calls do not wait for a stopped server, and none is sent twice (SP3)", async () => {
-  const server = new Scripted();
+  const port = freePort();
+  const server = new Scripted(undefined, { port });
   await using stage = await Stage.at(server.url);
   await stage.call("t");
   await server[Symbol.asyncDispose]();
   const gone = await failed(stage.call("t"));
   assert.equal(gone.code, "UPSTREAM_DOWN");
-  await using back = new Scripted(undefined, { port: server.port });
+  await using back = new Scripted(undefined, { port });
   await until(async () => (await stage.call("t").catch(() => undefined)) !== undefined);
   const calls = back.methods.filter((method) => method === "tools/call");
   assert.equal(calls.length, 1);

@@ -24,6 +24,7 @@ import {
 import { unreached } from "./_http_errors.ts";
 import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
 import { HttpSession, placeAfter } from "./_http_session.ts";
+import { OrderedMessages } from "./_ordered_messages.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
 
 /** How long sending a notification may take, in milliseconds. */
@@ -38,8 +39,7 @@ export class HttpWire implements Wire {
   readonly #open = new Map<RequestId | symbol, AbortController>();
   /** Resolves when the server has received the end of the handshake. */
   #ready: Promise<unknown> = Promise.resolve();
-  /** The notifications and answers whose requests are not over. */
-  readonly #sending = new Set<Promise<void>>();
+  readonly #messages = new OrderedMessages();
   #hears = false;
   #isClosed = false;
 
@@ -64,8 +64,7 @@ export class HttpWire implements Wire {
       void request.run(this.#ready).finally(() => this.#open.delete(id));
       return;
     }
-    const sent: Promise<void> = this.#tell(message).finally(() => this.#sending.delete(sent));
-    this.#sending.add(sent);
+    const sent = this.#messages.add(() => this.#tell(message));
     if (method !== "notifications/initialized") return;
     // The server would refuse a request that arrives before the end of the handshake.
     this.#ready = sent;
@@ -102,7 +101,7 @@ export class HttpWire implements Wire {
 
   /** Waits briefly for notifications on their way, aborts all requests, and ends the session. */
   async close(): Promise<void> {
-    await soon(Promise.all(this.#sending), END_MS);
+    await soon(this.#messages.sent(), END_MS);
     this.kill();
     const { session } = this.#way;
     if (session.id === undefined) return;
@@ -120,6 +119,7 @@ export class HttpWire implements Wire {
 
   /** Sends a notification or an answer. */
   async #tell(message: JsonObject): Promise<void> {
+    if (this.#isClosed) return;
     const key = Symbol();
     const abort = this.#opened(key);
     using _ = after(TELL_MS, () => abort.abort());

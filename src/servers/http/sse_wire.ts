@@ -13,6 +13,7 @@ import type { Wire, WireEnds } from "../client/wire.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
 import { HttpSession } from "./_http_session.ts";
+import { OrderedMessages } from "./_ordered_messages.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 import { handOver, TELL_MS } from "./http_wire.ts";
 
@@ -36,6 +37,8 @@ export class SseWire implements Wire {
   #isFound = false;
   /** Resolves when the server accepts the next message. */
   #ready: Promise<unknown> = this.#named.promise;
+  readonly #messages = new OrderedMessages();
+  /** The messages whose HTTP requests are not over. */
   readonly #sending = new Set<Promise<void>>();
   /** The requests whose HTTP requests are open, with functions that end these soon. */
   readonly #open = new Map<unknown, () => void>();
@@ -57,7 +60,10 @@ export class SseWire implements Wire {
 
   /** Sends a message of JSON-RPC. */
   send(message: JsonObject): void {
-    const sent = this.#post(message).finally(() => this.#sending.delete(sent));
+    const post = () => this.#post(message);
+    const sent: Promise<void> =
+      (requestIdOf(message) === undefined ? this.#messages.add(post) : post())
+        .finally(() => this.#sending.delete(sent));
     this.#sending.add(sent);
     if (message.method === "notifications/cancelled") {
       this.#open.get(objectOf(message.params).requestId)?.();
@@ -89,25 +95,24 @@ export class SseWire implements Wire {
   }
 
   async #post(message: JsonObject): Promise<void> {
-    const { id, method } = message;
+    const id = requestIdOf(message);
     const [options, session, ends] = [this.#options, this.#session, this.#ends];
-    const isRequest = typeof id === "number" && method !== undefined;
     const left = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, left.signal]);
-    using _ = isRequest ? undefined : after(TELL_MS, () => left.abort());
+    using _ = id !== undefined ? undefined : after(TELL_MS, () => left.abort());
     let rest: Disposable | undefined;
     const endSoon = () => void (rest ??= after(REST_MS, () => left.abort()));
-    if (isRequest) this.#open.set(id, endSoon);
+    if (id !== undefined) this.#open.set(id, endSoon);
     try {
       await unlessAborted(this.#ready, signal);
       const response = await session.fetch("POST", { message, signal });
       // guard: sse-notice
-      if (!isRequest) endSoon();
+      if (id === undefined) endSoon();
       if (response.ok) return await leave(response);
       const error = await session.refused(response);
-      if (isRequest) ends.received({ id, error });
+      if (id !== undefined) ends.received({ id, error });
     } catch (error) {
-      if (!isRequest || signal.aborted) return;
+      if (id === undefined || signal.aborted) return;
       const failure = failureOf(options, error);
       ends.failed(id, failure, { isOver: session.isOver(failure) });
     } finally {
@@ -175,4 +180,9 @@ export class SseWire implements Wire {
     this.#session.address = to.href;
     this.#named.resolve();
   }
+}
+
+/** Returns the id of a request; undefined for another message. */
+function requestIdOf({ id, method }: JsonObject): number | undefined {
+  return typeof id === "number" && method !== undefined ? id : undefined;
 }

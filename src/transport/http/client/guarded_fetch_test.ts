@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { freePort } from "../../../../tests/kit/free_port.ts";
 import { TcpSink } from "../../../../tests/kit/sinks.ts";
 import { PmlError } from "../../../core/errors.ts";
 import { serving } from "../../../servers/http/_serving_test.ts";
@@ -127,9 +128,7 @@ Deno.test("GuardedFetch reports whether a failed request may have been received"
       return host === "gone.invalid" ? Promise.reject(error) : Promise.resolve([]);
     },
   });
-  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = closed.addr;
-  closed.close();
+  const port = freePort();
   const cases: readonly (readonly [string, string, boolean])[] = [
     ["https://gone.invalid/?key=CANARY", "its name has no address", false],
     ["https://none.invalid/?key=CANARY", "its name has no address", false],
