@@ -7,17 +7,17 @@ import type { PeerRequest } from "./_server_requests.ts";
 Deno.test("progress of a request reaches the server until it is answered or cancelled", async () => {
   for (const isCancelled of [false, true]) {
     const sent: JsonObject[] = [];
-    const asked = Promise.withResolvers<PeerRequest>();
+    const request = Promise.withResolvers<PeerRequest>();
     const answer = Promise.withResolvers<JsonObject>();
     const peer = new RpcPeer({ send: () => {}, onRequest: () => {}, onNotification: () => {} });
     const requests = new IncomingRequests(peer, {
       send: (message) => void sent.push(message),
-      answer: (request) => (asked.resolve(request), answer.promise),
+      answer: (one) => (request.resolve(one), answer.promise),
     });
     const params = { _meta: { progressToken: "t" } };
     const message = { jsonrpc: "2.0", id: 1, method: "elicitation/create", params };
     requests.take({ kind: "request", id: "1", message }, undefined);
-    const { onProgress } = await asked.promise;
+    const { onProgress } = await request.promise;
     onProgress?.({ progress: 1 });
     if (isCancelled) peer.end(new Error("the connection has ended"));
     answer.resolve({});

@@ -1,6 +1,6 @@
 /**
- * The order of notifications and answers to a server. Each is an HTTP request of its own, and
- * requests that are sent at once may arrive in any order.
+ * The order of notifications and answers to a server. Each is a separate HTTP request, and several
+ * that are open may arrive in any order.
  *
  * @module
  */
