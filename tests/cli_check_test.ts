@@ -91,7 +91,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "array.ts": [
     "export const __meta__ = [];\n",
-    'FAIL meta: __meta__ is "[]", wanted an object',
+    "FAIL meta: __meta__ is [], wanted an object",
   ],
   "reserved.ts": [
     module(A).replace('"x"', '"search"'),
@@ -108,9 +108,9 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "tools.ts": [
     module("a: 5, 'b c': {}, c: { description: 1 }, d: { description: 'D' }"),
-    'FAIL meta: __meta__.tools.a is "5", wanted an object',
+    "FAIL meta: __meta__.tools.a is 5, wanted an object",
     `FAIL meta: __meta__.tools.b c is "b c", wanted a tool name (A-Z, a-z, 0-9, '_', '.', '-')`,
-    'FAIL meta: __meta__.tools.c.description is "1", wanted a string',
+    "FAIL meta: __meta__.tools.c.description is 1, wanted a string",
     'FAIL functions: __meta__ names the tool "d", but no such function is exported',
     "     Write `export function d(args, host)`, or remove it from __meta__.tools",
     "4 failed, 0 to look at, 8 ok",
@@ -121,7 +121,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "no_arguments.ts": [
     module(IN('{ type: "string" }')),
-    'FAIL meta: __meta__.tools.a.inputSchema is "{"type":"string"}", wanted a JSON Schema object of type "object"',
+    'FAIL meta: __meta__.tools.a.inputSchema is {"type":"string"}, wanted a JSON Schema object of type "object"',
   ],
   "reference.ts": [
     module(IN('{ $ref: "https://x.y/z" }')),

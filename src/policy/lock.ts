@@ -9,7 +9,15 @@ import type { Pinned } from "./server_identity.ts";
 import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../servers/manifest.ts";
-import { canonical, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import {
+  canonical,
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  visible,
+} from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { NO_PERMISSIONS } from "../protocol/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
@@ -171,7 +179,9 @@ type Reader = ReturnType<typeof readerOf>;
 
 function readerOf(file: string) {
   const wrong = (key: string, found: unknown, wanted: string) => {
-    const said = typeof found === "string" ? found : quoted(JSON.stringify(found) ?? "nothing");
+    const said = typeof found === "string"
+      ? found
+      : visible(JSON.stringify(found) ?? "nothing", 80);
     const at = key === "" ? "" : `, key ${quoted(key, 300)}`;
     const message = `Cannot use ${quoted(file, 400)}${at}: found ${said}, wanted ${wanted}`;
     return new PmlError("CONFIG_INVALID", message, {

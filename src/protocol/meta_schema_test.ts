@@ -109,8 +109,8 @@ Deno.test("module-meta.schema.json is a schema that PML can use", () => {
 
 Deno.test("parseModuleMeta() refuses members of a tool that clients cannot read", () => {
   const table: readonly (readonly [object, RegExp])[] = [
-    [{ title: 5 }, /tools\.a\.title is "5", wanted a string/],
-    [{ annotations: [] }, /tools\.a\.annotations is "\[\]", wanted an object/],
+    [{ title: 5 }, /tools\.a\.title is 5, wanted a string/],
+    [{ annotations: [] }, /tools\.a\.annotations is \[\], wanted an object/],
     [{ _meta: "x" }, /tools\.a\._meta is/],
     [
       { inputSchema: { type: "string" } },

@@ -7,7 +7,7 @@
 
 import { basename } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isFreeName, serverSlug } from "../core/tool_id.ts";
 import { extended, type Issue, leaf, object, record, setting, type Value } from "../core/wanted.ts";
 
@@ -214,7 +214,7 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
     const found = keys === undefined
       ? path.reduce<unknown>((part, key) => Object(part)[key], named)
       : path.at(-1);
-    const text = quoted(JSON.stringify(found) ?? String(found));
+    const text = visible(JSON.stringify(found) ?? String(found), 80);
     const key = ["__meta__", ...path].join(".");
     throw new PmlError(
       "CONFIG_INVALID",

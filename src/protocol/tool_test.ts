@@ -22,15 +22,15 @@ Deno.test("parseModuleMeta() returns each tool with its own permissions or the m
 
 Deno.test("parseModuleMeta() reports the invalid key, its value and the expected type", () => {
   const table: readonly (readonly [unknown, RegExp])[] = [
-    [undefined, /__meta__ is "undefined", wanted an object/],
+    [undefined, /__meta__ is undefined, wanted an object/],
     [{ name: "A B", tools: {} }, /__meta__\.name is/],
     [{ name: "x" }, /__meta__\.tools is/],
     [{ name: "x", tools: { "a b": {} } }, /__meta__\.tools\.a b is/],
-    [{ name: "x", tools: { a: 1 } }, /__meta__\.tools\.a is "1", wanted an object/],
+    [{ name: "x", tools: { a: 1 } }, /__meta__\.tools\.a is 1, wanted an object/],
     [{ name: "x", tools: { a: { inputSchema: "x" } } }, /__meta__\.tools\.a\.inputSchema/],
     [{ name: "x", tools: { a: { description: 1 } } }, /__meta__\.tools\.a\.description/],
     [{ name: "x", permissions: { ffi: [] }, tools: {} }, /permissions\.ffi/],
-    [{ name: "x", permissions: { read: true }, tools: {} }, /permissions\.read is "true"/],
+    [{ name: "x", permissions: { read: true }, tools: {} }, /permissions\.read is true/],
   ];
   for (const [value, message] of table) {
     assert.throws(() => parseModuleMeta(value, "x.ts"), message);
