@@ -95,7 +95,7 @@ for (const era of ERAS) {
     // In the newer protocol the call is sent twice, with the same text.
     if (era === "2026-07-28") await pml.callTool("filesystem__write_file", args);
     else await sent(pml, `"name":"filesystem__write_file","arguments":${twice}`);
-    assert.match(shown[0] ?? "", /"path": "b.txt"\n +"content": "last"\n\nAlways/);
+    assert.match(shown[0] ?? "", /"path": "b.txt"\n +"content": "last"\n\n"Always" allows/);
     assert.doesNotMatch(shown[0] ?? "", /a\.txt|first/);
     assert.equal(await readFile(ws.file("b.txt"), "utf8"), "last");
     assert.equal(await readFile(ws.file("a.txt"), "utf8").catch(() => "none"), "none");
