@@ -11,7 +11,7 @@ import { failure, failureFrom } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
-import { type OnRequest, type Requests, wantedOf } from "./_requests.ts";
+import { type ChildRequests, type OnRequest, wantedOf } from "./_requests.ts";
 import { reasonOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
@@ -41,10 +41,10 @@ class OpenCall {
   readonly meter: Meter;
   readonly #id: number;
   readonly #request: SandboxCall;
-  readonly #calls: Calls;
+  readonly #calls: ChildCalls;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(id: number, request: SandboxCall, calls: Calls) {
+  constructor(id: number, request: SandboxCall, calls: ChildCalls) {
     this.#id = id;
     this.#request = request;
     this.#calls = calls;
@@ -80,10 +80,10 @@ class OpenCall {
 }
 
 /** The calls of one child. */
-export class Calls {
+export class ChildCalls {
   readonly limits: SandboxLimits;
   /** The requests that the code of calls makes. */
-  readonly requests: Requests;
+  readonly requests: ChildRequests;
   /** Stops a call whose signal aborted. */
   readonly cancel: Cancel;
   readonly #pending = new Map<number, OpenCall>();
@@ -91,7 +91,7 @@ export class Calls {
   #noise: Meter;
 
   /** Creates an empty collection. */
-  constructor(limits: SandboxLimits, requests: Requests, cancel: Cancel) {
+  constructor(limits: SandboxLimits, requests: ChildRequests, cancel: Cancel) {
     this.limits = limits;
     this.requests = requests;
     this.cancel = cancel;

@@ -27,7 +27,7 @@ export interface PipedProcess {
 export type Start = (file: string, options: Deno.CommandOptions) => PipedProcess;
 
 /** The pipes of a child. */
-type Pipes = Pick<PipedProcess, "stdin" | "stdout" | "stderr">;
+type ChildPipes = Pick<PipedProcess, "stdin" | "stdout" | "stderr">;
 
 /** The program for a Worker to start, and the memory for its process id or an error. */
 interface Order {
@@ -40,7 +40,7 @@ interface Order {
 /** A message of a Worker about a child: first its pipes, then its status. */
 type News =
   & { readonly id: number }
-  & ({ readonly pipes: Pipes } | { readonly status: Deno.CommandStatus });
+  & ({ readonly pipes: ChildPipes } | { readonly status: Deno.CommandStatus });
 
 /** The threads of a runtime that one program can block: for its stdin, stdout and stderr. */
 const THREADS_EACH = 3;
@@ -107,7 +107,7 @@ export class PipeThreads {
 class PipeWorker {
   readonly #worker = new Worker(CODE, { type: "module" });
   readonly #children = new Map<number, {
-    readonly pipes: PromiseWithResolvers<Pipes>;
+    readonly pipes: PromiseWithResolvers<ChildPipes>;
     readonly status: PromiseWithResolvers<Deno.CommandStatus>;
   }>();
   readonly #onEnd: () => void;
@@ -126,7 +126,7 @@ class PipeWorker {
   spawn(file: string, options: Deno.CommandOptions): PipedProcess {
     const id = ++this.#last;
     const answer = new SharedArrayBuffer(ANSWER_BYTES);
-    const pipes = Promise.withResolvers<Pipes>();
+    const pipes = Promise.withResolvers<ChildPipes>();
     const status = Promise.withResolvers<Deno.CommandStatus>();
     this.#children.set(id, { pipes, status });
     this.#worker.postMessage({ id, file, options, answer } satisfies Order);
@@ -173,7 +173,9 @@ function pidIn(answer: SharedArrayBuffer): number | Error {
  * Returns pipes at once, which are connected to the given ones as soon as these exist, and a
  * promise for the end of both outputs.
  */
-function laterPipes(pipes: Promise<Pipes>): Pipes & { readonly outputs: Promise<unknown> } {
+function laterPipes(
+  pipes: Promise<ChildPipes>,
+): ChildPipes & { readonly outputs: Promise<unknown> } {
   const input = new TransformStream<Uint8Array>();
   // A broken pipe is reported by the end of the program.
   pipes.then(({ stdin }) => input.readable.pipeTo(stdin)).catch(() => {});

@@ -8,7 +8,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Json } from "../core/json.ts";
 import { listOf } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import type { Reply } from "./boot/message.ts";
+import type { HostReply } from "./boot/message.ts";
 import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
@@ -19,7 +19,7 @@ import type { Frame } from "./_wire.ts";
 export type OnRequest = (name: string, args: Json, signal: AbortSignal) => Promise<Json>;
 
 /** A request of a call. */
-interface Wanted {
+interface ChildRequest {
   /** The id of the request, from the host thread. */
   readonly id: number;
   /** The id of the call, as the code sent it: the code can send any id. */
@@ -27,7 +27,7 @@ interface Wanted {
   readonly json: Uint8Array;
 }
 
-interface Open {
+interface RunningRequest {
   readonly call: number;
   readonly stop: AbortController;
 }
@@ -36,17 +36,17 @@ interface Open {
 const HEAD_MAX = 20;
 
 /** The open requests of one child. */
-export class Requests {
-  readonly #open = new Map<number, Open>();
-  readonly #answer: (id: number, reply: Reply) => void;
+export class ChildRequests {
+  readonly #open = new Map<number, RunningRequest>();
+  readonly #answer: (id: number, reply: HostReply) => void;
 
   /** Creates an instance with the function that sends an answer to the child. */
-  constructor(answer: (id: number, reply: Reply) => void) {
+  constructor(answer: (id: number, reply: HostReply) => void) {
     this.#answer = answer;
   }
 
   /** Answers a request exactly once. Refuses it if its call has no handler. */
-  async take({ id, call, json }: Wanted, handler: OnRequest | undefined): Promise<void> {
+  async take({ id, call, json }: ChildRequest, handler: OnRequest | undefined): Promise<void> {
     const stop = new AbortController();
     this.#open.set(id, { call, stop });
     const answered = async () => {
@@ -81,7 +81,7 @@ export class Requests {
 }
 
 /** Reads the id of the call before the JSON of a request; 0 if there is none. */
-export function wantedOf({ id, json }: Frame): Wanted {
+export function wantedOf({ id, json }: Frame): ChildRequest {
   const head = /^(\d+) /.exec(new TextDecoder().decode(json.subarray(0, HEAD_MAX)));
   return { id, call: Number(head?.[1] ?? 0), json: json.subarray(head?.[0].length ?? 0) };
 }

@@ -33,7 +33,7 @@ const KERNEL = {
 } as const;
 
 type Handle = Deno.PointerObject;
-type Kernel = Deno.DynamicLibrary<typeof KERNEL>["symbols"];
+type KernelSymbols = Deno.DynamicLibrary<typeof KERNEL>["symbols"];
 
 /** A command, and the environment that it is started with. */
 type WindowsCommand = StartedCommand & Pick<Program, "env">;
@@ -43,7 +43,7 @@ export class WindowsProcesses {
   readonly #start: Start;
   /** Starts programs whose output is read. */
   readonly threads: PipeThreads;
-  readonly #kernel: Kernel | undefined = openKernel();
+  readonly #kernel: KernelSymbols | undefined = openKernel();
   readonly #folder: string = folderOf(this.#kernel);
   readonly #jobs = new Map<number, Handle>();
   /** Processes without a job. */
@@ -131,14 +131,14 @@ export class WindowsProcesses {
   }
 }
 
-function openKernel(): Kernel | undefined {
+function openKernel(): KernelSymbols | undefined {
   // Without the permission, `Deno.dlopen` would prompt on a terminal.
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") return undefined;
   return Deno.dlopen("kernel32.dll", KERNEL).symbols;
 }
 
 /** Returns the folder of Windows from the system, because a variable could be wrong. */
-function folderOf(kernel: Kernel | undefined): string {
+function folderOf(kernel: KernelSymbols | undefined): string {
   const text = new Uint16Array(LONGEST);
   const length = kernel?.GetSystemWindowsDirectoryW(text, LONGEST) ?? 0;
   return length > 0 && length < LONGEST
@@ -146,7 +146,7 @@ function folderOf(kernel: Kernel | undefined): string {
     : "C:\\Windows";
 }
 
-function newJob(kernel: Kernel): Handle | null {
+function newJob(kernel: KernelSymbols): Handle | null {
   const job = kernel.CreateJobObjectW(null, null);
   const limits = new Uint8Array(LIMITS.bytes);
   new DataView(limits.buffer).setUint32(LIMITS.flags, FLAGS, true);

@@ -16,7 +16,7 @@ const NOISE_MAX = 4_096;
  * One line of a child: a frame without its nonce, or noise. The text of noise is truncated; `size`
  * is its full length in bytes.
  */
-export type Line =
+export type ChildLine =
   | { readonly kind: "frame"; readonly bytes: Uint8Array }
   | { readonly kind: "noise"; readonly text: string; readonly size: number };
 
@@ -43,12 +43,12 @@ const TEXT = /^(text \d+ )(\d+)$/;
  * Collects lines in time linear to their length, with as little memory as possible. The bytes of a
  * line are valid until the next line is read.
  */
-export class LineReader {
+export class ChildLineReader {
   readonly #nonce: Uint8Array;
   readonly #lineMax: number;
   readonly #line = new Gathered();
   #size = 0;
-  #kind: Line["kind"] | undefined;
+  #kind: ChildLine["kind"] | undefined;
   /** The number of bytes of a text that are still to come. */
   #rest = 0;
   #isText = false;
@@ -63,7 +63,7 @@ export class LineReader {
   }
 
   /** Returns the lines that a piece completes. Throws a RangeError if a line is too long. */
-  *push(chunk: Uint8Array): Generator<Line> {
+  *push(chunk: Uint8Array): Generator<ChildLine> {
     let from = 0;
     for (let at = this.#find(chunk, 0); at !== -1; at = this.#find(chunk, from)) {
       this.#add(chunk.subarray(from, at));
@@ -77,7 +77,7 @@ export class LineReader {
   }
 
   /** Ends the current line, even if it is not complete. */
-  end(): Line {
+  end(): ChildLine {
     const { bytes } = this.#line;
     const size = this.#size;
     const isFrame = this.#kind === "frame";
@@ -124,7 +124,7 @@ export class LineReader {
     if (this.#kind === undefined && this.#size >= this.#nonce.length) this.#kind = this.#decide();
   }
 
-  #decide(): Line["kind"] {
+  #decide(): ChildLine["kind"] {
     const { bytes } = this.#line;
     const nonce = this.#nonce;
     for (let at = 0; at < nonce.length; at++) if (bytes[at] !== nonce[at]) return "noise";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { frameOf, type Line, LineReader } from "./_wire.ts";
+import { type ChildLine, ChildLineReader, frameOf } from "./_wire.ts";
 
 const NONCE = "n0nce-";
 const TEXT = "one\ntwo\n\nn0nce-result 9 1\nlast";
@@ -11,7 +11,7 @@ const STREAM = new TextEncoder().encode(
 );
 
 function read(pieces: readonly Uint8Array[]): string[] {
-  const reader = new LineReader(NONCE, 1_000);
+  const reader = new ChildLineReader(NONCE, 1_000);
   const said: string[] = [];
   for (const piece of pieces) {
     // The memory of a chunk is reused.
@@ -22,7 +22,7 @@ function read(pieces: readonly Uint8Array[]): string[] {
   return said.filter((one) => one !== "noise: ");
 }
 
-function told(line: Line): string {
+function told(line: ChildLine): string {
   if (line.kind === "noise") return `noise: ${line.text}`;
   const frame = frameOf(line.bytes);
   return `${frame?.type} ${frame?.id} ${new TextDecoder().decode(frame?.json)}`;
@@ -46,7 +46,7 @@ Deno.test("LineReader reads frames, noise and texts however the chunks are split
 });
 
 Deno.test("LineReader refuses a length above the maximum of a line", () => {
-  const reader = new LineReader(NONCE, 1_000);
+  const reader = new ChildLineReader(NONCE, 1_000);
   const long = new TextEncoder().encode(`\n${NONCE}text 2 9999\n${"x".repeat(2_000)}`);
   assert.throws(() => [...reader.push(long)], RangeError);
 });

@@ -28,7 +28,7 @@ const KEEPER_MS = 1_000;
 export type Process = PipedProcess;
 
 /** Options of `runProgram()`. */
-export interface RunOptions {
+export interface ProgramOptions {
   readonly signal?: AbortSignal | undefined;
   /** Time limit in milliseconds. */
   readonly ms: number;
@@ -220,7 +220,7 @@ function assertThere({ file, cwd }: Program): void {
 /** Runs a program to its end. Throws if it takes too long or the signal aborts first. */
 export async function runProgram(
   program: Program,
-  { signal, ms, late, maxBytes, groups, input = "", onStderr }: RunOptions,
+  { signal, ms, late, maxBytes, groups, input = "", onStderr }: ProgramOptions,
 ): Promise<ProgramResult> {
   signal?.throwIfAborted();
   const timeout = AbortSignal.timeout(ms);

@@ -7,7 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, quoted } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
-import { Calls, type SandboxCall } from "./_calls.ts";
+import { ChildCalls, type SandboxCall } from "./_calls.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { ModuleFailure } from "./_failure.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap } from "./_meter.ts";
@@ -21,11 +21,11 @@ import type {
 import { osChecks } from "./_os_checks.ts";
 import { type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
-import { type OnRequest, Requests } from "./_requests.ts";
+import { ChildRequests, type OnRequest } from "./_requests.ts";
 import { reasonOf, textOf, unusable, valueOf } from "./_said.ts";
 import { Startup } from "./_startup.ts";
-import { eachPiece, type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
-import type { Protection, Reply } from "./boot/message.ts";
+import { type ChildLine, ChildLineReader, eachPiece, type Frame, frameOf } from "./_wire.ts";
+import type { HostReply, Protection } from "./boot/message.ts";
 
 export { assertDenoFloor, ModuleFailure, osChecks, OsLayers };
 export type { ChildOptions, ChildStart, Groups, LogEntry, LogLevel, ModuleOptions };
@@ -48,7 +48,7 @@ const WATCH_IDLE_MS = 1_000;
 export class Sandbox implements AsyncDisposable {
   readonly #child: Child;
   readonly #limits: SandboxLimits;
-  readonly #calls: Calls;
+  readonly #calls: ChildCalls;
   readonly #startup: Startup;
   /** Resolves when its process has ended. */
   readonly ended: Promise<void>;
@@ -62,11 +62,15 @@ export class Sandbox implements AsyncDisposable {
   private constructor(limits: SandboxLimits, child: Child, layer: Layer | undefined) {
     this.#limits = limits;
     this.#child = child;
-    const answer = (id: number, reply: Reply) => child.send({ kind: "answered", id, reply });
-    this.#calls = new Calls(limits, new Requests(answer), (id, { graceMs = GRACE_MS }) => {
-      child.send({ kind: "cancel", id });
-      return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
-    });
+    const answer = (id: number, reply: HostReply) => child.send({ kind: "answered", id, reply });
+    this.#calls = new ChildCalls(
+      limits,
+      new ChildRequests(answer),
+      (id, { graceMs = GRACE_MS }) => {
+        child.send({ kind: "cancel", id });
+        return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
+      },
+    );
     this.#startup = new Startup(layer);
     this.ended = this.#follow();
     this.#rearm();
@@ -171,8 +175,8 @@ export class Sandbox implements AsyncDisposable {
     const lineMax = Math.max(frameBytes, resultBytes) + (1 << 20);
     const [status] = await Promise.all([
       running.status,
-      this.#read(running.stdout, new LineReader(nonce, lineMax)),
-      this.#read(running.stderr, new LineReader("", lineMax), true),
+      this.#read(running.stdout, new ChildLineReader(nonce, lineMax)),
+      this.#read(running.stderr, new ChildLineReader("", lineMax), true),
     ]);
     clearTimeout(this.#watch);
     const isMemory = /out of memory|heap limit/i.test(this.#stderr);
@@ -186,7 +190,7 @@ export class Sandbox implements AsyncDisposable {
 
   async #read(
     stream: ReadableStream<Uint8Array>,
-    reader: LineReader,
+    reader: ChildLineReader,
     isStderr = false,
   ): Promise<void> {
     try {
@@ -203,7 +207,7 @@ export class Sandbox implements AsyncDisposable {
     }
   }
 
-  #take(line: Line, isStderr: boolean): void {
+  #take(line: ChildLine, isStderr: boolean): void {
     const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
     // Groups that a dead child started just before its end must be killed, too. Its other frames
     // are ignored.

@@ -6,7 +6,7 @@
  */
 
 import type { Broker } from "./broker.ts";
-import type { FromWorker, Reply } from "./message.ts";
+import type { FromWorker, HostReply } from "./message.ts";
 import type { HostFunction } from "./host_function.ts";
 import { failed } from "./refusal.ts";
 
@@ -25,7 +25,7 @@ export interface AnswersOptions {
 }
 
 /** The requests of one Worker. */
-export class Answers {
+export class WorkerRequests {
   /** The shared memory where the Worker finds answers to synchronous requests. */
   readonly slot: AnswerSlot;
   readonly #port: MessagePort;
@@ -74,13 +74,13 @@ export class Answers {
     this.#open.delete(id);
   }
 
-  #reply(id: number, reply: Reply): void {
+  #reply(id: number, reply: HostReply): void {
     const bytes = bytesIn(reply);
     this.#port.postMessage({ kind: "reply", id, reply }, bytes ? [bytes.buffer] : []);
   }
 }
 
-function bytesIn(reply: Reply): Uint8Array<ArrayBuffer> | undefined {
+function bytesIn(reply: HostReply): Uint8Array<ArrayBuffer> | undefined {
   // These bytes come from the host thread and are never in shared memory.
   return reply.ok && reply.value instanceof Uint8Array
     ? reply.value as Uint8Array<ArrayBuffer>
@@ -97,7 +97,7 @@ class AnswerSlot {
     this.answer = new SharedArrayBuffer(ANSWER_START, { maxByteLength });
   }
 
-  put(reply: Reply): void {
+  put(reply: HostReply): void {
     const plain = bytesIn(reply);
     const bytes = plain ?? new TextEncoder().encode(JSON.stringify(reply));
     if (bytes.length > this.answer.byteLength) this.answer.grow(bytes.length);

@@ -15,10 +15,10 @@ import {
 import { repeatedSync } from "../../io/waiting.ts";
 import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
-import type { FileScope, Reply } from "./message.ts";
-import { type Access, isSame } from "./protect.ts";
+import type { FileScope, HostReply } from "./message.ts";
+import { type AccessKind, isSame } from "./protect.ts";
 import { joinPath } from "./names.ts";
-import { Budget, failed, refusal, systemError } from "./refusal.ts";
+import { failed, refusal, systemError, WriteBudget } from "./refusal.ts";
 
 const PIECE = 1 << 20;
 const ENTRY_BYTES = 80;
@@ -26,7 +26,7 @@ const ENTRY_BYTES = 80;
 /** Answers the file requests of one Worker. */
 export class Broker {
   /** Counts the bytes that the module writes. */
-  readonly budget: Budget;
+  readonly budget: WriteBudget;
   readonly #guard: PathGuard;
   readonly #files: OpenFiles;
   readonly #lock: WorkspaceLock;
@@ -78,7 +78,7 @@ export class Broker {
     this.#guard = new PathGuard(scope);
     this.#lock = lock;
     this.#scope = scope;
-    this.budget = new Budget(scope.writeBytes);
+    this.budget = new WriteBudget(scope.writeBytes);
     this.#files = new OpenFiles(this.budget);
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
@@ -94,7 +94,7 @@ export class Broker {
   }
 
   /** Answers one request. */
-  answer(op: string, args: readonly unknown[]): Reply {
+  answer(op: string, args: readonly unknown[]): HostReply {
     try {
       const run = this.#ops.get(op);
       if (run === undefined) throw new TypeError(`unknown file request`);
@@ -261,7 +261,7 @@ function flagsOf(value: unknown): Flags {
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // each name of FLAGS is set
 }
 
-function tryTo(op: string, path: unknown, access: Access): PathAttempt {
+function tryTo(op: string, path: unknown, access: AccessKind): PathAttempt {
   if (typeof path === "string") return { op, asked: path, access };
   throw new TypeError("a path must be a string or a URL");
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { CodeError, compiled, type Place } from "./code_compile.ts";
+import { CodeError, type CodePosition, compiled } from "./code_compile.ts";
 import { CodeConsole, shown } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
@@ -27,7 +27,7 @@ export type CodeEnd =
     readonly code?: string;
     readonly hint?: string;
     readonly tool?: string;
-    readonly place?: Place;
+    readonly place?: CodePosition;
     readonly open: number;
   };
 
@@ -41,10 +41,10 @@ interface ToolFailure {
 }
 
 /** The answer of PML to a tool call. */
-type Answer = { readonly output: unknown } | { readonly error: ToolFailure };
+type ToolAnswer = { readonly output: unknown } | { readonly error: ToolFailure };
 
 type Request = (name: string, args: unknown) => Promise<unknown>;
-type Progress = (said: object) => void;
+type ReportProgress = (said: object) => void;
 
 /** The error of a tool call that failed, or that PML did not run. */
 class ToolError extends Error {
@@ -64,11 +64,11 @@ export async function warm(): Promise<void> {
 /** Runs code and returns its outcome. */
 export async function run(
   { code, args, consoleBytes }: CodeStart,
-  host: { readonly progress: Progress },
+  host: { readonly progress: ReportProgress },
   request: Request,
 ): Promise<CodeEnd> {
   const lines = new CodeConsole(consoleBytes, (said) => void request("log", said).catch(() => {}));
-  const calls = new Calls(request);
+  const calls = new CodeCalls(request);
   define({ ...globals(calls, host.progress), console: lines.console, args });
   const failed = watch(lines);
   let place: Parameters<typeof failure>[1] = () => undefined;
@@ -92,7 +92,7 @@ export async function run(
 }
 
 /** The tool calls of the code. */
-class Calls {
+class CodeCalls {
   readonly #request: Request;
   /** The number of calls without an answer. */
   open = 0;
@@ -111,7 +111,7 @@ class Calls {
     // The error is created here, so that its stack contains the line of the code.
     const failed = new ToolError(tool);
     try {
-      const answer = await this.#request("call", { tool, arguments: plain.value }) as Answer;
+      const answer = await this.#request("call", { tool, arguments: plain.value }) as ToolAnswer;
       if ("output" in answer) return answer.output;
       throw Object.assign(failed, answer.error);
     } finally {
@@ -120,7 +120,7 @@ class Calls {
   }
 }
 
-function globals(calls: Calls, tell: Progress): Record<string, unknown> {
+function globals(calls: CodeCalls, tell: ReportProgress): Record<string, unknown> {
   const progress = (progress: number, total?: number, message?: string) =>
     tell({ progress, total, message });
   const noNetwork = () => {
@@ -132,7 +132,7 @@ function globals(calls: Calls, tell: Progress): Record<string, unknown> {
 }
 
 /** Returns `mcp`: `mcp.server.tool(args)`, or `mcp["server:tool"](args)`. */
-function serversOf(calls: Calls): object {
+function serversOf(calls: CodeCalls): object {
   return named((server) => {
     const whole = (args: unknown) => {
       if (server.includes(":")) return calls.call(server, args);
@@ -187,7 +187,7 @@ function watch(lines: CodeConsole): { readonly promise: Promise<never>; end(): v
   return { promise, end };
 }
 
-function failure(error: unknown, placeOf: (error: unknown) => Place | undefined) {
+function failure(error: unknown, placeOf: (error: unknown) => CodePosition | undefined) {
   if (error instanceof CodeError) {
     const { message, place } = error;
     return { kind: "syntax" as const, name: "SyntaxError", message, ...(place && { place }) };

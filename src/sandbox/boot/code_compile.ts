@@ -7,7 +7,7 @@
 import { lastExpression } from "./last_expression.ts";
 
 /** A place in the code, counted from 1. */
-export interface Place {
+export interface CodePosition {
   readonly line: number;
   readonly column: number;
 }
@@ -16,15 +16,15 @@ export interface Place {
 export interface Compiled {
   readonly run: (...values: readonly unknown[]) => Promise<unknown>;
   /** Returns where in the code an error was thrown; undefined if that is unknown. */
-  readonly placeOf: (error: unknown) => Place | undefined;
+  readonly placeOf: (error: unknown) => CodePosition | undefined;
 }
 
 /** The error of code that is not valid TypeScript, with the place of the problem. */
 export class CodeError extends Error {
-  readonly place: Place | undefined;
+  readonly place: CodePosition | undefined;
 
   /** Creates an error with the message of the problem, and its place if it is known. */
-  constructor(message: string, place?: Place) {
+  constructor(message: string, place?: CodePosition) {
     super(message);
     this.place = place;
   }
@@ -130,7 +130,7 @@ function whyNot(code: string): string {
   return "It is not valid";
 }
 
-function placeAt(text: string, at: number): Place {
+function placeAt(text: string, at: number): CodePosition {
   const lines = text.slice(0, at).split("\n");
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }

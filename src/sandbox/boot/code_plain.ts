@@ -9,12 +9,12 @@ import { parsedWithBigInts } from "./exact_values.ts";
 const stringify = JSON.stringify;
 
 /** A value as plain JSON, or why it is not plain JSON. */
-export type Plain =
+export type PlainJson =
   | { readonly value: unknown; readonly why?: undefined }
   | { readonly why: string };
 
 /** Returns a copy of a value as plain JSON. */
-export function plainText(value: unknown): Plain {
+export function plainText(value: unknown): PlainJson {
   let why: string | undefined;
   function check(this: unknown, key: string, item: unknown): unknown {
     why ??= whyNot(key, (this as Record<string, unknown>)[key]);

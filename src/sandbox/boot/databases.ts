@@ -17,7 +17,7 @@ import type { WorkspaceLock } from "./lock.ts";
 import type { HostFunction } from "./host_function.ts";
 import { isSame } from "./protect.ts";
 import { folderOf } from "./names.ts";
-import { type Budget, failureOf, Refusal, refusal } from "./refusal.ts";
+import { failureOf, refusal, SandboxRefusal, type WriteBudget } from "./refusal.ts";
 import { LOCKED, NO_DATABASE, Sql, SqlProblem, sqlProblem } from "./sql.ts";
 
 const OPEN_MAX = 16;
@@ -50,7 +50,7 @@ interface OpenDatabase {
 export interface DatabasesOptions {
   readonly resultBytes: number;
   /** Counts the bytes that the child writes. */
-  readonly budget: Budget;
+  readonly budget: WriteBudget;
 }
 
 /** Opens databases for one Worker and runs its statements. */
@@ -58,7 +58,7 @@ export class Databases {
   readonly #guard: PathGuard;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
-  readonly #budget: Budget;
+  readonly #budget: WriteBudget;
   readonly #opened = new Map<unknown, OpenDatabase>();
   /**
    * Databases that cannot be closed safely: SQLite would remove files that may have been replaced
@@ -332,7 +332,7 @@ function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
   try {
     return step();
   } catch (error) {
-    if (error instanceof Refusal) throw error;
+    if (error instanceof SandboxRefusal) throw error;
     // An error of the system has a code such as ENOENT, or its own class.
     if (sql === undefined && !(error instanceof SqlProblem || /^ERR_/.test(Object(error).code))) {
       const failure = failureOf(error, attempt);

@@ -32,7 +32,7 @@ export interface EmbedderAnswer {
 }
 
 /** The parts of the library that PML uses. */
-interface Library {
+interface EmbeddingLibrary {
   readonly env: {
     allowRemoteModels: boolean;
     allowLocalModels: boolean;
@@ -101,7 +101,7 @@ async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<P
   const binary = await Deno.readFile(new URL(wasm));
   // With these, the library would detect a browser or Node and use APIs that are not granted.
   for (const name of ["caches", "process"]) Reflect.deleteProperty(globalThis, name);
-  const { env, pipeline }: Library = await import(library);
+  const { env, pipeline }: EmbeddingLibrary = await import(library);
   env.allowRemoteModels = false;
   env.allowLocalModels = true;
   env.useBrowserCache = false;

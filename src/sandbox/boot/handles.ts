@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Budget, refusal } from "./refusal.ts";
+import { refusal, type WriteBudget } from "./refusal.ts";
 
 /** Runs one request with the arguments that the Worker sent. */
 // deno-lint-ignore no-explicit-any -- a Worker can send any value: each step checks its values
@@ -24,7 +24,7 @@ const READ_MAX = 1 << 22;
 
 /** The open files of one Worker. */
 export class OpenFiles {
-  readonly #budget: Budget;
+  readonly #budget: WriteBudget;
   readonly #files = new Map<number, OpenFile>();
   #last = 0;
 
@@ -61,7 +61,7 @@ export class OpenFiles {
   };
 
   /** Creates an instance with the budget that counts written bytes. */
-  constructor(budget: Budget) {
+  constructor(budget: WriteBudget) {
     this.#budget = budget;
   }
 
@@ -105,7 +105,7 @@ export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
 /** Truncates or extends a file. Growth counts as written bytes. */
 export function resize(
   file: Deno.FsFile,
-  to: { readonly length: unknown; readonly asked: string; readonly budget: Budget },
+  to: { readonly length: unknown; readonly asked: string; readonly budget: WriteBudget },
 ): void {
   const growth = Number(to.length ?? 0) - file.statSync().size;
   // NaN is not more than 0; Deno itself refuses it below.

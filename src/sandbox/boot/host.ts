@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Answers } from "./answers.ts";
+import { WorkerRequests } from "./answers.ts";
 import { Broker } from "./broker.ts";
 import { Databases } from "./databases.ts";
 import { PathGuard } from "./path_guard.ts";
@@ -95,12 +95,12 @@ function serve(
   port: MessagePort,
   start: HostStart,
   { write, wants }: { readonly write: WriteFrame; readonly wants: Wants },
-): Answers["slot"] {
+): WorkerRequests["slot"] {
   const guard = new PathGuard(start);
   const lock = new WorkspaceLock(start.lock);
   const programs = new Programs(start, guard, (event, pid) => write(event, 0, `${pid}`));
   const files = new Broker(start, lock);
-  const answers = new Answers(port, {
+  const answers = new WorkerRequests(port, {
     resultBytes: start.resultBytes,
     files,
     ops: {

@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { Reply, SentError, WorkerStart } from "./message.ts";
+import type { HostReply, SentError, WorkerStart } from "./message.ts";
 
 /** Options of an asynchronous request. */
-export interface RequestOptions {
+export interface HostRequestOptions {
   /** Stops waiting when it aborts; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Called with each message that comes before the answer. */
@@ -15,8 +15,8 @@ export interface RequestOptions {
 }
 
 /** A request without an answer yet. */
-interface PendingRequest extends PromiseWithResolvers<unknown> {
-  readonly onSay: RequestOptions["onSay"];
+interface HostRequest extends PromiseWithResolvers<unknown> {
+  readonly onSay: HostRequestOptions["onSay"];
 }
 
 /** Sends requests to the host thread in both ways. */
@@ -24,7 +24,7 @@ export class HostClient {
   readonly #post: (message: unknown) => void;
   readonly #turn: Int32Array;
   readonly #answer: SharedArrayBuffer;
-  readonly #waiting = new Map<number, PendingRequest>();
+  readonly #waiting = new Map<number, HostRequest>();
   #last = 0;
 
   /** Creates a client with the memory for synchronous answers and the function that sends. */
@@ -38,7 +38,7 @@ export class HostClient {
   async later(
     op: string,
     args: readonly unknown[],
-    { signal, onSay }: RequestOptions = {},
+    { signal, onSay }: HostRequestOptions = {},
   ): Promise<unknown> {
     signal?.throwIfAborted();
     const id = ++this.#last;
@@ -73,7 +73,7 @@ export class HostClient {
   }
 
   /** Resolves a request with its answer. */
-  settle(id: number, reply: Reply): void {
+  settle(id: number, reply: HostReply): void {
     this.#waiting.get(id)?.resolve(Promise.try(valueOf, reply));
   }
 
@@ -83,7 +83,7 @@ export class HostClient {
   }
 }
 
-function valueOf(reply: Reply): unknown {
+function valueOf(reply: HostReply): unknown {
   if (reply.ok) return reply.value;
   throw errorOf(reply.error);
 }

@@ -6,7 +6,7 @@
  */
 
 /** The signal and the messages of one running request. */
-export interface RequestContext {
+export interface HostRequestContext {
   /** Aborts when the call is cancelled, or when the module stops waiting for the request. */
   readonly signal: AbortSignal;
   /** Sends the module a message before the answer. It must be plain data that can be cloned. */
@@ -17,4 +17,4 @@ export interface RequestContext {
  * Runs one request. The Worker may send any arguments, so each request checks them. The result is
  * cloned to the Worker; an error is sent with its name and message.
  */
-export type HostFunction = (args: readonly unknown[], talk: RequestContext) => unknown;
+export type HostFunction = (args: readonly unknown[], talk: HostRequestContext) => unknown;

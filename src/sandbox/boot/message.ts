@@ -92,7 +92,7 @@ export interface SentError {
 }
 
 /** The answer of the host thread to a request. */
-export type Reply =
+export type HostReply =
   | { readonly ok: true; readonly value?: unknown }
   | { readonly ok: false; readonly error: SentError };
 
@@ -124,13 +124,13 @@ export type ToWorker =
   | { readonly kind: "cancel"; readonly id: number }
   | { readonly kind: "load"; readonly code: string; readonly results?: ResultSchemas | undefined }
   | { readonly kind: "said"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
+  | { readonly kind: "reply"; readonly id: number; readonly reply: HostReply };
 
 /** The answer of PML to the request of the host thread with this id. */
 export interface Answered {
   readonly kind: "answered";
   readonly id: number;
-  readonly reply: Reply;
+  readonly reply: HostReply;
 }
 
 /**

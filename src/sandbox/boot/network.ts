@@ -6,8 +6,8 @@
 
 import { isLiteral, isPrivate } from "../../core/address.ts";
 import type { HostStart } from "./message.ts";
-import type { HostFunction, RequestContext } from "./host_function.ts";
-import { type Refusal, refusal } from "./refusal.ts";
+import type { HostFunction, HostRequestContext } from "./host_function.ts";
+import { refusal, type SandboxRefusal } from "./refusal.ts";
 
 const HOPS_MAX = 10;
 /** Headers that are not sent to another origin. */
@@ -35,7 +35,7 @@ export class Network {
     this.#start = start;
   }
 
-  async #fetch(asked: ModuleRequest, { signal }: RequestContext): Promise<unknown> {
+  async #fetch(asked: ModuleRequest, { signal }: HostRequestContext): Promise<unknown> {
     let { url, method, body } = asked;
     const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
     for (let hops = 0; hops <= HOPS_MAX; hops++) {
@@ -111,6 +111,6 @@ function isRedirect({ status }: Response): boolean {
   return [301, 302, 303, 307, 308].includes(status);
 }
 
-function denied(url: URL, why: string): Refusal {
+function denied(url: URL, why: string): SandboxRefusal {
   return refusal("SANDBOX_DENIED", { op: "fetch", asked: url.origin }, why);
 }

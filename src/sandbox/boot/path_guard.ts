@@ -8,7 +8,7 @@
 import { type PathRules, PATHS } from "../../core/paths.ts";
 import type { FileScope } from "./message.ts";
 import { folderOf, joinPath, namesOf, within } from "./names.ts";
-import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
+import { type AccessKind, isSame, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
 
 /** The longest path that Linux takes, in bytes. */
@@ -22,7 +22,7 @@ export interface CheckedPath {
 
 /** An attempt to use a path. */
 export interface PathAttempt extends Attempt {
-  readonly access: Access;
+  readonly access: AccessKind;
 }
 
 /** Checks the paths of a module. */
@@ -188,7 +188,7 @@ export class PathGuard {
       `grant "write": [${shown(name)}] to the server in .pml.json`;
   }
 
-  #isRoot(path: string, access: Access): boolean {
+  #isRoot(path: string, access: AccessKind): boolean {
     return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
   }
 

@@ -12,8 +12,8 @@ import { copied } from "./handles.ts";
 import type { HostStart } from "./message.ts";
 import { within } from "./names.ts";
 import { PATHS } from "../../core/paths.ts";
-import type { HostFunction, RequestContext } from "./host_function.ts";
-import { Refusal, refusal, shown } from "./refusal.ts";
+import type { HostFunction, HostRequestContext } from "./host_function.ts";
+import { refusal, SandboxRefusal, shown } from "./refusal.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 const KEPT = 1 << 20;
@@ -61,7 +61,7 @@ export class Programs {
     this.#onGroup = onGroup;
   }
 
-  async #exec(run: ProgramRun, { signal, say }: RequestContext): Promise<unknown> {
+  async #exec(run: ProgramRun, { signal, say }: HostRequestContext): Promise<unknown> {
     signal.throwIfAborted();
     const { file, args, cwd, env, windowsRawArguments = false } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
@@ -175,7 +175,7 @@ export class Programs {
     if (file === undefined) {
       const hint = "give a program on PATH or its absolute path, without its arguments";
       const message = `Cannot run ${shown(program)}: there is none: ${hint}`;
-      throw new Refusal("ENOENT", message, "NotFound");
+      throw new SandboxRefusal("ENOENT", message, "NotFound");
     }
     const real = PATHS.respelled(workspace, isPath ? file : realPath(file));
     // Links are not resolved, because some programs depend on the name that they are started by.
@@ -261,7 +261,7 @@ function variables(value: unknown = {}): Record<string, string> {
     .map(([name, content]) => [variableName(name), content] as const);
   for (const [name, content] of given) {
     if (!OPEN_NAME.test(name) || CLOSED_NAME.test(name)) {
-      throw new Refusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
+      throw new SandboxRefusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
     }
     text(` ${content}`, `the variable ${name}`);
   }

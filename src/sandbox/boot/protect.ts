@@ -9,7 +9,7 @@ import { PATHS } from "../../core/paths.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
 /** The kind of an access. "look" reads only the name, kind, size and times of a file. */
-export type Access = "look" | "read" | "write";
+export type AccessKind = "look" | "read" | "write";
 
 /** The maximum number of entries that are searched for a protected file with the same inode. */
 const LINK_SEARCH_MAX = 20_000;
@@ -19,9 +19,9 @@ const CLOSED_INSIDE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
 /** The protected names and paths of a module. */
 export class Protected {
   readonly #scope: FileScope;
-  readonly #names: Readonly<Record<Access, NameList>>;
+  readonly #names: Readonly<Record<AccessKind, NameList>>;
   readonly #writable: NameList;
-  readonly #places: Readonly<Record<Access, readonly string[]>>;
+  readonly #places: Readonly<Record<AccessKind, readonly string[]>>;
 
   /** Creates an instance from the lists of protected names and paths. */
   constructor(scope: FileScope) {
@@ -40,7 +40,7 @@ export class Protected {
   }
 
   /** Returns whether a path is closed to an access because of its name or its folder. */
-  covers(path: string, access: Access): boolean {
+  covers(path: string, access: AccessKind): boolean {
     return this.isListed(path, access) ||
       access === "write" && this.closedDotName(path) !== undefined;
   }
@@ -60,7 +60,7 @@ export class Protected {
   }
 
   /** Returns whether a path is closed because of a listed name, or because of its folder. */
-  isListed(path: string, access: Access): boolean {
+  isListed(path: string, access: AccessKind): boolean {
     const { temp } = this.#scope;
     if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
@@ -76,7 +76,7 @@ export class Protected {
    * name, or would turn a folder into one. Such a folder can be read, except its `config`, as in
    * `.git`, and the files of its `objects`, which contain versions of closed files.
    */
-  coversRepository(path: string, access: Access): boolean {
+  coversRepository(path: string, access: AccessKind): boolean {
     const { workspace, temp } = this.#scope;
     if (access === "look" || temp !== undefined && within(temp, path)) return false;
     const names = namesOf(path);
@@ -116,19 +116,19 @@ export class Protected {
   }
 
   /** Returns whether a file with several hard links is also a protected file near its path. */
-  isTwin(path: string, options: { info: Deno.FileInfo; access: Access }): boolean {
+  isTwin(path: string, options: { info: Deno.FileInfo; access: AccessKind }): boolean {
     const { info, access } = options;
     if ((info.nlink ?? 1) < 2) return false;
     return this.#protectedFiles(path, access).some((file) => isSame(statOf(file), info));
   }
 
-  #isGranted(path: string, reach: { access: Access; end: number }): boolean {
+  #isGranted(path: string, reach: { access: AccessKind; end: number }): boolean {
     const opens = (root: string) => within(root, path) && namesOf(root).length >= reach.end;
     return this.#scope.protection.granted.some(opens) &&
       rootsOf(this.#scope, reach.access).some(opens);
   }
 
-  #protectedFiles(path: string, access: Access): string[] {
+  #protectedFiles(path: string, access: AccessKind): string[] {
     const found = access === "write" ? [...this.#scope.protection.paths] : [];
     const { workspace } = this.#scope;
     const queue: string[] = [];
@@ -153,7 +153,7 @@ export class Protected {
 }
 
 /** Returns the roots for an access. */
-export function rootsOf(scope: FileScope, access: Access): readonly string[] {
+export function rootsOf(scope: FileScope, access: AccessKind): readonly string[] {
   const roots = access === "write" ? scope.write : scope.read;
   return scope.temp === undefined ? roots : [...roots, scope.temp];
 }

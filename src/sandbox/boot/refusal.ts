@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Reply, SentError } from "./message.ts";
+import type { HostReply, SentError } from "./message.ts";
 
 /**
  * A refusal whose message is sent unchanged. Its name is `NotCapable` by default.
  */
-export class Refusal extends Error {
+export class SandboxRefusal extends Error {
   override readonly name: string;
   /** `PATH_OUTSIDE_WORKSPACE`, `PATH_PROTECTED`, `SANDBOX_DENIED` or `RESULT_TOO_LARGE`. */
   readonly code: string;
@@ -29,7 +29,7 @@ export interface Attempt {
 }
 
 /** Counts the bytes that a child writes to files, up to its limit. */
-export class Budget {
+export class WriteBudget {
   readonly #bytes: number;
   #left: number;
 
@@ -64,8 +64,8 @@ export class Budget {
 }
 
 /** Returns the refusal of an attempt on a path. */
-export function refusal(code: string, attempt: Attempt, why: string): Refusal {
-  return new Refusal(code, `Cannot ${attempt.op} ${shown(attempt.asked)}: ${why}`);
+export function refusal(code: string, attempt: Attempt, why: string): SandboxRefusal {
+  return new SandboxRefusal(code, `Cannot ${attempt.op} ${shown(attempt.asked)}: ${why}`);
 }
 
 const SYSTEM = {
@@ -89,7 +89,7 @@ export function systemError(name: keyof typeof SYSTEM): Error {
 export function failed(
   error: unknown,
   { op, args: [asked] }: { readonly op: string; readonly args: readonly unknown[] },
-): Reply {
+): HostReply {
   return {
     ok: false,
     error: failureOf(error, { op, asked: typeof asked === "string" ? asked : "" }),
@@ -104,7 +104,7 @@ export function failureOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
-  const said = error instanceof Refusal || attempt.asked === ""
+  const said = error instanceof SandboxRefusal || attempt.asked === ""
     ? message
     : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${shown(attempt.asked)}`;
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };

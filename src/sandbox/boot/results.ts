@@ -7,7 +7,7 @@
 import type { ResultSchemas } from "./message.ts";
 
 /** Returns why a result, as plain JSON, does not match the schema of its tool. */
-export type CheckResult = (value: unknown) => string | undefined;
+export type ResultCheck = (value: unknown) => string | undefined;
 
 /** Returns a URL from which code can be imported. */
 export function urlOf(code: string): string {
@@ -17,9 +17,9 @@ export function urlOf(code: string): string {
 /** Loads the code that checks values. Returns a check for each function with a schema. */
 export async function resultChecks(
   { code, schemas }: ResultSchemas,
-): Promise<ReadonlyMap<string, CheckResult>> {
+): Promise<ReadonlyMap<string, ResultCheck>> {
   const { JsonSchema }: typeof import("./schemas.ts") = await import(urlOf(code));
-  const checkOf = (schema: object): CheckResult => {
+  const checkOf = (schema: object): ResultCheck => {
     let read: InstanceType<typeof JsonSchema> | undefined;
     return (value) => {
       try {

@@ -9,13 +9,13 @@ import { withBigInts, withNumbers } from "./exact_values.ts";
 import type { SentError } from "./message.ts";
 
 /** One problem with a value. */
-interface Issue {
+interface SchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 type Validated = { readonly value: unknown; readonly issues?: undefined } | {
-  readonly issues: readonly Issue[];
+  readonly issues: readonly SchemaIssue[];
 };
 
 /** The members of a Standard Schema that PML uses. */
@@ -119,7 +119,7 @@ function jsonSchemaOf(
   throw new TypeError(`The ${what} cannot be written as JSON Schema: ${why}`);
 }
 
-function textOf(issues: readonly Issue[]): string {
+function textOf(issues: readonly SchemaIssue[]): string {
   return issues.slice(0, MOST_ISSUES).map(({ message, path = [] }) => {
     const place = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
     return place === "" ? message : `${place}: ${message}`;

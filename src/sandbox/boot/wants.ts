@@ -8,21 +8,21 @@
 
 import type { HostFunction } from "./host_function.ts";
 import type { WriteFrame } from "./lines.ts";
-import type { Answered, Reply } from "./message.ts";
+import type { Answered, HostReply } from "./message.ts";
 
 const encoder = new TextEncoder();
 
 /** The requests that PML has not answered yet. */
 export class Wants {
   readonly #write: WriteFrame;
-  readonly #open = new Map<number, (reply: Reply) => void>();
+  readonly #open = new Map<number, (reply: HostReply) => void>();
   #last = 0;
 
   /** The arguments from the Worker: the id of its call, and JSON as a string or as bytes. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     want: async ([call, json], { signal }) => {
       const id = ++this.#last;
-      const { promise, resolve } = Promise.withResolvers<Reply>();
+      const { promise, resolve } = Promise.withResolvers<HostReply>();
       this.#open.set(id, resolve);
       const drop = () => this.#write("drop", id, "0");
       try {

@@ -10,7 +10,7 @@ import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { parsedWithBigInts, withNumbers, writeBigInts } from "./exact_values.ts";
 import { brokeredFiles } from "./files.ts";
 import { hostOf } from "./module_host.ts";
-import { type CheckResult, resultChecks, urlOf } from "./results.ts";
+import { type ResultCheck, resultChecks, urlOf } from "./results.ts";
 import { holdLife } from "./life.ts";
 import type { ResultSchemas, SentError, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
@@ -20,7 +20,7 @@ import { brokeredSqlite } from "./module_sqlite.ts";
 const LONG = 1 << 14;
 
 /** A request of the module to PML: its name, its arguments, and a signal that stops waiting. */
-type Asked = readonly [name: string, args: unknown, signal?: AbortSignal];
+type ModuleRequest = readonly [name: string, args: unknown, signal?: AbortSignal];
 
 /** Waits for the host thread's first message. */
 export function bootWorker(): void {
@@ -39,7 +39,7 @@ class ModuleThread {
   #module: Readonly<Record<string, unknown>> = {};
   #standard = new StandardSchemas(undefined);
   #results: ResultSchemas | undefined;
-  #checks: Promise<ReadonlyMap<string, CheckResult>> | undefined;
+  #checks: Promise<ReadonlyMap<string, ResultCheck>> | undefined;
 
   constructor(start: WorkerStart) {
     const post = start.port.postMessage.bind(start.port);
@@ -106,7 +106,7 @@ class ModuleThread {
   }
 
   /** Returns the check for the result of a function. The first call loads the code. */
-  async #checkOf(fn: string): Promise<CheckResult | undefined> {
+  async #checkOf(fn: string): Promise<ResultCheck | undefined> {
     const results = this.#results;
     if (results === undefined || !Object.hasOwn(results.schemas, fn)) return undefined;
     return (await (this.#checks ??= resultChecks(results))).get(fn);
@@ -122,7 +122,7 @@ class ModuleThread {
     // Databases that the call opened are closed before its result is sent.
     await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    const want = (...asked: Asked) => this.#want(id, asked);
+    const want = (...asked: ModuleRequest) => this.#want(id, asked);
     const parts = { signal, workspace, env, sqlite, send };
     const sampled = (name: string, args: unknown) => want(name, args, signal);
     const given = await this.#standard.input(fn, args);
@@ -132,7 +132,7 @@ class ModuleThread {
   }
 
   /** Sends a request to PML. PML answers it only while the call runs and has the right to ask. */
-  #want(id: number, [name, args, signal]: Asked): Promise<unknown> {
+  #want(id: number, [name, args, signal]: ModuleRequest): Promise<unknown> {
     const json = this.#json([name, args ?? null]);
     const sent = json.length > LONG ? new TextEncoder().encode(json) : json;
     return this.#client.later("want", [id, sent], { signal });
@@ -184,7 +184,7 @@ class ModuleThread {
 }
 
 /** Returns a result as plain JSON that matches the schema of its tool. */
-function checked(json: string, check: CheckResult): unknown {
+function checked(json: string, check: ResultCheck): unknown {
   const value: unknown = parsedWithBigInts(json);
   const wrong = check(withNumbers(value));
   if (wrong === undefined) return value;

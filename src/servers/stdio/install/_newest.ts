@@ -7,7 +7,7 @@
 import { PmlError } from "../../../core/errors.ts";
 import { isObject, quoted } from "../../../core/json.ts";
 import { parseJson } from "../../../core/parse_json.ts";
-import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
 import { causeIn } from "../_cause.ts";
 import { EXACT } from "./installed.ts";
 import type { PackageCommand } from "../_package_command.ts";
@@ -28,7 +28,7 @@ export interface NewestVersion {
 /** Looks up the newest version, with the settings and tokens of the command. */
 export async function newestVersion(
   { name, spec, settings, tokens }: PackageCommand,
-  { file, cwd, env, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
+  { file, cwd, env, signal, groups }: Pick<ProgramOptions, "signal" | "groups"> & {
     /** The program npm. */
     readonly file: string;
     readonly cwd: string;

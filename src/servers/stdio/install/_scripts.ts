@@ -18,7 +18,7 @@ import {
   openPrivateFolder,
   type PrivateFolder,
 } from "../../../sandbox/confined_program.ts";
-import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
 import type { Program } from "../../../sandbox/program.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
@@ -73,7 +73,7 @@ export function scriptedIn(folder: string): readonly ScriptedPackage[] {
 }
 
 /** The options of running scripts. */
-interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
+interface ScriptRunOptions extends Pick<ProgramOptions, "signal" | "groups"> {
   readonly npm: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;

@@ -15,7 +15,7 @@ import { Installing, type Tell } from "../../../io/installing.ts";
 import { infoAt } from "../../../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../../../io/tree.ts";
 import { repeated, repeatedSync } from "../../../io/waiting.ts";
-import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
 import { folderOf, pinnedCommand } from "./installed.ts";
 import { waitingIn } from "./waiting_scripts.ts";
 import { causeIn } from "../_cause.ts";
@@ -39,7 +39,7 @@ export type { InstalledPackage };
 export interface InstallHost {
   /** The PML home. */
   readonly home: string;
-  readonly groups: RunOptions["groups"];
+  readonly groups: ProgramOptions["groups"];
   /** Returns the environment of installers. */
   installerEnvironment(): Readonly<Record<string, string>>;
   /** Logs a message about an installation. */
