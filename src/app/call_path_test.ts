@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { knownDouble } from "../servers/_server_double_test.ts";
-import type { Answer, Outcome } from "../protocol/call.ts";
+import type { ApprovalAnswer, Outcome } from "../protocol/call.ts";
 import type { Listing } from "../servers/known_server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
@@ -119,7 +119,7 @@ async function openOracle(
   return { stage, made, ran, looks, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() };
 }
 
-function questionOf(outcome: Outcome): { readonly text: string; readonly yes: Answer } {
+function questionOf(outcome: Outcome): { readonly text: string; readonly yes: ApprovalAnswer } {
   assert.ok(outcome.kind === "ask", outcome.kind);
   const { handle, text } = outcome.question;
   return { text, yes: { handle, reply: "Yes" } };
@@ -138,7 +138,7 @@ Deno.test("An undisturbed call asks the directory, the rules and for its definit
     },
   });
   const counts = () => [at.stage.directory.asked, at.stage.judged, at.made[0]?.looks ?? 0];
-  let answer: Answer | undefined;
+  let answer: ApprovalAnswer | undefined;
   for (const came of ["ask", "result"]) {
     const before = counts();
     const outcome = await at.stage.call("far", "ask", answer && { answer });

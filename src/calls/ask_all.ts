@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Call, Question } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, Question } from "../protocol/call.ts";
 import { defined } from "../core/json.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
@@ -32,7 +32,7 @@ export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subje
   /** Throws if the arguments of a call do not fit its tool. */
   readonly assertFits: (call: ResolvedCall) => Promise<void>;
   /** Asks the person, and returns the answer; undefined if it waits in the PML home. */
-  readonly ask: (question: Question) => Promise<Answer | undefined>;
+  readonly ask: (question: Question) => Promise<ApprovalAnswer | undefined>;
 }
 
 /** An open question about a call, with its text. */
@@ -57,8 +57,8 @@ interface Said {
 export async function askForAll(
   calls: readonly Call[],
   options: AskAllOptions,
-): Promise<ReadonlyMap<string, Answer>> {
-  const tickets = new Map<string, Answer>();
+): Promise<ReadonlyMap<string, ApprovalAnswer>> {
+  const tickets = new Map<string, ApprovalAnswer>();
   let said: Said | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const left = calls.filter(({ callId }) => !tickets.has(callId));

@@ -6,13 +6,13 @@
 
 import type { Redactor } from "../audit/redact.ts";
 import type {
-  Answer,
+  ApprovalAnswer,
   Call,
   CallClient,
   FixedArguments,
   Outcome,
   ProgressReport,
-  Task,
+  TaskRequest,
 } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
@@ -50,7 +50,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   readonly meta: JsonObject | undefined;
   readonly members: Call["members"];
   readonly agrees: Call["agrees"];
-  readonly task: Task | undefined;
+  readonly task: TaskRequest | undefined;
   readonly via: string;
   readonly isTyped: boolean | undefined;
   readonly isNested: boolean | undefined;
@@ -63,7 +63,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   readonly cancellation: Cancellation;
   arguments: JsonObject;
   fixed: FixedArguments | undefined;
-  answer: Answer | undefined;
+  answer: ApprovalAnswer | undefined;
   /** The decision of the rules. */
   verdict: Verdict | undefined;
   /** Whether its start could not be recorded. */
@@ -76,7 +76,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
    */
   approvedWith: object | undefined;
   /** Returns an answer for the approved subject, in case the checks begin again after the approval. */
-  approval: (() => Answer) | undefined;
+  approval: (() => ApprovalAnswer) | undefined;
   /** Whether the rules or the definition changed after the checks. */
   hasChanged = false;
   running: RunningCall | undefined;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, Outcome } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
@@ -118,7 +118,7 @@ export async function askAbout(
   { subjects, rule, isShared, approvals, record, answer }: AskOptions & {
     readonly subjects: readonly Subject[];
     /** The answer that the user gave to an earlier question about them. */
-    readonly answer: Answer | undefined;
+    readonly answer: ApprovalAnswer | undefined;
     /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
     readonly rule?: string | undefined;
     /** Whether one answer covers all equal questions that are open at the same time. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, CallClient, Question, ToolResult } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, CallClient, Question, ToolResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { numberText } from "../core/exact_number.ts";
@@ -62,7 +62,7 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
 
 /** Calls a tool, and calls it again with each answer of the person, until there is a result. */
 export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
-  let answer: Answer | undefined;
+  let answer: ApprovalAnswer | undefined;
   const onQuestion: CallClient["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
   const isTyped = isTerminal();
   const client: CallClient = isTyped
@@ -109,7 +109,7 @@ function progressTeller(): NonNullable<CallClient["onProgress"]> {
 async function ask(
   question: Question,
   { id, ...at }: CommandContext & { readonly id: ToolId },
-): Promise<Answer | undefined> {
+): Promise<ApprovalAnswer | undefined> {
   if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
   const { handle, text, always, terminalOnly } = question;
   if (!terminalOnly) {

@@ -11,7 +11,12 @@ import type { JsonObject } from "../core/json.ts";
 import type { Gateway, Listening } from "../gateway/gateway.ts";
 import { stampAt } from "../io/place.ts";
 import type { Connection, Hello } from "../protocol/connection.ts";
-import { type FaceHost, type FaceLimits, HttpFace, type Tell } from "../transport/http/endpoint.ts";
+import {
+  type FaceHost,
+  type FaceLimits,
+  HttpFace,
+  type SendNotification,
+} from "../transport/http/endpoint.ts";
 import type { Replica } from "../transport/replicas/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
@@ -140,7 +145,7 @@ class AppFaceHost implements FaceHost {
     return this.#app.hello(isModern);
   }
 
-  listen(tell: Tell): Listening {
+  listen(tell: SendNotification): Listening {
     return this.#gateway.listen({ tell });
   }
 

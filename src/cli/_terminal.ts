@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Reply } from "../protocol/call.ts";
+import type { ApprovalReply } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";
@@ -55,8 +55,11 @@ interface ReplyOptions {
 export async function askReply(
   message: string,
   { always = false, once = false, pending = "", signal }: ReplyOptions,
-): Promise<Reply> {
-  const replies = new Map<string, Reply>([["y", "Yes"], ["n", "No"], ["\r", "No"], ["\n", "No"]]);
+): Promise<ApprovalReply> {
+  const replies = new Map<string, ApprovalReply>([["y", "Yes"], ["n", "No"], ["\r", "No"], [
+    "\n",
+    "No",
+  ]]);
   if (always) replies.set("a", "Always");
   // In raw mode each key comes at once, and none is shown.
   setRaw();

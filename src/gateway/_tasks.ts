@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome, Question, Task } from "../protocol/call.ts";
+import type { Call, CallTool, Outcome, Question, TaskRequest } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
@@ -64,7 +64,7 @@ export class Tasks implements TaskPlaces {
   /** Their ids by the servers' own. */
   readonly #ids = new Map<string, string>();
   /** The client of a call that may begin a task. */
-  readonly #clients = new WeakMap<Task, Client>();
+  readonly #clients = new WeakMap<TaskRequest, Client>();
   /** The followed tasks, with promises that resolve when their servers have accepted. */
   readonly #followed = new Map<string, Promise<boolean>>();
 
@@ -77,7 +77,7 @@ export class Tasks implements TaskPlaces {
   wantedBy(request: ClientRequest): Pick<Call, "task"> {
     const { client, params } = request;
     if (!(client.isModern ? takes(request) : isObject(params.task))) return {};
-    const task: Task = client.isModern
+    const task: TaskRequest = client.isModern
       ? { isModern: true }
       : { isModern: false, wanted: objectOf(params.task) };
     this.#clients.set(task, client);

@@ -5,7 +5,7 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallClient, CallTool, Question } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, CallClient, CallTool, Question } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -59,7 +59,7 @@ export interface GatewayOptions {
   /** Sets the log level of the servers. */
   readonly setLevel: (level: string) => void;
   /** Asks once for several calls. Returns the answer for each, by its `callId`. */
-  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
+  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, ApprovalAnswer>>;
   /** Returns the runner of plans and code. The first of them loads it. */
   readonly workflow: () => Promise<Workflow>;
   /** Returns the observed outputs of tools that declare no output schema. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Answer, type Call, changedCall, type Question } from "../protocol/call.ts";
+import { type ApprovalAnswer, type Call, changedCall, type Question } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { CallContext } from "../calls/context.ts";
 import { wrongNames } from "../core/argument_names.ts";
@@ -35,7 +35,7 @@ export class Ahead implements Preflight {
   }
 
   /** Asks once for several calls. Returns the answer for each, by its `callId`. */
-  async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>> {
+  async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, ApprovalAnswer>> {
     const { leave } = this.#options;
     return await askForAll(calls, {
       ...this.#options,

@@ -1,4 +1,4 @@
-import type { Reply } from "../protocol/call.ts";
+import type { ApprovalReply } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";
@@ -41,7 +41,7 @@ export async function fixture() {
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
       const { handle } = approvals.open([asked], { always: "fs:write" });
       clock.now += 1_000;
-      return approvals.settle({ handle, reply: reply as Reply }, digestOf([about]));
+      return approvals.settle({ handle, reply: reply as ApprovalReply }, digestOf([about]));
     },
     [Symbol.asyncDispose]: () => Deno.remove(home, { recursive: true }),
   };

@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { Answer, Question, Reply } from "../protocol/call.ts";
+import type { ApprovalAnswer, ApprovalReply, Question } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import type { Clock } from "../io/waiting.ts";
@@ -21,7 +21,7 @@ export type { PendingApproval } from "./_pending.ts";
  * The meaning of an answer; undefined if it does not belong to an open question about exactly these
  * subjects.
  */
-export type AnswerMeaning = Reply | "no-channel" | undefined;
+export type AnswerMeaning = ApprovalReply | "no-channel" | undefined;
 
 /** The options of one question. */
 export interface QuestionOptions {
@@ -140,7 +140,7 @@ export class Approvals {
   }
 
   /** Returns an answer for a call that the user has just approved, alone or in a batch. */
-  ticket(subject: Subject): Answer {
+  ticket(subject: Subject): ApprovalAnswer {
     const question = { always: false, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };
   }
@@ -149,7 +149,7 @@ export class Approvals {
    * Checks an answer against the digest of the subjects. The handle can be used only once, whatever
    * the result.
    */
-  settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
+  settle({ handle, reply }: ApprovalAnswer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
     // guard: digest
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
@@ -166,7 +166,10 @@ export class Approvals {
   }
 
   /** Returns the meaning of the user's answer for a digest, from the client or a terminal. */
-  async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
+  async said(
+    answer: ApprovalAnswer | undefined,
+    digest: string,
+  ): Promise<AnswerMeaning | "terminal"> {
     const claim = answer && this.#open.get(answer.handle)?.claim;
     const settled = answer && this.settle(answer, digest);
     // guard: sealed-once

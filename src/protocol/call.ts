@@ -63,15 +63,15 @@ export interface ProgressReport extends ExactProgress {
 export type OwnReport = "working" | "waiting" | "unresponsive" | "responsive";
 
 /** The user's answer to a question, with the handle of that question. */
-export interface Answer {
+export interface ApprovalAnswer {
   /** The handle of the question. */
   readonly handle: string;
   /** The user's reply. */
-  readonly reply: Reply;
+  readonly reply: ApprovalReply;
 }
 
 /** The replies to a question: three answers, and `cancelled` for no answer. */
-export type Reply = "Yes" | "Always" | "No" | "cancelled";
+export type ApprovalReply = "Yes" | "Always" | "No" | "cancelled";
 
 /** A request that a server sends to the client. */
 export interface ServerRequest {
@@ -136,7 +136,7 @@ export interface CallClient {
    * the next action. Aborting withdraws the question.
    */
   readonly onQuestion?:
-    | ((question: Question, signal: AbortSignal) => Promise<Answer | undefined>)
+    | ((question: Question, signal: AbortSignal) => Promise<ApprovalAnswer | undefined>)
     | undefined;
   /**
    * Asks the client to open a page for the user, and returns whether the user agreed. Undefined if
@@ -163,13 +163,13 @@ export function changedClient(
 }
 
 /** The members of a client that ask the user. */
-export type ClientQuestions = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
+export type QuestionHandlers = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
 
 /** Returns the members of a client that ask the user, with `around` around each question. */
 export function wrappedQuestions(
-  { onAsk, onQuestion, onOpen }: ClientQuestions,
+  { onAsk, onQuestion, onOpen }: QuestionHandlers,
   around: <T>(ask: () => Promise<T>) => Promise<T>,
-): ClientQuestions {
+): QuestionHandlers {
   return {
     onAsk: onAsk && ((...asked) => around(() => onAsk(...asked))),
     onQuestion: onQuestion && ((...asked) => around(() => onQuestion(...asked))),
@@ -178,7 +178,7 @@ export function wrappedQuestions(
 }
 
 /** The client's request for a task. In revision 2026-07-28 the server decides. */
-export type Task =
+export type TaskRequest =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
 
@@ -212,7 +212,7 @@ export interface Call {
   /** Throws if the client's request does not agree with the definition of its tool. */
   readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
   /** Set if the call may become a task, with the revision of the client that wants it. */
-  readonly task?: Task | undefined;
+  readonly task?: TaskRequest | undefined;
   /**
    * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`, `sampling`,
    * `cli`, `library`, another method of MCP, or `server` for a request that a server sends to the
@@ -235,7 +235,7 @@ export interface Call {
   readonly client: CallClient;
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
-  readonly answer?: Answer | undefined;
+  readonly answer?: ApprovalAnswer | undefined;
   /** Facts that PML shows to the user before this call, besides the server's texts, one line each. */
   readonly facts?: readonly string[] | undefined;
   /** The decision of the rules. */

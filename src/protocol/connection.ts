@@ -74,7 +74,7 @@ export interface RequestContext {
   /** The headers that came with it over HTTP, which repeat arguments. */
   readonly headers: Pick<Headers, "get"> | undefined;
   /** Sends a request to the client while this one waits, and returns its result. */
-  ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject>;
+  ask(method: string, params: JsonObject, options: ClientRequestOptions): Promise<JsonObject>;
   /** Sends a notification to the client. */
   notify(notification: SentNotification): Promise<void>;
   /**
@@ -87,7 +87,7 @@ export interface RequestContext {
 }
 
 /** The options of a request to the client. */
-export interface AskOptions {
+export interface ClientRequestOptions {
   readonly signal: AbortSignal;
   /** How long the client may take, in milliseconds. */
   readonly ms: number;

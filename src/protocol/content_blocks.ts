@@ -6,10 +6,10 @@
 
 import { isObject } from "../core/json.ts";
 
-type Block = Readonly<Record<string, unknown>>;
+type JsonBlock = Readonly<Record<string, unknown>>;
 
 /** Checks of the members of a block, by its type. A test compares the results with the SDK. */
-const KINDS: Readonly<Record<string, (block: Block) => boolean>> = {
+const KINDS: Readonly<Record<string, (block: JsonBlock) => boolean>> = {
   text: ({ text }) => isText(text),
   image: isMedium,
   audio: isMedium,
@@ -33,11 +33,11 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-function isMedium({ data, mimeType }: Block): boolean {
+function isMedium({ data, mimeType }: JsonBlock): boolean {
   return isBase64(data) && isText(mimeType);
 }
 
-function isContents({ uri, mimeType = "", _meta = {}, text, blob }: Block): boolean {
+function isContents({ uri, mimeType = "", _meta = {}, text, blob }: JsonBlock): boolean {
   return isText(uri) && isText(mimeType) && isObject(_meta) && (isText(text) || isBase64(blob));
 }
 

@@ -13,7 +13,7 @@ import type { Line } from "../io/lines.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 
 /** An error response that PML sends itself. */
-export interface Refusal {
+export interface MessageRefusal {
   readonly kind: "refusal";
   /** The id of the request, if it is known. */
   readonly id?: Json | undefined;
@@ -46,7 +46,7 @@ export interface RequestMessage {
 }
 
 /** A line that was read. */
-export type ReadLine = Refusal | Message;
+export type ReadLine = MessageRefusal | Message;
 
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
 /** The most characters of a request id of a server. */
@@ -103,7 +103,7 @@ export function readMessage(line: Line): ReadLine | undefined {
 }
 
 /** Returns the JSON-RPC error response of a refusal. */
-export function refusalMessage({ id, code, text }: Refusal): JsonObject {
+export function refusalMessage({ id, code, text }: MessageRefusal): JsonObject {
   return { jsonrpc: "2.0", id: id ?? null, error: { code, message: text } };
 }
 
@@ -192,6 +192,6 @@ function isId(id: unknown): id is Json {
   return /^-?\d+$/.test(text) || Number.isInteger(Number(text));
 }
 
-function refusal(code: number, text: string): Refusal {
+function refusal(code: number, text: string): MessageRefusal {
   return { kind: "refusal", code, text };
 }

@@ -7,7 +7,12 @@
 import { Cancellation } from "../core/cancellation.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { type Json, type JsonObject, objectOf } from "../core/json.ts";
-import type { AskOptions, Connection, RequestContext, SentNotification } from "./connection.ts";
+import type {
+  ClientRequestOptions,
+  Connection,
+  RequestContext,
+  SentNotification,
+} from "./connection.ts";
 import type { Era } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
 import { refusal } from "./failures.ts";
@@ -39,7 +44,7 @@ export interface OpenRequestOptions {
   /** Sends a request to the client, and returns its result. */
   readonly ask: (
     method: string,
-    asked: AskOptions & { readonly params: JsonObject; readonly related: string },
+    asked: ClientRequestOptions & { readonly params: JsonObject; readonly related: string },
   ) => Promise<JsonObject>;
   /** Returns whether the client has sent, and so takes, members that JSON-RPC does not define. */
   readonly takesMembers: () => boolean;
@@ -154,7 +159,11 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   }
 
   /** Sends a request to the client while this one waits, and returns its result. */
-  async ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject> {
+  async ask(
+    method: string,
+    params: JsonObject,
+    options: ClientRequestOptions,
+  ): Promise<JsonObject> {
     return await this.#options.ask(method, { ...options, params, related: this.idText });
   }
 

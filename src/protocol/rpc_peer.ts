@@ -103,10 +103,10 @@ const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
 const LAST_ID = 2 ** 31 - 1;
 
-type MembersOptions = Pick<RequestOptions, "members" | "isTrial">;
+type SentMembers = Pick<RequestOptions, "members" | "isTrial">;
 
 /** A request without an answer. */
-interface Held {
+interface UnansweredRequest {
   of: PendingRequest | undefined;
   /** When it began, or when its last progress came, by `performance.now()`. */
   at: number;
@@ -124,7 +124,7 @@ export class RpcPeer {
    * The requests without an answer. Each entry is emptied when it is removed: the engine keeps old
    * tables of a Map, with their entries, for a long time.
    */
-  readonly #pending = new Map<RequestId, Held>();
+  readonly #pending = new Map<RequestId, UnansweredRequest>();
   /** The ids of cancelled requests that the other side may still work on. */
   readonly #cancelled = new Set<RequestId>();
   /** The requests of the other side without an answer, by id as JSON. */
@@ -254,12 +254,12 @@ export class RpcPeer {
   }
 
   /** Sends a notification. */
-  notify(method: string, params: JsonObject, options: MembersOptions = {}): void {
+  notify(method: string, params: JsonObject, options: SentMembers = {}): void {
     if (this.#dead) throw this.#dead;
     this.#options.send(this.#withMembers({ method, params }, options));
   }
 
-  #withMembers(message: JsonObject, { members, isTrial }: MembersOptions): JsonObject {
+  #withMembers(message: JsonObject, { members, isTrial }: SentMembers): JsonObject {
     const others = members?.message;
     if (others === undefined) return message;
     if (this.takesMembers === true || isTrial === true) return { ...others, ...message };

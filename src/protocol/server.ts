@@ -34,7 +34,7 @@ import {
   statelessPart,
 } from "./revisions.ts";
 import { type IncomingNotification, RpcPeer } from "./rpc_peer.ts";
-import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
+import { type Listened, ListenRequests, type Notification } from "./subscriptions.ts";
 
 /** Sends messages to the client. */
 export interface Ends {
@@ -114,7 +114,7 @@ export class ProtocolServer implements AsyncDisposable {
   readonly #ends: Ends;
   readonly #peer: RpcPeer;
   readonly #requestOptions: OpenRequestOptions;
-  readonly #subscriptions: Subscriptions;
+  readonly #subscriptions: ListenRequests;
   readonly #texts: ResultTexts;
   #era: Era | undefined;
   #greeted: Greeted | undefined;
@@ -139,7 +139,7 @@ export class ProtocolServer implements AsyncDisposable {
       onRequest: (request) => this.#serve(request),
       onNotification: (notification) => this.#notified(notification),
     });
-    this.#subscriptions = new Subscriptions(options.isTask);
+    this.#subscriptions = new ListenRequests(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
     options.questions?.connect((method, how) => this.#ask(method, how));
     this.#requestOptions = {

@@ -41,7 +41,7 @@ export interface Notification {
 }
 
 /** Keeps the open requests of one client. */
-export class Subscriptions {
+export class ListenRequests {
   readonly #open = new Map<string, Subscription>();
   readonly #isTask: (id: string) => boolean;
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { Subscriptions } from "./subscriptions.ts";
+import { ListenRequests } from "./subscriptions.ts";
 
 const ID = "io.modelcontextprotocol/subscriptionId";
 
 function subscriptions() {
-  return new Subscriptions((id) => id === "known");
+  return new ListenRequests((id) => id === "known");
 }
 
 Deno.test("a request is acknowledged with the notifications that it will get", () => {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Call } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError } from "../core/errors.ts";
 import { paced } from "../io/paced.ts";
@@ -32,7 +32,7 @@ export interface Preflight {
    */
   check(call: Call, open: ReadonlySet<string>): Promise<boolean>;
   /** Asks once for several calls. Returns the answer for each call, by `callId`. */
-  askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, Answer>>;
+  askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, ApprovalAnswer>>;
 }
 
 /** The collaborators of `judgePlan`. */
@@ -65,7 +65,7 @@ export async function judgePlan(
   plan: Plan,
   parts: JudgeParts,
   judged: JudgedRun,
-): Promise<ReadonlyMap<string, Answer>> {
+): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const { problems } = plan;
   const { preflight } = parts;
   const { known: { most }, from: { signal, ...about } } = judged;

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, CallClient, ToolResult } from "../protocol/call.ts";
+import type { ApprovalAnswer, CallClient, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
@@ -26,7 +26,7 @@ export interface PlanRunParts {
   readonly known: Known;
   readonly tools: ToolNames;
   /** The answers to the approval request before the run, by `keyOf`. */
-  readonly answers: ReadonlyMap<string, Answer>;
+  readonly answers: ReadonlyMap<string, ApprovalAnswer>;
   /** The most concurrent calls. */
   readonly atOnce: number;
   /** The client that receives the progress of the plan. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {
-  type Answer,
+  type ApprovalAnswer,
   type Call,
   NO_CLIENT,
   type Outcome,
@@ -30,7 +30,7 @@ function batchCall(tool: string): BatchCall {
   };
 }
 
-function house(answers: ReadonlyMap<string, Answer> | PmlError = new Map()) {
+function house(answers: ReadonlyMap<string, ApprovalAnswer> | PmlError = new Map()) {
   const ran: string[] = [];
   const askedFor: string[][] = [];
   const options: BatchParts = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { setImmediate } from "node:timers";
-import type { Answer, Call, Outcome, ProgressReport } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, Outcome, ProgressReport } from "../protocol/call.ts";
 import { NO_CLIENT, textResult } from "../protocol/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { limitsOf } from "../config/limits.ts";
@@ -49,7 +49,7 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
       askForAll: async (calls) => {
         askedFor.push(calls.map(({ arguments: args }) => args));
         await state.ask();
-        return new Map<string, Answer>(
+        return new Map<string, ApprovalAnswer>(
           calls.map(({ callId }) => [callId, { handle: callId, reply: "Yes" }]),
         );
       },

@@ -6,7 +6,7 @@
  */
 
 import {
-  type Answer,
+  type ApprovalAnswer,
   type Call,
   type CallClient,
   type CallTool,
@@ -42,7 +42,7 @@ export interface RunCall {
   readonly id: ToolId;
   readonly arguments: JsonObject;
   /** The answer to an approval request from before the run. */
-  readonly answer?: Answer | undefined;
+  readonly answer?: ApprovalAnswer | undefined;
   /** Ends only this call. */
   readonly signal?: AbortSignal;
   readonly onProgress?: CallClient["onProgress"];
@@ -110,7 +110,7 @@ export async function answeredResult(
   call: Call,
   { callTool, answer: given, leave }: {
     readonly callTool: CallTool;
-    readonly answer?: Answer | undefined;
+    readonly answer?: ApprovalAnswer | undefined;
     /** Stores an approval request for later, and returns the error for the caller. */
     readonly leave?: (question: Question) => Promise<PmlError>;
   },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Answer, Call, Reply } from "../../protocol/call.ts";
+import type { ApprovalAnswer, ApprovalReply, Call } from "../../protocol/call.ts";
 import type { Verdict } from "../../protocol/verdict.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { Approvals } from "../../policy/approvals.ts";
@@ -54,7 +54,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   });
   const { callTool } = pipeline;
   /** Asks about a call, and returns the answer that a person gives a second later. */
-  const answerTo = async (reply: Reply, call = newCall()): Promise<Answer> => {
+  const answerTo = async (reply: ApprovalReply, call = newCall()): Promise<ApprovalAnswer> => {
     const outcome = await callTool(call);
     assert.ok(outcome.kind === "ask");
     clock.now += 1_000;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Page, Question, Reply } from "../../protocol/call.ts";
+import type { ApprovalAnswer, ApprovalReply, Page, Question } from "../../protocol/call.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import type { Client } from "../_clients.ts";
@@ -25,7 +25,7 @@ export function approvalResult(question: Question): InputRequired {
 export async function requestApproval(
   question: Question,
   { requestInput, signal }: { readonly requestInput: RequestInput; readonly signal: AbortSignal },
-): Promise<Answer | undefined> {
+): Promise<ApprovalAnswer | undefined> {
   try {
     const params = formOf(question);
     const result = await requestInput({ method: "elicitation/create", params, signal });
@@ -42,7 +42,7 @@ export async function requestApproval(
  */
 export function approvalIn(
   { requestState: handle, inputResponses }: RequestContext,
-): Answer | undefined {
+): ApprovalAnswer | undefined {
   if (typeof handle !== "string") return undefined;
   const response: unknown = inputResponses?.[APPROVAL_KEY];
   return { handle, reply: isObject(response) ? replyOf(objectOf(response)) : "cancelled" };
@@ -80,7 +80,7 @@ function formOf(question: Question): JsonObject {
   };
 }
 
-function replyOf({ action, content }: JsonObject): Reply {
+function replyOf({ action, content }: JsonObject): ApprovalReply {
   if (action === "cancel") return "cancelled";
   const { answer } = objectOf(content);
   return action === "accept" && (answer === "Yes" || answer === "Always") ? answer : "No";

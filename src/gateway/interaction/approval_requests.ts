@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Question, Reply } from "../../protocol/call.ts";
+import type { ApprovalAnswer, ApprovalReply, Question } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { Party } from "../_clients.ts";
@@ -19,7 +19,7 @@ const PARTIES_MAX = 1_000;
 interface SharedRequest {
   readonly handle: string;
   /** Resolves to the reply, or to undefined if there is none. */
-  readonly reply: PromiseWithResolvers<Reply | undefined>;
+  readonly reply: PromiseWithResolvers<ApprovalReply | undefined>;
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
@@ -40,7 +40,7 @@ export class ApprovalRequests implements Disposable {
   async replyTo(
     { handle, shared }: Question,
     { party, signal }: { readonly party: Party; readonly signal: AbortSignal },
-  ): Promise<Reply | undefined> {
+  ): Promise<ApprovalReply | undefined> {
     if (shared === undefined) return undefined;
     for (;;) {
       const open = this.#open.get(party)?.get(shared);
@@ -67,7 +67,7 @@ export class ApprovalRequests implements Disposable {
    * Takes the answer that a party sent, for all calls that wait for it. If another party received
    * the request, the returned answer has a handle that belongs to no request.
    */
-  take(answer: Answer, party: Party): Answer {
+  take(answer: ApprovalAnswer, party: Party): ApprovalAnswer {
     const receiver = this.#parties.get(answer.handle);
     if (receiver === party) this.end(answer.handle, answer.reply);
     const isOthers = receiver !== undefined && receiver !== party;
@@ -77,7 +77,7 @@ export class ApprovalRequests implements Disposable {
   }
 
   /** Ends a shared request: all calls that wait for it get the reply. */
-  end(handle: string, reply?: Reply): void {
+  end(handle: string, reply?: ApprovalReply): void {
     const { party, shared } = this.#shared.get(handle) ?? {};
     this.#shared.delete(handle);
     const ofParty = party && this.#open.get(party);

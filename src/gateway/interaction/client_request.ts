@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, ServerRequest } from "../../protocol/call.ts";
+import type { ApprovalAnswer, Call, ServerRequest } from "../../protocol/call.ts";
 import { type JsonObject, sorted } from "../../core/json.ts";
 import type { Toolset } from "../../protocol/toolset.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
@@ -26,7 +26,7 @@ export interface ClientRequest {
 /** The members that all calls made for one request share. */
 export type RequestScope = Pick<Call, "cancellation" | "client"> & {
   /** The answer of the user to an approval request, if the client sent one. */
-  readonly answer: Answer | undefined;
+  readonly answer: ApprovalAnswer | undefined;
 };
 
 /**

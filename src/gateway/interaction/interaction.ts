@@ -5,7 +5,13 @@
  * @module
  */
 
-import type { Answer, CallClient, CallTool, Outcome, Question } from "../../protocol/call.ts";
+import type {
+  ApprovalAnswer,
+  CallClient,
+  CallTool,
+  Outcome,
+  Question,
+} from "../../protocol/call.ts";
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
@@ -136,13 +142,17 @@ export class Interaction implements Disposable, InputSource {
   async #resume(
     request: ClientRequest,
     makeCalls: MakeCalls,
-    answer: Answer,
+    answer: ApprovalAnswer,
   ): Promise<JsonObject> {
     const resumed = request.client.isModern ? this.#pending.resume(request) : undefined;
     return await (resumed ?? this.#begin(request, makeCalls, answer));
   }
 
-  #begin(request: ClientRequest, makeCalls: MakeCalls, answer?: Answer): Promise<JsonObject> {
+  #begin(
+    request: ClientRequest,
+    makeCalls: MakeCalls,
+    answer?: ApprovalAnswer,
+  ): Promise<JsonObject> {
     const work = (pending?: PendingInput) => {
       const caller = new RequestClient(request, this, pending);
       return answer === undefined
@@ -171,7 +181,7 @@ export class Interaction implements Disposable, InputSource {
   async #performApproved(
     client: RequestClient,
     makeCalls: MakeCalls,
-    answer: Answer,
+    answer: ApprovalAnswer,
   ): Promise<JsonObject> {
     const { clientRequest } = client;
     const own = this.#approvals.take(answer, clientRequest.client.party);
@@ -240,8 +250,8 @@ export class Interaction implements Disposable, InputSource {
   async #answerNow(
     question: Question,
     { onQuestion, cancellation: { signal } }: RequestClient,
-  ): Promise<Answer | undefined> {
-    let answer: Answer | undefined;
+  ): Promise<ApprovalAnswer | undefined> {
+    let answer: ApprovalAnswer | undefined;
     try {
       return answer = await onQuestion(question, signal);
     } finally {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, CallClient } from "../../protocol/call.ts";
+import type { ApprovalAnswer, CallClient } from "../../protocol/call.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { numberOf } from "../../core/exact_number.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
@@ -42,7 +42,7 @@ export interface InputSource {
  * so each is created when it is first read.
  */
 export class RequestClient implements CallClient, RequestScope {
-  answer: Answer | undefined;
+  answer: ApprovalAnswer | undefined;
   /** The request as it came first. */
   readonly clientRequest: ClientRequest;
   readonly #interaction: InputSource;

@@ -10,7 +10,7 @@ import { parseExact } from "../../core/exact_json.ts";
 import { LineReader } from "../../io/lines.ts";
 import { isRepeatable } from "../../protocol/connection_state.ts";
 import { classify, type ReadLine, withRequestId } from "../../protocol/message.ts";
-import type { Pipes } from "../stdio/_pipes.ts";
+import type { ClientPipes } from "../stdio/_pipes.ts";
 import { unknownEnd } from "../../protocol/failures.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
 
@@ -19,7 +19,7 @@ const REPEATED = "pml-window-";
 const LONGEST = 1 << 30;
 
 /** Returns pipes that connect the client to PML in this process. */
-export function alone(left: Left): Pipes {
+export function alone(left: Left): ClientPipes {
   const { client, input, redirect } = left;
   // Requests of the other PML are no longer answered. The ids of this PML's requests must differ
   // from them.

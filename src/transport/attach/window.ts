@@ -14,10 +14,10 @@ import { aborted, after } from "../../io/waiting.ts";
 import { ConnectionState } from "../../protocol/connection_state.ts";
 import { type ReadLine, readMessage, refusalMessage } from "../../protocol/message.ts";
 import {
+  type ClientPipes,
   type Input,
   LAST_WRITE_MS,
   type Output,
-  type Pipes,
   standardPipes,
 } from "../stdio/_pipes.ts";
 import { briefly } from "../_unknown_end.ts";
@@ -32,12 +32,12 @@ export interface WindowOptions {
   /** Ends the window. */
   readonly signal: AbortSignal;
   /** The pipes of the client; standard input and output by default. */
-  readonly pipes?: Pipes | undefined;
+  readonly pipes?: ClientPipes | undefined;
 }
 
 /** The state that a PML needs to take over: the state of the connection and the open requests. */
 export interface Left {
-  readonly client: Pipes;
+  readonly client: ClientPipes;
   readonly input: Input;
   /** The state that the client set on its connection. */
   readonly state: Pick<ConnectionState, "restoring">;
@@ -58,14 +58,14 @@ const LONGEST = 1 << 30;
  * Forwards messages until the client closes its end or the signal aborts. If the connection breaks
  * before, it returns the pipes of the client for PML in this process, which repeats open requests.
  */
-export async function passOn(options: WindowOptions): Promise<Pipes | undefined> {
+export async function passOn(options: WindowOptions): Promise<ClientPipes | undefined> {
   const left = await new Window(options).passOn();
   return left && (await import("./_alone.ts")).alone(left);
 }
 
 class Window {
   readonly #options: WindowOptions;
-  readonly #client: Pipes;
+  readonly #client: ClientPipes;
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
   readonly #state = new ConnectionState();

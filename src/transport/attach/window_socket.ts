@@ -13,7 +13,7 @@ import { inOneLine } from "../../core/json_text.ts";
 import { LineReader } from "../../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../../io/private_files.ts";
 import { soon } from "../../io/waiting.ts";
-import { LAST_WRITE_MS, type Pipes } from "../stdio/_pipes.ts";
+import { type ClientPipes, LAST_WRITE_MS } from "../stdio/_pipes.ts";
 import { inputOf, outputOf } from "../stdio/_sockets.ts";
 
 /** The maximum length of a socket path. Systems allow only a few bytes more. */
@@ -145,7 +145,7 @@ export class Talk {
 }
 
 /** Returns the input and the output of a connection. */
-export function pipesOf(socket: Duplex): Pipes {
+export function pipesOf(socket: Duplex): ClientPipes {
   return {
     open: (take) => {
       const { promise: over, resolve } = Promise.withResolvers<void>();

@@ -108,7 +108,7 @@ export function wasSent(answer: Response): void {
 const MOST_ANSWERS = 4;
 
 /** Sends answers, and counts the bytes that wait for clients. */
-export class Answers {
+export class AnswerSender {
   readonly #limits: AnswerLimits;
   readonly #waiting = new Map<ServerResponse, number>();
   #size = 0;

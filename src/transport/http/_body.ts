@@ -12,7 +12,7 @@ import { ERROR } from "../../protocol/errors.ts";
 import { readText } from "../../protocol/message.ts";
 
 /** The parsed body, or the status and the reason of the refusal. */
-export interface Body {
+export interface ParsedBody {
   readonly json?: unknown;
   readonly refused?: Refused;
 }
@@ -43,7 +43,7 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
 export async function readBody(
   request: IncomingMessage,
   { inputBytes, connections = Infinity, coming = { bodies: 0, bytes: 0 } }: BodyLimits,
-): Promise<Body> {
+): Promise<ParsedBody> {
   const { "content-type": type = "", "content-encoding": encoding, "content-length": length } =
     request.headers;
   // guard: http-type
@@ -80,7 +80,7 @@ export async function readBody(
   return parsed(joined(parts));
 }
 
-function parsed(bytes: Uint8Array): Body {
+function parsed(bytes: Uint8Array): ParsedBody {
   const read = readText(bytes, "client");
   // guard: http-deep
   if (read.kind === "excess") return refused(400, read.why, ERROR.invalidRequest);
@@ -88,6 +88,6 @@ function parsed(bytes: Uint8Array): Body {
   return { json: read.value };
 }
 
-function refused(status: number, why: string, code?: number): Body {
+function refused(status: number, why: string, code?: number): ParsedBody {
   return { refused: [status, why, { code }] };
 }

@@ -18,13 +18,13 @@ const EXPOSED = "mcp-protocol-version, mcp-session-id, www-authenticate";
 /** How long a browser may reuse a preflight, in seconds. */
 const MAX_AGE_S = 600;
 
-type Headers = Readonly<Record<string, string>>;
+type CorsHeaders = Readonly<Record<string, string>>;
 
 /** Returns the CORS headers of an answer; none if no origins are configured. */
 export function corsHeaders(
   { headers: { origin } }: Pick<IncomingMessage, "headers">,
   origins: ReadonlySet<string> = new Set(),
-): Headers {
+): CorsHeaders {
   if (origins.size === 0) return {};
   // A cache must not send the answer for one origin to another one.
   if (origin === undefined || !origins.has(origin)) return { vary: "Origin" };

@@ -12,19 +12,19 @@ import { answerText } from "../../protocol/message.ts";
 import { messageOf } from "../../protocol/message_members.ts";
 import {
   type Listened,
+  ListenRequests,
   type Notification,
   SUBSCRIPTION,
-  Subscriptions,
 } from "../../protocol/subscriptions.ts";
 import { LISTEN } from "../../protocol/revisions.ts";
 import type { ResultTexts } from "../../protocol/result_texts.ts";
 import { frameOf, STREAM_HEADERS } from "./_answer.ts";
 
 /** Sends a notification. */
-export type Tell = (method: string, params: JsonObject) => void;
+export type SendNotification = (method: string, params: JsonObject) => void;
 
 /** The subscriptions of one stream. */
-export interface Listener extends Disposable {
+export interface StreamListener extends Disposable {
   /** Replaces the subscriptions. */
   set(listened: Listened): void;
 }
@@ -32,7 +32,7 @@ export interface Listener extends Disposable {
 /** The PML process that streams listen to. */
 export interface ListenHost {
   /** Opens the listener of a stream. */
-  listen(tell: Tell): Listener;
+  listen(tell: SendNotification): StreamListener;
   /** Returns whether a task with this id exists. */
   isTask(id: string): boolean;
 }
@@ -70,7 +70,7 @@ export class ListenStreams implements Disposable {
     if (this.#open.size >= this.#limits.connections) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
-    const subscriptions = new Subscriptions((id) => this.#host.isTask(id));
+    const subscriptions = new ListenRequests((id) => this.#host.isTask(id));
     const refusal = subscriptions.open(id, params);
     if (refusal !== undefined) return refusal;
     const stream = new ListenStream(id, subscriptions, this);
@@ -86,7 +86,7 @@ export class ListenStreams implements Disposable {
   }
 
   /** Opens the listener of a stream. */
-  listen(tell: Tell): Listener {
+  listen(tell: SendNotification): StreamListener {
     return this.#host.listen(tell);
   }
 
@@ -114,15 +114,15 @@ export class ListenStreams implements Disposable {
 /** One stream. */
 class ListenStream {
   readonly #id: string;
-  readonly #subscriptions: Subscriptions;
+  readonly #subscriptions: ListenRequests;
   readonly #streams: ListenStreams;
   readonly response: Response;
   #stream!: ReadableStreamDefaultController<Uint8Array>;
-  readonly #listener: Listener;
+  readonly #listener: StreamListener;
   readonly #alive: ReturnType<typeof setInterval>;
   #isOpen = true;
 
-  constructor(id: string, subscriptions: Subscriptions, streams: ListenStreams) {
+  constructor(id: string, subscriptions: ListenRequests, streams: ListenStreams) {
     this.#id = id;
     this.#subscriptions = subscriptions;
     this.#streams = streams;

@@ -38,7 +38,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-type Headers = HttpRequest["headers"];
+type RequestHeaders = HttpRequest["headers"];
 
 const SESSION: Route = { kind: "session" };
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
@@ -100,7 +100,7 @@ function routeOfBatch(all: readonly unknown[]): Route {
   return { kind: "refused", id: "null", error };
 }
 
-function isNewest(headers: Headers): boolean {
+function isNewest(headers: RequestHeaders): boolean {
   const [oldest = ""] = STATELESS_REVISIONS.toSorted();
   return (headers["mcp-protocol-version"] ?? "").trim() >= oldest;
 }
@@ -108,7 +108,7 @@ function isNewest(headers: Headers): boolean {
 /** Returns the error for an invalid request of the newest revision. */
 function errorOf(
   method: string,
-  { params, headers }: { readonly params: JsonObject; readonly headers: Headers },
+  { params, headers }: { readonly params: JsonObject; readonly headers: RequestHeaders },
 ): ErrorObject | undefined {
   const invalid = envelopeError(params);
   if (invalid !== undefined) return invalid;

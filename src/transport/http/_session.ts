@@ -42,7 +42,7 @@ interface Post {
 }
 
 /** A stream that a client reads. */
-interface Reader {
+interface StreamReader {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   readonly alive: ReturnType<typeof setInterval>;
 }
@@ -59,12 +59,12 @@ const STANDALONE = "standalone";
 const TAKES_EMPTY = "2025-11-25";
 
 /** Serves one session. */
-export class HttpSession implements Ends, AsyncDisposable {
+export class ClientSession implements Ends, AsyncDisposable {
   readonly id: string;
   readonly #server: ProtocolServer;
   readonly #sent: SentEvents;
   readonly #posts = new Map<string, Post>();
-  readonly #readers = new Map<string, Reader>();
+  readonly #readers = new Map<string, StreamReader>();
 
   /** Starts a session. */
   constructor(id: string, sent: SentEvents, host: SessionHost) {
@@ -185,7 +185,7 @@ export class HttpSession implements Ends, AsyncDisposable {
   }
 
   #read(name: string): Response {
-    let alive: Reader["alive"] | undefined;
+    let alive: StreamReader["alive"] | undefined;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         alive = setInterval(() => controller.enqueue(ALIVE), ALIVE_MS);
@@ -197,7 +197,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     return new Response(body, { headers: { ...STREAM_HEADERS, [SESSION_HEADER]: this.id } });
   }
 
-  #left(name: string): Reader | undefined {
+  #left(name: string): StreamReader | undefined {
     const reader = this.#readers.get(name);
     clearInterval(reader?.alive);
     this.#readers.delete(name);

@@ -12,7 +12,7 @@ import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
-import { HttpSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
+import { ClientSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
 
 /** The limits of sessions. */
@@ -23,8 +23,8 @@ export interface SessionLimits {
   readonly queuedBytes: number;
 }
 
-interface Session {
-  readonly serving: HttpSession;
+interface SessionEntry {
+  readonly serving: ClientSession;
   readonly sent: SentEvents;
   /**
    * The ids of the open requests as JSON, and a unique value for each other open body or stream.
@@ -46,7 +46,7 @@ export class Sessions implements AsyncDisposable {
   readonly #host: SessionHost;
   readonly #most: number;
   readonly #prefix: string;
-  readonly #all = new Map<string, Session>();
+  readonly #all = new Map<string, SessionEntry>();
   readonly #kept: SentBytes;
   readonly #timer = setInterval(() => {
     for (const one of this.#idle(performance.now() - IDLE_MS)) void this.#end(one);
@@ -103,8 +103,8 @@ export class Sessions implements AsyncDisposable {
     }
     const id = `${this.#prefix}${crypto.randomUUID()}`;
     const sent = new SentEvents(this.#kept);
-    const serving = new HttpSession(id, sent, this.#host);
-    const session: Session = { serving, sent, open: new Set(), usedAt: performance.now() };
+    const serving = new ClientSession(id, sent, this.#host);
+    const session: SessionEntry = { serving, sent, open: new Set(), usedAt: performance.now() };
     this.#all.set(id, session);
     const answer = await this.#during(session, request.body, () => this.#through(session, request));
     const isRefused = answer instanceof Response ? !answer.ok : answer.text.startsWith('{"error"');
@@ -116,7 +116,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #through(
-    session: Session,
+    session: SessionEntry,
     { method, body, headers }: HttpRequest,
   ): Promise<Response | TextAnswer> {
     const { serving } = session;
@@ -140,7 +140,7 @@ export class Sessions implements AsyncDisposable {
    * Counts a request as open until its answer is sent. No other request may use its id until then.
    */
   #during(
-    session: Session,
+    session: SessionEntry,
     body: unknown,
     answer: () => Promise<Response | TextAnswer>,
   ): Promise<Response | TextAnswer> {
@@ -163,12 +163,12 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** Returns the unused sessions, the least recently used one first. */
-  #idle(before = Infinity): readonly Session[] {
+  #idle(before = Infinity): readonly SessionEntry[] {
     return [...this.#all.values()].filter(({ open, usedAt }) => open.size === 0 && usedAt < before)
       .sort((one, other) => one.usedAt - other.usedAt);
   }
 
-  async #end({ serving, sent }: Session): Promise<void> {
+  async #end({ serving, sent }: SessionEntry): Promise<void> {
     this.#all.delete(serving.id);
     await serving[Symbol.asyncDispose]();
     sent[Symbol.dispose]();

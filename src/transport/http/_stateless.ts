@@ -105,7 +105,7 @@ export class HttpStateless implements Disposable {
     posted: PostedRequest,
   ): Promise<Response | TextAnswer> {
     const connection = this.#host.connect(PEER, true);
-    const answer = new Answer();
+    const answer = new StatelessAnswer();
     const open = new OpenRequest(posted, {
       texts: this.#texts,
       opened: () => connection,
@@ -154,7 +154,7 @@ function refused(
 }
 
 /** An answer: JSON, or an event stream if a notification precedes it. */
-class Answer {
+class StatelessAnswer {
   readonly #made = Promise.withResolvers<Response | TextAnswer>();
   /** Resolves when the answer is complete, or when it becomes a stream. */
   readonly response = this.#made.promise;

@@ -11,12 +11,12 @@ import { capabilitiesIn } from "../../protocol/initialize.ts";
 import type { TextAnswer } from "./_answer.ts";
 import type { Coming } from "./_body.ts";
 import { HttpStateless } from "./_stateless.ts";
-import type { ListenHost, Tell } from "./_listen_streams.ts";
+import type { ListenHost, SendNotification } from "./_listen_streams.ts";
 import type { SessionHost } from "./_session.ts";
 import { type HttpRequest, routeOf } from "./_route.ts";
 import { Sessions } from "./_sessions.ts";
 
-export type { Tell };
+export type { SendNotification };
 
 /** The PML process that answers the messages of an endpoint. */
 export interface FaceHost extends ListenHost, SessionHost {

@@ -15,14 +15,14 @@ import { STATELESS_REVISIONS } from "../../protocol/revisions.ts";
 import { AcceptHeaders, inAccepted } from "./_accept.ts";
 import { corsHeaders, preflight } from "./_cors.ts";
 import {
-  Answers,
+  AnswerSender,
   frameOf,
   leaving,
   type Rejection,
   rejection,
   type TextAnswer,
 } from "./_answer.ts";
-import { type Body, readBody } from "./_body.ts";
+import { type ParsedBody, readBody } from "./_body.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import type { HttpRequest } from "./_route.ts";
 import type { FaceLimits, HttpFace } from "./endpoint.ts";
@@ -97,7 +97,7 @@ export async function serveHttp(host: HttpHost, options: HttpOptions): Promise<H
 class Door {
   readonly #host: HttpHost;
   readonly #options: HttpOptions;
-  readonly #answers: Answers;
+  readonly #answers: AnswerSender;
   readonly #accept = new AcceptHeaders();
   /**
    * The open requests: the endpoint, the body, and the messages of the body that are not answered.
@@ -113,7 +113,7 @@ class Door {
 
   constructor(host: HttpHost, options: HttpOptions) {
     this.#host = host;
-    this.#answers = new Answers(options);
+    this.#answers = new AnswerSender(options);
     this.#options = options;
   }
 
@@ -219,7 +219,7 @@ class Door {
       face.open--;
       this.#kept--;
     });
-    const read: Body = method === "POST"
+    const read: ParsedBody = method === "POST"
       ? await readBody(request, { ...this.#options, coming: face.coming })
       : {};
     if (read.refused !== undefined) return this.#refuse(...read.refused);

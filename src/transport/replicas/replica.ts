@@ -22,7 +22,7 @@ import {
 } from "../../io/private_files.ts";
 import {
   type AnswerLimits,
-  Answers,
+  AnswerSender,
   asResponse,
   frameOf,
   leaving,
@@ -39,7 +39,7 @@ import type { FaceLimits, HttpFace } from "../http/endpoint.ts";
 import type { HttpHost } from "../http/http.ts";
 
 /** An approval request in the form that the client keeps. */
-export interface SentQuestion {
+export interface ReplicaQuestion {
   readonly digest: string;
   readonly always: boolean;
   readonly at: number;
@@ -48,11 +48,11 @@ export interface SentQuestion {
 /** The open approval requests of an identity. */
 export interface Questions {
   /** Removes an approval request from memory, for sealing; undefined if there is none. */
-  send(handle: string): SentQuestion | undefined;
+  send(handle: string): ReplicaQuestion | undefined;
   /**
    * Restores an approval request, and returns its handle. `claim` throws if it was answered before.
    */
-  takeBack(question: SentQuestion, claim: () => Promise<void>): string;
+  takeBack(question: ReplicaQuestion, claim: () => Promise<void>): string;
 }
 
 /** Options of `Replica`. */
@@ -128,7 +128,7 @@ export class Replica {
       open: async (state: string, request: string) => {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
         if (!isObject(opened)) throw otherRequest();
-        const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
+        const question = opened as unknown as ReplicaQuestion & Once; // it was sealed here, see above
         const left = question.expires - Date.now();
         // This handle is unknown, so PML asks the user again. A clock may have been set back.
         // guard: sealed-late
@@ -165,7 +165,7 @@ export class Replica {
 
   /** Starts to answer requests that other processes forward. */
   async listen(here: ReplicaHost, limits: FaceLimits & AnswerLimits): Promise<Listener> {
-    const answers = new Answers(limits);
+    const answers = new AnswerSender(limits);
     const failed = (error: Error) => here.failed(error);
     const { host, port } = this.#options;
     const listener = await listen({

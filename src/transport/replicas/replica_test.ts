@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Replica, type SentQuestion } from "./replica.ts";
+import { Replica, type ReplicaQuestion } from "./replica.ts";
 
 const NOBODY = { host: "127.0.0.1", port: 0, home: "/nonexistent" };
 const SECRET = new TextEncoder().encode("0123456789abcdef0123456789abcdef");
@@ -11,7 +11,7 @@ async function takenBack(ttl: number, request = "call"): Promise<number> {
   let count = 0;
   const questions = {
     send: () => ({ digest: "d", always: false, at: Date.now() }),
-    takeBack: (question: SentQuestion) => {
+    takeBack: (question: ReplicaQuestion) => {
       assert.equal(question.digest, "d");
       return `handle ${++count}`;
     },

@@ -31,7 +31,7 @@ const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
 const SLOW_MS = 1_000;
 
 /** Writes messages to the client. */
-export class Outgoing {
+export class MessageWriter {
   readonly #output: Output;
   readonly #unreadMs: number;
   readonly #owner: OutgoingOwner;

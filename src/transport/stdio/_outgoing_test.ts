@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { LineReader } from "../../io/lines.ts";
-import { Outgoing } from "./_outgoing.ts";
+import { MessageWriter } from "./_outgoing.ts";
 
 /** An output that accepts a piece only when the test allows it. */
 class Pipe {
   readonly pieces: Uint8Array[] = [];
   readonly sizes: number[] = [];
   readonly gone: unknown[] = [];
-  readonly out: Outgoing;
+  readonly out: MessageWriter;
   #taken: (() => void) | undefined;
 
   constructor({ opens = false, unreadMs = 60_000 } = {}) {
@@ -17,7 +17,7 @@ class Pipe {
       await new Promise<void>((resolve) => opens ? setTimeout(resolve) : this.#taken = resolve);
       this.pieces.push(piece.slice());
     };
-    this.out = new Outgoing({ write }, unreadMs, {
+    this.out = new MessageWriter({ write }, unreadMs, {
       waits: (size) => void this.sizes.push(size),
       giveUp: (why) => void this.gone.push(why),
     });
@@ -129,7 +129,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 /** A client that reads late. Written data is consumed only when it reads. */
 class Late {
-  readonly out: Outgoing;
+  readonly out: MessageWriter;
   readonly #decoder = new TextDecoder();
   readonly #due = new Map<string, string>();
   #came = "";
@@ -142,7 +142,7 @@ class Late {
       return new Promise<void>((resolve) => this.#taken = resolve);
     };
     const giveUp = (why: unknown) => assert.fail(String(why));
-    this.out = new Outgoing({ write }, 60_000, { waits() {}, giveUp });
+    this.out = new MessageWriter({ write }, 60_000, { waits() {}, giveUp });
   }
 
   write(count: number): void {

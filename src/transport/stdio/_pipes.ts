@@ -27,7 +27,7 @@ export interface Output {
 }
 
 /** The input and the output of a client. */
-export interface Pipes {
+export interface ClientPipes {
   /** Opens the input. `take` receives each piece; the next piece may reuse its memory. */
   readonly open: (take: (piece: Uint8Array) => void) => Input;
   readonly output: Output;
@@ -41,7 +41,7 @@ export interface Pipes {
 export const LAST_WRITE_MS = 1_500;
 
 /** Returns standard input and standard output. */
-export function standardPipes(): Pipes {
+export function standardPipes(): ClientPipes {
   const output = new StandardOutput();
   let sockets: typeof import("./_sockets.ts") | undefined;
   // A write to a full pipe cannot be cancelled and would keep the process alive forever.

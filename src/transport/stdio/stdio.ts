@@ -17,14 +17,14 @@ import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/i
 import {
   answerText,
   type Message,
+  type MessageRefusal,
   readMessage,
-  type Refusal,
   refusalMessage,
   type RequestMessage,
   resultText,
 } from "../../protocol/message.ts";
-import { Outgoing, type OutgoingOwner } from "./_outgoing.ts";
-import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
+import { MessageWriter, type OutgoingOwner } from "./_outgoing.ts";
+import { type ClientPipes, type Input, standardPipes } from "./_pipes.ts";
 
 /** How many bytes may wait for a client before notifications are dropped. */
 const NOTES_BYTES = 8_000_000;
@@ -53,7 +53,7 @@ export interface StdioHost {
 /** The options of `serveStdio`. */
 export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
   /** The pipes of the client; standard input and output by default. */
-  readonly pipes?: Pipes | undefined;
+  readonly pipes?: ClientPipes | undefined;
   /** The maximum size of a request, in bytes. */
   readonly inputBytes: number;
   /** How many bytes may wait for the client. Beyond that, reading its requests pauses. */
@@ -93,9 +93,9 @@ export async function serveStdio(
 class StdioConnection implements Ends, OutgoingOwner {
   readonly #host: StdioHost;
   readonly #options: StdioOptions;
-  readonly #pipes: Pipes;
+  readonly #pipes: ClientPipes;
   #input: Input | undefined;
-  readonly #output: Outgoing;
+  readonly #output: MessageWriter;
   readonly #inFlight = new Set<string>();
   readonly #closed = Promise.withResolvers<false>();
   /** Resolves when the connection is closed. */
@@ -116,7 +116,7 @@ class StdioConnection implements Ends, OutgoingOwner {
     this.#host = host;
     this.#options = options;
     this.#pipes = options.pipes ?? standardPipes();
-    this.#output = new Outgoing(this.#pipes.output, options.unreadMs, this);
+    this.#output = new MessageWriter(this.#pipes.output, options.unreadMs, this);
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
   }
 
@@ -246,7 +246,7 @@ class StdioConnection implements Ends, OutgoingOwner {
     return true;
   }
 
-  #refuse({ id, ...refusal }: Refusal): void {
+  #refuse({ id, ...refusal }: MessageRefusal): void {
     // The client could confuse an answer with this id with the answer to the other request.
     const isInUse = this.#inFlight.has(JSON.stringify(id));
     void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Face } from "../../protocol/connection.ts";
-import type { Pipes } from "./_pipes.ts";
+import type { ClientPipes } from "./_pipes.ts";
 import { serveStdio, type StdioOptions } from "./stdio.ts";
 
 /** Serves a client whose first line is `initialize`. */
@@ -14,7 +14,7 @@ function serve(name: string, prepare: () => Promise<unknown>) {
     clientInfo: { name, version: "1" },
   };
   const line = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
-  const pipes: Pipes = {
+  const pipes: ClientPipes = {
     open: (take) => {
       queueMicrotask(() => take(new TextEncoder().encode(`${line}\n`)));
       const close = () => Promise.resolve(over.resolve());

@@ -38,14 +38,14 @@ export interface NetworkPolicy {
 }
 
 /** The target of a request, after all checks that need no network. */
-interface Target extends Connecting {
+interface FetchTarget extends Connecting {
   /** The host, without the brackets and the final dot that a URL may contain. */
   readonly host: string;
 }
 
 /** A request that is being sent. */
 interface OutgoingRequest extends FetchOptions {
-  readonly target: Target;
+  readonly target: FetchTarget;
 }
 
 /** Connection timeout in milliseconds. */
@@ -87,7 +87,7 @@ export class GuardedFetch implements Disposable {
   }
 
   /** Adds the proxy to a target that requires it. Targets on this machine never use a proxy. */
-  async #through(target: Target): Promise<Target> {
+  async #through(target: FetchTarget): Promise<FetchTarget> {
     const proxy = target.isSecure ? this.#network?.proxy() : undefined;
     if (proxy === undefined) return target;
     return await isDirect(proxy, target) ? target : { ...target, proxy };
@@ -162,7 +162,7 @@ export class GuardedFetch implements Disposable {
   }
 
   /** Returns the addresses to connect to. They are not resolved again. */
-  async #look(target: Target): Promise<readonly LookupAddress[]> {
+  async #look(target: FetchTarget): Promise<readonly LookupAddress[]> {
     const { host, isNamed, isSecure } = target;
     const found = await (this.#options.lookup ?? systemLookup)(host);
     // The platform does not accept an empty list.
@@ -179,7 +179,7 @@ const PRIVATE = "its address is not public";
 /** Names that no public server has. */
 const LOCAL_NAME = /^[^.]+$|\.(?:local|localhost|internal|lan|home\.arpa)$/;
 
-function targetOf(text: string, named: ReadonlySet<string>): Target {
+function targetOf(text: string, named: ReadonlySet<string>): FetchTarget {
   const url = URL.parse(text);
   if (url === null) throw refused("an address", "it is no URL");
   const written = url.hostname.replace(/\.$/, "");
@@ -197,7 +197,7 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
 }
 
 /** Checks IP addresses, and names that are sent to a proxy: neither is resolved later. */
-async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
+async function admit({ url, host, isNamed, proxy }: FetchTarget): Promise<void> {
   if (isNamed) return;
   // guard: proxy-addresses
   if (isLiteral(url.hostname) ? await isPrivate(host) : proxy && LOCAL_NAME.test(host)) {
@@ -205,7 +205,10 @@ async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
   }
 }
 
-function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Record<string, string> {
+function headersOf(
+  { url }: FetchTarget,
+  { headers = {}, body }: FetchOptions,
+): Record<string, string> {
   const own: Record<string, string> = {
     "host": url.host.replace(/\.(?=:|$)/, ""),
     "accept-encoding": "identity",
@@ -229,7 +232,7 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
  * Calls `sent` when the connection is established. Before that, no part of a request can have been
  * read.
  */
-function followed(asked: ClientRequest, { isSecure, proxy }: Target, sent: () => void): void {
+function followed(asked: ClientRequest, { isSecure, proxy }: FetchTarget, sent: () => void): void {
   asked.once("socket", (socket) => {
     // Through a proxy, TLS is already established.
     const isReady = asked.reusedSocket || proxy;
@@ -309,7 +312,7 @@ function refused(host: string, why: string): PmlError {
   });
 }
 
-function answered({ host }: Target, why: string): PmlError {
+function answered({ host }: FetchTarget, why: string): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot read the answer of ${quoted(host)}: ${why}`, {
     detail: { may_have_run: true },
   });
@@ -332,7 +335,7 @@ const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
 function failure(
   error: unknown,
   { target: { host, url, proxy }, sent: wasSent }: {
-    readonly target: Target;
+    readonly target: FetchTarget;
     readonly sent: boolean;
   },
 ): PmlError {
