@@ -36,7 +36,7 @@ export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subje
 }
 
 /** An open question about a call, with its text. */
-interface Open {
+interface OpenQuestion {
   readonly call: ResolvedCall;
   readonly subject: Subject;
   /** Set if the server of the call is not approved. */
@@ -44,9 +44,9 @@ interface Open {
 }
 
 /** The texts of the calls that the user approved, and the configuration at that time. */
-interface Said {
+interface ApprovedCalls {
   readonly read: object;
-  readonly shown: ReadonlyMap<string, Open>;
+  readonly shown: ReadonlyMap<string, OpenQuestion>;
 }
 
 /**
@@ -59,7 +59,7 @@ export async function askForAll(
   options: AskAllOptions,
 ): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const tickets = new Map<string, ApprovalAnswer>();
-  let said: Said | undefined;
+  let said: ApprovedCalls | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const left = calls.filter(({ callId }) => !tickets.has(callId));
     const looks = await paced(left, (call) => {
@@ -91,7 +91,7 @@ async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
 }
 
 /** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
-async function openOf(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+async function openOf(given: Call, options: AskAllOptions): Promise<OpenQuestion | undefined> {
   try {
     return await lookedAt(given, options);
   } catch {
@@ -100,7 +100,7 @@ async function openOf(given: Call, options: AskAllOptions): Promise<Open | undef
   }
 }
 
-async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+async function lookedAt(given: Call, options: AskAllOptions): Promise<OpenQuestion | undefined> {
   const { look, assertFits, subjectOf, workspace } = options;
   for (let pass = 0; pass < MAX_PASSES; pass++) {
     const call = await look(given);
@@ -123,8 +123,8 @@ async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | und
  * server showed the call itself, and the yes covers no later change.
  */
 function isCovered(
-  { call, subject, unapproved }: Open,
-  { said, read }: { readonly said: Said | undefined; readonly read: () => object },
+  { call, subject, unapproved }: OpenQuestion,
+  { said, read }: { readonly said: ApprovedCalls | undefined; readonly read: () => object },
 ): boolean {
   const before = said?.shown.get(call.callId);
   // guard: ask-all-read
@@ -141,7 +141,7 @@ function isCovered(
 
 /** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
 export async function askPerson(
-  opens: readonly (Pick<Open, "subject" | "unapproved"> & { readonly call: Call })[],
+  opens: readonly (Pick<OpenQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
   options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
 ): Promise<void> {
   const subjects = opens.map(({ subject }) => subject);
@@ -159,7 +159,7 @@ export async function askPerson(
 
 /** Stores the approvals: once where several calls of a question need the same. */
 async function acceptAll(
-  opens: readonly Open[],
+  opens: readonly OpenQuestion[],
   { record, approvals }: AskAllOptions,
 ): Promise<void> {
   const accepted = new Set<string>();

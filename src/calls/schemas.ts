@@ -21,7 +21,7 @@ import { signatureOf } from "../search/signature.ts";
 export type ArgumentCall = Pick<Call, "id" | "arguments" | "cancellation">;
 
 /** The tool of a call. */
-export interface CheckedTool {
+export interface ArgumentTool {
   readonly definition: ToolDefinition;
   readonly server: Pick<Server, "checksArguments" | "wrongArguments">;
 }
@@ -34,7 +34,7 @@ export class Schemas {
    * Checks the arguments of a call. Throws or rejects with BAD_ARGUMENTS. Returns undefined at once
    * for a server that checks its own arguments.
    */
-  arguments(call: ArgumentCall, { definition, server }: CheckedTool): Maybe<undefined> {
+  arguments(call: ArgumentCall, { definition, server }: ArgumentTool): Maybe<undefined> {
     if (server.checksArguments) return undefined;
     // JSON would make null of it.
     if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);

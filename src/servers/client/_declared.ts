@@ -9,13 +9,13 @@
 import { passedExtensions } from "../../protocol/extension_methods.ts";
 import { defined, type JsonObject, sorted } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
-import type { Connection } from "./connection.ts";
+import type { ServerConnection } from "./connection.ts";
 
-interface Entry {
+interface ServerUse {
   declared: JsonObject;
   /** The number of calls, lists and followed resources that use the server. */
   users: number;
-  connection: Connection | undefined;
+  connection: ServerConnection | undefined;
   /** The number of restarts that are still allowed. */
   restarts: number;
   /** Allows one restart more when it fires. */
@@ -32,7 +32,7 @@ const [RESTARTS_MAX, RESTART_MS] = [8, 30_000];
 export class DeclaredCapabilities implements Disposable {
   readonly #current: (able?: JsonObject) => JsonObject;
   readonly #onStale: (name: string) => void;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, ServerUse>();
 
   /**
    * Takes a function that returns the capabilities of the current client. Calls `onStale` for a
@@ -73,7 +73,7 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   /** Sets the connection of a server that has started. */
-  connected(name: string, connection: Connection): void {
+  connected(name: string, connection: ServerConnection): void {
     this.#of(name).connection = connection;
   }
 
@@ -88,7 +88,7 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   /** Closes a server, so that it starts with other capabilities, unless it restarted too often. */
-  #restart(name: string, entry: Entry): void {
+  #restart(name: string, entry: ServerUse): void {
     if (isOlder(entry)) {
       // guard: able-starts
       if (entry.restarts === 0) return;
@@ -99,7 +99,7 @@ export class DeclaredCapabilities implements Disposable {
     entry.declared = this.#current();
   }
 
-  #refill(name: string, entry: Entry): void {
+  #refill(name: string, entry: ServerUse): void {
     entry.timer ??= setTimeout(() => {
       entry.timer = undefined;
       if (++entry.restarts < RESTARTS_MAX) this.#refill(name, entry);
@@ -109,22 +109,22 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   /** Calls `onStale` if a server can be restarted for the current client. */
-  #report(name: string, entry: Entry): void {
+  #report(name: string, entry: ServerUse): void {
     const { users, restarts, connection } = entry;
     const isFree = users === 0 && (restarts > 0 || connection?.alive === false);
     // A server of the newest revision gets the capabilities with each request.
     if (isFree && connection?.isModern === false && this.#isStale(entry)) this.#onStale(name);
   }
 
-  #isStale({ declared }: Entry): boolean {
+  #isStale({ declared }: ServerUse): boolean {
     const current = this.#current();
     return declared !== current && sorted(declared) !== sorted(current);
   }
 
-  #of(name: string): Entry {
+  #of(name: string): ServerUse {
     const known = this.#entries.get(name);
     if (known !== undefined) return known;
-    const entry: Entry = {
+    const entry: ServerUse = {
       declared: this.#current(),
       users: 0,
       connection: undefined,
@@ -137,7 +137,7 @@ export class DeclaredCapabilities implements Disposable {
 }
 
 /** Returns whether a running server got the capabilities once, in its handshake. */
-function isOlder({ connection }: Entry): boolean {
+function isOlder({ connection }: ServerUse): boolean {
   return connection?.alive === true && !connection.isModern;
 }
 

@@ -3,7 +3,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { PmlError } from "../../core/errors.ts";
 import { withoutClient } from "../../protocol/rpc_peer.ts";
-import { Connection } from "./connection.ts";
+import { ServerConnection } from "./connection.ts";
 import type { Wire, WireEnds } from "./wire.ts";
 
 /** Answers a message. Returns true if `initialize` is answered. */
@@ -47,7 +47,7 @@ class FakeWire implements Wire {
 
 async function started(answer: Answer) {
   let wire: FakeWire | undefined;
-  const connection = await Connection.start({
+  const connection = await ServerConnection.start({
     name: "s",
     open: (ends) => wire = new FakeWire(ends, answer),
     roots: () => Promise.resolve([{ uri: "file:///work" }]),

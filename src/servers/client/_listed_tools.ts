@@ -6,8 +6,8 @@
  */
 
 import type { ListItem } from "../../protocol/lists.ts";
-import { FRESH_MS, type ListOwner } from "./_server_lists.ts";
-import type { Connection } from "./connection.ts";
+import { FRESH_MS, type ListKey } from "./_server_lists.ts";
+import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { ListedTools } from "./_server_lists.ts";
 
@@ -16,9 +16,9 @@ const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */
 export function isListed(
-  connection: Pick<Connection, "listed" | "tells" | "lostAt">,
+  connection: Pick<ServerConnection, "listed" | "tells" | "lostAt">,
   { isRemote = false, owner, tools }: Pick<UpstreamServer, "isRemote"> & {
-    readonly owner: ListOwner;
+    readonly owner: ListKey;
     /** The cached tools. */
     readonly tools: readonly ListItem[];
   },

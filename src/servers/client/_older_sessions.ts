@@ -10,7 +10,7 @@ import { asPmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { Pool, type PoolLimits, type PoolOwner, type PoolUse } from "../../io/pool.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
-import type { Connection } from "./connection.ts";
+import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import { SessionLost } from "./wire.ts";
 
@@ -23,15 +23,15 @@ export interface OlderSessionsOptions {
   readonly open: (
     server: UpstreamServer,
     capabilities: (able?: JsonObject) => JsonObject,
-  ) => Promise<Connection>;
+  ) => Promise<ServerConnection>;
 }
 
 /** A request that goes in a session if the server has sessions. */
 export interface SessionUse<T> {
   /** The connection to the server in the newest revision. */
-  readonly newest: Connection;
+  readonly newest: ServerConnection;
   /** Sends the request on a connection. */
-  readonly use: (connection: Connection) => Promise<T>;
+  readonly use: (connection: ServerConnection) => Promise<T>;
   /** Returns a signal that ends waiting for the session. */
   readonly signal: () => AbortSignal;
 }
@@ -40,10 +40,10 @@ export interface SessionUse<T> {
 export class OlderSessions implements PoolOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
   readonly #options: OlderSessionsOptions;
-  readonly #pool: Pool<Connection>;
+  readonly #pool: Pool<ServerConnection>;
   readonly #declared: DeclaredCapabilities;
   /** The connections in the newest revision of servers that have had a session. */
-  readonly #opened = new WeakSet<Connection>();
+  readonly #opened = new WeakSet<ServerConnection>();
 
   /** Takes the options; opens nothing. */
   constructor(options: OlderSessionsOptions) {
@@ -83,7 +83,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   async #used<T>(server: UpstreamServer, { newest, use, signal }: SessionUse<T>): Promise<T> {
     const { name } = server;
     let isOpen = false;
-    const own = (session: Connection) => {
+    const own = (session: ServerConnection) => {
       isOpen = true;
       // If the session was interrupted, the server may be another program: tools are compared again.
       // guard: session-lists
@@ -92,7 +92,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     };
     const once = () => {
       const [start, version] = [() => this.#open(server, newest), server.version()];
-      const options: PoolUse<Connection, T> = { name, version, start, use: own };
+      const options: PoolUse<ServerConnection, T> = { name, version, start, use: own };
       const isRunning = this.#pool.at(name, version) !== undefined;
       return this.#pool.use(name, isRunning ? options : { ...options, signal: signal() });
     };
@@ -109,7 +109,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     }
   }
 
-  async #open(server: UpstreamServer, newest: Connection): Promise<Connection> {
+  async #open(server: UpstreamServer, newest: ServerConnection): Promise<ServerConnection> {
     const { name } = server;
     try {
       const session = await this.#options.open(

@@ -11,7 +11,7 @@ import { defined, isObject, visible } from "../../core/json.ts";
 import { remarkOf } from "../../protocol/output.ts";
 import { isDateTime, mimeTypeIn, readableBase64 } from "./_result_values.ts";
 
-type Members = Readonly<Record<string, unknown>>;
+type ResultMembers = Readonly<Record<string, unknown>>;
 
 /** The options of `readableResult`. */
 export interface ReadableOptions {
@@ -41,7 +41,10 @@ const OF_TASKS = ["statusMessage", "pollInterval", "pollIntervalMs"];
  * Returns a result that every client can read: the same object if it already is. Undefined if the
  * answer of a server is not a result. A tool that ran always has a result.
  */
-export function readableResult(answer: unknown, options: ReadableOptions): Members | undefined {
+export function readableResult(
+  answer: unknown,
+  options: ReadableOptions,
+): ResultMembers | undefined {
   const isOfTool = TOOLS.includes(options.method);
   if (!isObject(answer)) {
     const isAny = isOfTool && answer !== undefined;
@@ -51,7 +54,7 @@ export function readableResult(answer: unknown, options: ReadableOptions): Membe
 }
 
 /** Returns whether the result of a tool has only texts and members of the right kind. */
-function isPlain({ content, structuredContent, isError, _meta }: Members): boolean {
+function isPlain({ content, structuredContent, isError, _meta }: ResultMembers): boolean {
   return structuredContent !== null && (_meta === undefined || isObject(_meta)) &&
     (isError === undefined || typeof isError === "boolean") && Array.isArray(content) &&
     content.every(isPlainText);
@@ -63,24 +66,24 @@ function isPlainText(block: unknown): boolean {
 }
 
 /** A check of a member, and the fault of a value that fails it. */
-type Kind = readonly [is: (value: unknown) => boolean, what: string];
+type MemberCheck = readonly [is: (value: unknown) => boolean, what: string];
 
-const TEXT: Kind = [(value) => typeof value === "string", "no text"];
-const NUMBER: Kind = [(value) => numberOf(value) !== undefined, "no number"];
-const OBJECT: Kind = [isObject, "no object"];
-const LIST: Kind = [Array.isArray, "no list"];
+const TEXT: MemberCheck = [(value) => typeof value === "string", "no text"];
+const NUMBER: MemberCheck = [(value) => numberOf(value) !== undefined, "no number"];
+const OBJECT: MemberCheck = [isObject, "no object"];
+const LIST: MemberCheck = [Array.isArray, "no list"];
 const NO_BASE64 = "no plain base64";
-const COMMON: Readonly<Record<string, Kind>> = { annotations: OBJECT, _meta: OBJECT };
-const RESOURCE: Readonly<Record<string, Kind>> = { mimeType: TEXT, _meta: OBJECT };
-const LINK: Readonly<Record<string, Kind>> = {
+const COMMON: Readonly<Record<string, MemberCheck>> = { annotations: OBJECT, _meta: OBJECT };
+const RESOURCE: Readonly<Record<string, MemberCheck>> = { mimeType: TEXT, _meta: OBJECT };
+const LINK: Readonly<Record<string, MemberCheck>> = {
   ...{ ...COMMON, title: TEXT, description: TEXT, mimeType: TEXT, size: NUMBER, icons: LIST },
 };
-const ICON: Readonly<Record<string, Kind>> = {
+const ICON: Readonly<Record<string, MemberCheck>> = {
   mimeType: TEXT,
   sizes: [(value) => Array.isArray(value) && value.every(TEXT[0]), "no list of texts"],
   theme: [(value) => THEMES.includes(value as string), "neither light nor dark"],
 };
-const ANNOTATIONS: Readonly<Record<string, Kind>> = {
+const ANNOTATIONS: Readonly<Record<string, MemberCheck>> = {
   audience: [
     (value) => Array.isArray(value) && value.every((one) => ROLES.includes(one)),
     "no list of user and assistant",
@@ -104,7 +107,7 @@ class Repair {
     this.#options = options;
   }
 
-  result(result: Members): Members {
+  result(result: ResultMembers): ResultMembers {
     const { method } = this.#options;
     switch (method) {
       case "tools/call":
@@ -122,7 +125,7 @@ class Repair {
   }
 
   /** Corrects the result of a tool. `odd` is the name of an answer that is no result: `result` has it as content. */
-  ofTool(result: Members, odd?: string): Members {
+  ofTool(result: ResultMembers, odd?: string): ResultMembers {
     const { content, structuredContent, isError } = result;
     if (odd !== undefined) this.#note(odd, undefined, OBJECT[1]);
     // The result of a task that has only begun.
@@ -137,7 +140,7 @@ class Repair {
     return this.#remarked(known, true);
   }
 
-  #ofPrompt(result: Members): Members {
+  #ofPrompt(result: ResultMembers): ResultMembers {
     const messages = Array.isArray(result.messages) ? result.messages : [];
     if (messages !== result.messages) this.#note("messages", result.messages, LIST[1]);
     return this.#with(this.#members(result, { description: TEXT, _meta: OBJECT }), {
@@ -156,7 +159,7 @@ class Repair {
     return blocks.map((one) => this.#with(known, { role, content: this.#block(one) }));
   }
 
-  #ofResource(result: Members): Members {
+  #ofResource(result: ResultMembers): ResultMembers {
     const contents = Array.isArray(result.contents) ? result.contents : [result.contents ?? []];
     if (contents !== result.contents) this.#note("contents", result.contents, LIST[1]);
     const all = contents.flat().filter((one) => one !== null);
@@ -176,13 +179,13 @@ class Repair {
     return this.#resource({ ...object, text: given, blob: undefined });
   }
 
-  #ofCompletion(result: Members): Members {
+  #ofCompletion(result: ResultMembers): ResultMembers {
     const { completion } = result;
     const known = isObject(completion) ? completion : {};
     const values = Array.isArray(known.values) ? known.values : [];
     const isFit = values === known.values && values.length <= VALUES_MAX && values.every(TEXT[0]);
     if (!isFit) this.#note("values of the completion", known.values, "no list of 100 texts");
-    const kinds: Readonly<Record<string, Kind>> = {
+    const kinds: Readonly<Record<string, MemberCheck>> = {
       total: [(value) => Number.isInteger(numberOf(value)), "no whole number"],
       hasMore: [(value) => typeof value === "boolean", "neither true nor false"],
     };
@@ -194,7 +197,7 @@ class Repair {
   }
 
   /** Corrects the state of a task. The result within it is that of a tool. */
-  #ofTask(state: Members): Members {
+  #ofTask(state: ResultMembers): ResultMembers {
     const { result } = state;
     const nulls = OF_TASKS.filter((name) => state[name] === null);
     const inner = isObject(result) && ("content" in result || "isError" in result)
@@ -238,7 +241,7 @@ class Repair {
     }
   }
 
-  #unknown(block: Members): unknown {
+  #unknown(block: ResultMembers): unknown {
     const { type, text, ...others } = block;
     const isOfExtension = (name: string) => type === name || `${type}`.startsWith(`${name}/`);
     if (typeof type === "string" && this.#options.extensions().some(isOfExtension)) return block;
@@ -260,7 +263,7 @@ class Repair {
     return this.#common(known) as ContentBlock;
   }
 
-  #media(block: Members, type: "image" | "audio"): unknown {
+  #media(block: ResultMembers, type: "image" | "audio"): unknown {
     const { data, mimeType, annotations, _meta } = block;
     const known = readableBase64(data);
     if (known === undefined) return this.#asText(block, { why: "without base64" });
@@ -275,14 +278,14 @@ class Repair {
     return this.#common(defined({ type: "resource", resource, annotations, _meta }));
   }
 
-  #embedded(block: Members): unknown {
+  #embedded(block: ResultMembers): unknown {
     const resource = isObject(block.resource) ? this.#resource(block.resource) : undefined;
     if (resource === undefined) return this.#asText(block, { why: "without contents" });
     return this.#common(this.#with(block, { resource }));
   }
 
   /** Returns the contents of a resource; undefined if it has none. */
-  #resource(resource: Members): Members | undefined {
+  #resource(resource: ResultMembers): ResultMembers | undefined {
     const { uri, text, blob } = resource;
     const base64 = readableBase64(blob);
     const isText = typeof text === "string";
@@ -297,7 +300,7 @@ class Repair {
     });
   }
 
-  #link(block: Members): unknown {
+  #link(block: ResultMembers): unknown {
     const { uri, name, icons } = block;
     if (typeof uri !== "string") return this.#asText(block, { why: "without a uri" });
     if (typeof name !== "string") this.#note("the name of a link", name, TEXT[1]);
@@ -309,13 +312,15 @@ class Repair {
   }
 
   #icons(icons: readonly unknown[]): readonly unknown[] {
-    const fit = icons.filter((one) => isObject(one) && typeof one.src === "string") as Members[];
+    const fit = icons.filter((one) =>
+      isObject(one) && typeof one.src === "string"
+    ) as ResultMembers[];
     if (fit.length < icons.length) this.#note("an icon", undefined, "without src");
     return this.#list(fit.map((one) => this.#members(one, ICON)), icons);
   }
 
   /** Corrects the members that blocks of all kinds have. */
-  #common(block: Members): Members {
+  #common(block: ResultMembers): ResultMembers {
     const known = this.#members(block, COMMON);
     const { annotations } = known;
     if (!isObject(annotations)) return known;
@@ -330,7 +335,7 @@ class Repair {
   }
 
   /** Removes members that are null or of another kind. */
-  #members(object: Members, kinds: Readonly<Record<string, Kind>>): Members {
+  #members(object: ResultMembers, kinds: Readonly<Record<string, MemberCheck>>): ResultMembers {
     const changes: Record<string, undefined> = {};
     for (const [name, [is, what]] of Object.entries(kinds)) {
       const value = object[name];
@@ -342,7 +347,7 @@ class Repair {
   }
 
   /** Returns an object with other members, without those that are undefined. */
-  #with(object: Members, changes: Members): Members {
+  #with(object: ResultMembers, changes: ResultMembers): ResultMembers {
     const isSame = Object.keys(changes).every((name) => object[name] === changes[name]);
     if (isSame) return object;
     const all = Object.entries({ ...object, ...changes });
@@ -361,7 +366,7 @@ class Repair {
   }
 
   /** Adds the remark that names the corrections. */
-  #remarked(result: Members, isOfTool = false): Members {
+  #remarked(result: ResultMembers, isOfTool = false): ResultMembers {
     if (this.#count === 0) return result;
     const more = this.#count - this.#repairs.length;
     const repairs = more > 0 ? [...this.#repairs, `${more} more`] : this.#repairs;

@@ -13,7 +13,7 @@ import { memoized } from "../../core/memo.ts";
 import { drop, keep, prune, readKept } from "../../io/kept.ts";
 
 /** The key of cached lists. The same object has the same lists. */
-export interface ListOwner {
+export interface ListKey {
   readonly name: string;
   /** Everything that the lists depend on, without secrets. */
   readonly definition: unknown;
@@ -21,7 +21,7 @@ export interface ListOwner {
   readonly isKept: boolean;
 }
 
-interface Known {
+interface CachedLists {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
   /** When each was loaded since the server was started. */
@@ -61,15 +61,15 @@ export interface ListFacts {
 export class ServerLists {
   readonly #folder: string;
   readonly #onError: (error: unknown) => void;
-  readonly #of = memoized((owner: ListOwner) => this.#open(owner));
-  readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
+  readonly #of = memoized((owner: ListKey) => this.#open(owner));
+  readonly #owners = memoized((_: ListKey) => new Map<string, ListKey>());
   /** For each owner, the file that names the file with the latest lists of its server. */
-  readonly #latest = new WeakMap<ListOwner, string>();
+  readonly #latest = new WeakMap<ListKey, string>();
   /** The server of each owner, and the servers that were started. */
-  readonly #servers = new WeakMap<ListOwner, ListOwner>();
-  readonly #started = new WeakSet<ListOwner>();
+  readonly #servers = new WeakMap<ListKey, ListKey>();
+  readonly #started = new WeakSet<ListKey>();
   /** The owner of each server that was returned last: the next call mostly wants the same. */
-  readonly #last = new WeakMap<ListOwner, ListFacts & { readonly owner: ListOwner }>();
+  readonly #last = new WeakMap<ListKey, ListFacts & { readonly owner: ListKey }>();
 
   /** Uses a folder in the PML home. Calls `onError` if a file cannot be written. */
   constructor(home: string, onError: (error: unknown) => void) {
@@ -82,7 +82,7 @@ export class ServerLists {
    * a client. It is the same object as long as it is among the last few: a client can declare any
    * number of capabilities.
    */
-  ownerOf(server: ListOwner, facts: ListFacts): ListOwner {
+  ownerOf(server: ListKey, facts: ListFacts): ListKey {
     const last = this.#last.get(server);
     if (last?.workspace === facts.workspace && last.able === facts.able) return last.owner;
     const owner = this.#ownerOf(server, facts);
@@ -90,7 +90,7 @@ export class ServerLists {
     return owner;
   }
 
-  #ownerOf(server: ListOwner, facts: ListFacts): ListOwner {
+  #ownerOf(server: ListKey, facts: ListFacts): ListKey {
     const owners = this.#owners(server);
     const key = sha256(sorted([facts.workspace, facts.able]));
     const { name, definition, isKept } = server;
@@ -109,7 +109,7 @@ export class ServerLists {
   }
 
   /** Removes lists of a server, for all clients. */
-  forgetAll(server: ListOwner, lists: readonly ListName[]): void {
+  forgetAll(server: ListKey, lists: readonly ListName[]): void {
     for (const owner of this.#owners(server).values()) {
       for (const list of lists) this.forget(owner, list);
     }
@@ -117,7 +117,7 @@ export class ServerLists {
 
   /** Returns a list: the same array until the list is forgotten. */
   async get(
-    owner: ListOwner,
+    owner: ListKey,
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
@@ -127,7 +127,7 @@ export class ServerLists {
 
   /** Loads a list again, although it is cached. The cached one stays until the answer comes. */
   async renew(
-    owner: ListOwner,
+    owner: ListKey,
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
@@ -138,7 +138,7 @@ export class ServerLists {
   }
 
   /** Removes a list, so that it is loaded again: by the next process, if this one ends before. */
-  forget(owner: ListOwner, name: ListName): void {
+  forget(owner: ListKey, name: ListName): void {
     const known = this.#of(owner);
     if (known.lists.delete(name)) this.#keep(known);
     // An answer that is under way may be from before the change.
@@ -149,7 +149,7 @@ export class ServerLists {
    * Marks the cached lists of a server, for all sets of capabilities, as those of an earlier process:
    * the server was started.
    */
-  outdate(owner: ListOwner): void {
+  outdate(owner: ListKey): void {
     const server = this.#servers.get(owner) ?? owner;
     this.#started.add(server);
     for (const one of [owner, ...this.#owners(server).values()]) {
@@ -160,12 +160,12 @@ export class ServerLists {
   }
 
   /** Returns whether a list is cached. */
-  has(owner: ListOwner, name: ListName): boolean {
+  has(owner: ListKey, name: ListName): boolean {
     return this.#of(owner).lists.has(name);
   }
 
   /** Returns a list as far as it is cached. */
-  known(owner: ListOwner, name: ListName): readonly ListItem[] {
+  known(owner: ListKey, name: ListName): readonly ListItem[] {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 
@@ -173,7 +173,7 @@ export class ServerLists {
    * Returns the list that the server had last for any client; undefined if there is none, or the
    * list of this owner is cached.
    */
-  earlier(owner: ListOwner, name: ListName): readonly ListItem[] | undefined {
+  earlier(owner: ListKey, name: ListName): readonly ListItem[] | undefined {
     const latest = this.#latest.get(owner);
     if (latest === undefined || this.has(owner, name)) return undefined;
     const { file } = objectOf(readKept(latest));
@@ -185,7 +185,7 @@ export class ServerLists {
    * Returns, once, the names of the lists that are from an earlier process of the server, or older
    * than `maxMs`: they may have changed.
    */
-  takeOld(owner: ListOwner, maxMs = Infinity): readonly ListName[] {
+  takeOld(owner: ListKey, maxMs = Infinity): readonly ListName[] {
     const known = this.#of(owner);
     const { isOld, at, lists } = known;
     known.isOld = false;
@@ -199,7 +199,7 @@ export class ServerLists {
   }
 
   async #ask(
-    known: Known,
+    known: CachedLists,
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
@@ -220,7 +220,7 @@ export class ServerLists {
   }
 
   /** Writes the file. If it cannot be written, the next process loads the lists again. */
-  #keep({ file, lists }: Known): void {
+  #keep({ file, lists }: CachedLists): void {
     if (file === undefined) return;
     try {
       keep(file, Object.fromEntries(lists));
@@ -231,7 +231,7 @@ export class ServerLists {
   }
 
   /** Writes which file has the latest lists of a server. */
-  #keepLatest({ file, latest }: Known): void {
+  #keepLatest({ file, latest }: CachedLists): void {
     if (file === undefined || latest === undefined) return;
     try {
       if (objectOf(readKept(latest)).file === basename(file)) return;
@@ -243,12 +243,12 @@ export class ServerLists {
   }
 
   /** Removes the file: nothing would update it when the lists change. */
-  #discard(known: Known): void {
+  #discard(known: CachedLists): void {
     if (known.file !== undefined) drop(known.file);
     known.file = undefined;
   }
 
-  #open(owner: ListOwner): Known {
+  #open(owner: ListKey): CachedLists {
     const { name, definition, isKept } = owner;
     const file = isKept ? this.#fileOf(name, definition) : undefined;
     const latest = this.#latest.get(owner);
@@ -262,7 +262,7 @@ export class ServerLists {
     return join(this.#folder, `${name}-${keyOf([name, definition])}.json`);
   }
 
-  #latestOf({ name, definition }: ListOwner, { workspace }: ListFacts): string {
+  #latestOf({ name, definition }: ListKey, { workspace }: ListFacts): string {
     return join(this.#folder, `latest-${keyOf([name, definition, workspace])}.json`);
   }
 }

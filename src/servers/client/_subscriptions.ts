@@ -17,16 +17,16 @@ export interface Followed {
 }
 
 /** A resource that is being followed. */
-export interface Following extends Followed {
+export interface ResourceSubscription extends Followed {
   readonly signal: AbortSignal;
   /** Is called when the server has accepted. */
   readonly onAgreed: () => void;
 }
 
 /** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
-export type Follow = (following: Following) => Promise<void>;
+export type Follow = (following: ResourceSubscription) => Promise<void>;
 
-/** The events of `Subscriptions`. */
+/** The events of `ResourceSubscriptions`. */
 export interface SubscriptionEvents {
   /** Receives each error of following. */
   readonly lost: (server: string, error: unknown) => void;
@@ -34,7 +34,7 @@ export interface SubscriptionEvents {
   readonly again: (server: string, uri: string) => void;
 }
 
-interface Entry {
+interface FollowedResource {
   count: number;
   readonly end: AbortController;
   /** Ends the present try, so that the next one begins. */
@@ -46,8 +46,8 @@ const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
 
 /** Counts the followers of each resource, and follows it again if its server ended. */
-export class Subscriptions implements Disposable {
-  readonly #entries = new Map<string, Entry>();
+export class ResourceSubscriptions implements Disposable {
+  readonly #entries = new Map<string, FollowedResource>();
   readonly #follow: Follow;
   readonly #on: SubscriptionEvents;
 
@@ -92,7 +92,7 @@ export class Subscriptions implements Disposable {
     this.#entries.clear();
   }
 
-  #begin(followed: Followed): Entry {
+  #begin(followed: Followed): FollowedResource {
     const agreed = Promise.withResolvers<void>();
     // Only `add` waits for it.
     agreed.promise.catch(() => {});
@@ -102,14 +102,14 @@ export class Subscriptions implements Disposable {
     return own;
   }
 
-  #release(key: string, entry: Entry): void {
+  #release(key: string, entry: FollowedResource): void {
     if (--entry.count > 0) return;
     entry.end.abort();
     // A newer entry may have this key now.
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
-  async #keep(followed: Followed, entry: Entry): Promise<void> {
+  async #keep(followed: Followed, entry: FollowedResource): Promise<void> {
     const { end: { signal: end }, agreed } = entry;
     const { server, uri, isTask } = followed;
     let hasAgreed = false;

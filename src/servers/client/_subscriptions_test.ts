@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { RpcError } from "../../protocol/errors.ts";
-import { type Following, Subscriptions } from "./_subscriptions.ts";
+import { type ResourceSubscription, ResourceSubscriptions } from "./_subscriptions.ts";
 
 const A = { server: "one", uri: "test://a" };
 const DEAF = { lost: () => {}, again: () => {} };
 const NEVER = new AbortController().signal;
 
-function untilAborted({ signal }: Following): Promise<void> {
+function untilAborted({ signal }: ResourceSubscription): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 }
 
 Deno.test("Subscriptions follows a resource once for all followers, until the last one is removed", async () => {
-  const followed: Following[] = [];
-  using subscriptions = new Subscriptions(async (following) => {
+  const followed: ResourceSubscription[] = [];
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     followed.push(following);
     following.onAgreed();
     await untilAborted(following);
@@ -28,7 +28,7 @@ Deno.test("Subscriptions follows a resource once for all followers, until the la
 
 Deno.test("Subscriptions.add() throws if the server refuses, which is not asked again", async () => {
   let asked = 0;
-  using subscriptions = new Subscriptions(() => {
+  using subscriptions = new ResourceSubscriptions(() => {
     asked++;
     return Promise.reject(new Error("no"));
   }, DEAF);
@@ -39,7 +39,7 @@ Deno.test("Subscriptions.add() throws if the server refuses, which is not asked 
 
 Deno.test("Subscriptions.add() waits for the next try if the first one is begun again", async () => {
   let tries = 0;
-  using subscriptions = new Subscriptions(async (following) => {
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     if (++tries > 1) following.onAgreed();
     await untilAborted(following);
     following.signal.throwIfAborted();
@@ -56,7 +56,7 @@ Deno.test("Subscriptions follows again after the server ended, and reports it", 
   const again: unknown[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   let asked = 0;
-  using subscriptions = new Subscriptions(async (following) => {
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     following.onAgreed();
     if (++asked === 1) throw new Error("it died");
     resolve();
@@ -70,8 +70,8 @@ Deno.test("Subscriptions follows again after the server ended, and reports it", 
 
 Deno.test("Subscriptions counts each follower once, also if others fail", async () => {
   const attempts: PromiseWithResolvers<void>[] = [];
-  const followed: Following[] = [];
-  using subscriptions = new Subscriptions(async (following) => {
+  const followed: ResourceSubscription[] = [];
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     const attempt = Promise.withResolvers<void>();
     attempts.push(attempt);
     followed.push(following);
@@ -92,8 +92,8 @@ Deno.test("Subscriptions counts each follower once, also if others fail", async 
 });
 
 Deno.test("Subscriptions stops when the only follower of a silent server cancels", async () => {
-  const followed: Following[] = [];
-  using subscriptions = new Subscriptions(async (following) => {
+  const followed: ResourceSubscription[] = [];
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     followed.push(following);
     await untilAborted(following);
   }, DEAF);
@@ -108,7 +108,7 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   const lost: string[] = [];
   const refused = Promise.withResolvers<void>();
   let asked = 0;
-  using subscriptions = new Subscriptions(async (following) => {
+  using subscriptions = new ResourceSubscriptions(async (following) => {
     if (++asked === 2) throw new RpcError(-32601, "no such method");
     following.onAgreed();
     await untilAborted(following);
@@ -126,8 +126,8 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
 });
 
 Deno.test("Subscriptions rejects waiting followers when PML ends", async () => {
-  const subscriptions = new Subscriptions(async ({ signal }) => {
-    await untilAborted({ signal } as Following);
+  const subscriptions = new ResourceSubscriptions(async ({ signal }) => {
+    await untilAborted({ signal } as ResourceSubscription);
     throw signal.reason;
   }, DEAF);
   const asked = subscriptions.add(A, NEVER);

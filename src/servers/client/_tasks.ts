@@ -15,7 +15,7 @@ const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 const KEPT_MAX = 1_000;
 
 /** The state of a task. */
-interface State {
+interface TaskState {
   readonly taskId: string;
   readonly status: string;
   /** How long it lives, in milliseconds. */
@@ -23,7 +23,10 @@ interface State {
 }
 
 /** Returns the state of the client's task that a result describes; undefined if it has none. */
-export function taskIn(result: Json, { method, arguments: args, task }: Call): State | undefined {
+export function taskIn(
+  result: Json,
+  { method, arguments: args, task }: Call,
+): TaskState | undefined {
   const fields = objectOf(result);
   if (method === "tasks/result") return stateOf({ ...args, status: "completed" });
   // In the newest revision, no state follows a cancellation.
@@ -35,7 +38,7 @@ export function taskIn(result: Json, { method, arguments: args, task }: Call): S
 }
 
 /** Reads the state of a task; undefined if it is not valid. */
-export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): State | undefined {
+export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): TaskState | undefined {
   if (typeof taskId !== "string" || typeof status !== "string") return undefined;
   const life = numberOf(ttl ?? ttlMs) ?? LIFE_MS;
   const ms = Math.min(life, LIFE_MAX_MS);
@@ -53,7 +56,7 @@ export class RunningTasks {
   }
 
   /** Sets the state of a task. A task that has ended no longer keeps its server running. */
-  note(server: string, { taskId, status, ms }: State): void {
+  note(server: string, { taskId, status, ms }: TaskState): void {
     const running = this.#all.get(server) ?? new Map<string, () => void>();
     this.#all.set(server, running);
     const isOver = status !== "working" && status !== "input_required";
@@ -72,7 +75,7 @@ export class RunningTasks {
   }
 
   /** Sets the state of a known task: a server cannot keep itself running with unknown ones. */
-  update(server: string, state: State): void {
+  update(server: string, state: TaskState): void {
     if (this.#all.get(server)?.has(state.taskId)) this.note(server, state);
   }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Connection } from "./connection.ts";
+import type { ServerConnection } from "./connection.ts";
 import { type Json, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 import type { Call } from "../../protocol/call.ts";
@@ -23,7 +23,7 @@ type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pi
 
 /** Calls a tool. `support` returns its `taskSupport`, which the revision before the newest uses. */
 export function sendToolCall(
-  connection: Connection,
+  connection: ServerConnection,
   params: JsonObject,
   { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
 ): Promise<Json> {
@@ -36,7 +36,7 @@ export function sendToolCall(
 }
 
 async function callAsTask(
-  connection: Connection,
+  connection: ServerConnection,
   params: JsonObject,
   { call, options }: { readonly call: ToolCall; readonly options: JsonObject | undefined },
 ): Promise<Json> {
@@ -49,7 +49,7 @@ async function callAsTask(
 
 /** The server decides whether a call becomes a task, but only if the client supports tasks. */
 async function callNewest(
-  connection: Connection,
+  connection: ServerConnection,
   params: JsonObject,
   call: ToolCall,
 ): Promise<Json> {
@@ -70,7 +70,7 @@ async function callNewest(
 
 /** Waits for the result of a task. Cancels the task if waiting fails. */
 async function finished(
-  connection: Connection,
+  connection: ServerConnection,
   { taskId, end }: { readonly taskId: string; readonly end: () => Promise<Json> },
 ): Promise<Json> {
   try {
@@ -87,7 +87,7 @@ function withoutMembers({ cancellation, client }: ToolCall): RequestOptions {
 }
 
 async function polled(
-  connection: Connection,
+  connection: ServerConnection,
   taskId: string,
   call: RequestOptions,
 ): Promise<Json> {

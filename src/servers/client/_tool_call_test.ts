@@ -3,7 +3,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { Json, JsonObject } from "../../core/json.ts";
 import { type RequestOptions, withoutClient } from "../../protocol/rpc_peer.ts";
 import { sendToolCall } from "./_tool_call.ts";
-import type { Connection } from "./connection.ts";
+import type { ServerConnection } from "./connection.ts";
 
 /** The methods of the requests that a server gets for a call with members, and their members. */
 async function sentFor(
@@ -18,7 +18,7 @@ async function sentFor(
       return Promise.resolve(results[method] ?? {});
     },
     answersTo: () => Promise.resolve({}),
-  } as unknown as Connection;
+  } as unknown as ServerConnection;
   const call = { ...withoutClient(new Cancellation()), members: { message: { more: 1 } } };
   await sendToolCall(connection, { name: "t" }, { call, support: () => "required" });
   return sent;

@@ -43,15 +43,15 @@ import { Responsiveness } from "./_responsiveness.ts";
 import { answerRequest, type PeerRequest } from "./_server_requests.ts";
 import { logMessage, type ReadList, readList } from "./_read.ts";
 import type { ListedTools } from "./_server_lists.ts";
-import type { ListOwner } from "./_server_lists.ts";
+import type { ListKey } from "./_server_lists.ts";
 import { withAddresses } from "./_url_elicitation.ts";
-import type { Following } from "./_subscriptions.ts";
+import type { ResourceSubscription } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_task_methods.ts";
 import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** A notification of a server. */
-type ServerNotification = Omit<IncomingNotification, "members"> & Partial<IncomingNotification>;
+type PartialNotification = Omit<IncomingNotification, "members"> & Partial<IncomingNotification>;
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -77,13 +77,13 @@ export interface ConnectionOptions {
    * Receives the notifications of the server. `client` is the client of the request that one belongs
    * to, if that is known.
    */
-  readonly onNotification: (notification: ServerNotification, client?: CallClient) => void;
+  readonly onNotification: (notification: PartialNotification, client?: CallClient) => void;
   /** Is called when the server stops answering, and when it answers again or has ended. */
   readonly onResponsive: (isResponsive: boolean) => void;
   /** Returns the definition of a tool, if it is known. */
   readonly tool: (name: string) => ListItem | undefined;
   /** Is called when the connection has ended. `isHung`: PML ended it, and nothing else did. */
-  readonly onEnd: (connection: Connection, isHung: boolean) => void;
+  readonly onEnd: (connection: ServerConnection, isHung: boolean) => void;
 }
 
 /** The member by which PML finds out whether a server takes such members. */
@@ -100,9 +100,9 @@ const MEMBERS_MS = 500;
 const LISTEN_MS = 5_000;
 
 /** A connection to a server. */
-export class Connection implements Living {
+export class ServerConnection implements Living {
   /** The tools that the server has listed on this connection, by the owner of the list. */
-  readonly listed: WeakMap<ListOwner, ListedTools> = new WeakMap();
+  readonly listed: WeakMap<ListKey, ListedTools> = new WeakMap();
   /** When the server could not be reached last, by `performance.now()`: it may have changed. */
   lostAt = -Infinity;
   readonly #options: ConnectionOptions;
@@ -173,10 +173,10 @@ export class Connection implements Living {
   }
 
   /** Connects to a server and completes the handshake. */
-  static async start(options: ConnectionOptions): Promise<Connection> {
+  static async start(options: ConnectionOptions): Promise<ServerConnection> {
     const { name, limits, home, closing } = options;
     using late = startTimer(name, { ms: limits.startMs, home, closing });
-    const connection = new Connection(options);
+    const connection = new ServerConnection(options);
     try {
       await connection.#shakeHands(late.signal);
       return connection;
@@ -315,7 +315,9 @@ export class Connection implements Living {
   }
 
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
-  async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
+  async tellOf(
+    { uri, isTask, signal, onAgreed }: Omit<ResourceSubscription, "server">,
+  ): Promise<void> {
     const { signal: over } = this.#over;
     const ended = AbortSignal.any([signal, over, this.#retired.signal]);
     using cancellation = Cancellation.of(ended);

@@ -39,12 +39,16 @@ import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
 import { openWire } from "./_open_wire.ts";
 import { ownName } from "./_readable.ts";
-import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
+import { FRESH_MS, type ListKey, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
-import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
+import {
+  type Followed,
+  type ResourceSubscription,
+  ResourceSubscriptions,
+} from "./_subscriptions.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
 import { sendToolCall } from "./_tool_call.ts";
-import { Connection, type ConnectionOptions } from "./connection.ts";
+import { type ConnectionOptions, ServerConnection } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
@@ -81,7 +85,7 @@ interface ServerCall {
   readonly server: UpstreamServer;
   readonly call: CheckedCall;
   /** The owner of the lists, computed once because it takes a hash. */
-  readonly owner: ListOwner;
+  readonly owner: ListKey;
   readonly params: JsonObject;
   /** Whether the server must list the tool that was checked. */
   readonly isCompared: boolean;
@@ -99,10 +103,10 @@ const LISTS_MAX = 3;
 export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
   readonly #options: UpstreamsOptions;
-  readonly #pool: Pool<Connection>;
+  readonly #pool: Pool<ServerConnection>;
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
-  readonly #running = new Set<Connection>();
+  readonly #running = new Set<ServerConnection>();
   /** The servers that were ended because they did not answer, until their next result. */
   readonly #restarted = new Set<string>();
   readonly #declared: DeclaredCapabilities;
@@ -123,7 +127,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly #byName = memoized((tools: readonly ListItem[]) =>
     new Map(tools.toReversed().map((tool) => [tool.name, tool]))
   );
-  readonly #subscriptions: Subscriptions;
+  readonly #subscriptions: ResourceSubscriptions;
   readonly #notices: Notices;
 
   /** Takes the options; starts nothing. */
@@ -147,7 +151,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       tasks: this.#tasks,
       forget: (name, lists) => this.forget(options.server(name), lists),
     });
-    this.#subscriptions = new Subscriptions(
+    this.#subscriptions = new ResourceSubscriptions(
       (following) => this.#follow(following),
       {
         lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
@@ -183,8 +187,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   async #read(
     { name, tools: only }: UpstreamServer,
     { connection, owner, list }: {
-      readonly connection: Connection;
-      readonly owner: ListOwner;
+      readonly connection: ServerConnection;
+      readonly owner: ListKey;
       readonly list: ListName;
     },
   ): Promise<readonly ListItem[]> {
@@ -209,7 +213,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
    */
   async #listedTools(
     server: UpstreamServer,
-    connection: Connection,
+    connection: ServerConnection,
     signal: AbortSignal,
   ): Promise<readonly ListItem[]> {
     const [owner, lists] = [this.#ownerOf(server), this.#lists];
@@ -272,7 +276,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const owner = this.#ownerOf(server);
     const params = this.#paramsOf(server, call, owner);
     const request = { server, call, owner, params, isCompared, tells: true, isModern: false };
-    const use = (connection: Connection) => this.#ask(request, connection);
+    const use = (connection: ServerConnection) => this.#ask(request, connection);
     return this.#use(server, use, call.client);
   }
 
@@ -287,13 +291,13 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Returns the params of a request, with the server's own name of the tool. */
-  #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListOwner): JsonObject {
+  #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListKey): JsonObject {
     const { method, arguments: args, tool } = call;
     if (method !== undefined) return withMembers(args, call);
     return withMembers({ name: this.#ownNameOf(server, tool, owner), arguments: args }, call);
   }
 
-  #ownNameOf(server: UpstreamServer, tool: string, owner: ListOwner): string {
+  #ownNameOf(server: UpstreamServer, tool: string, owner: ListKey): string {
     const known = this.#tool(owner, tool);
     const own = known === undefined ? tool : ownName(known);
     return server.toolName?.(own) ?? own;
@@ -319,7 +323,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Sends a request on a connection, after the server has listed the tool that was checked. */
-  #ask(request: ServerCall, connection: Connection): Promise<Outcome> {
+  #ask(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
     const { server, call: { client, cancellation } } = request;
     if (client.isOlder !== true || !connection.mayHaveSession) {
       return this.#askOn(request, connection);
@@ -332,7 +336,11 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Sends a request in a session, if there is one, after its tool was listed on the connection. */
-  #askOn(request: ServerCall, connection: Connection, session = connection): Promise<Outcome> {
+  #askOn(
+    request: ServerCall,
+    connection: ServerConnection,
+    session = connection,
+  ): Promise<Outcome> {
     const { server, call, owner } = request;
     request.tells = connection.tells;
     request.isModern = session.isModern;
@@ -348,8 +356,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
 
   async #askListed(
     request: ServerCall,
-    connection: Connection,
-    session: Connection,
+    connection: ServerConnection,
+    session: ServerConnection,
   ): Promise<Outcome> {
     const { server, call } = request;
     const tools = await this.#listedTools(server, connection, call.cancellation.signal);
@@ -357,7 +365,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     return await this.#sent(request, session);
   }
 
-  #sent(request: ServerCall, connection: Connection): Promise<Outcome> {
+  #sent(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
     const learning = connection.learnMembers(request.call);
     const sent = learning === undefined
       ? this.#send(request, connection)
@@ -368,7 +376,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     );
   }
 
-  #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
+  #send({ call, params, owner }: ServerCall, connection: ServerConnection): Promise<Json> {
     // guard: late-start
     call.assertCurrent();
     if (call.method !== undefined && call.isNotification === true) {
@@ -383,7 +391,10 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   /** Sends a request again after the user opened a page for it. Returns or throws its error. */
   async #recovered(
     request: ServerCall,
-    { connection, error: first }: { readonly connection: Connection; readonly error: unknown },
+    { connection, error: first }: {
+      readonly connection: ServerConnection;
+      readonly error: unknown;
+    },
   ): Promise<Outcome> {
     const { server: { name }, call } = request;
     let result: Json;
@@ -425,7 +436,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
   }
 
-  async #follow({ server, ...following }: Following): Promise<void> {
+  async #follow({ server, ...following }: ResourceSubscription): Promise<void> {
     // guard: following
     if (!following.isTask && !this.#options.mayFollow(server)) {
       throw new PmlError(
@@ -436,7 +447,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
   }
 
-  #ownerOf(server: UpstreamServer): ListOwner {
+  #ownerOf(server: UpstreamServer): ListKey {
     const able = this.#declared.capabilitiesFor(server.name);
     return this.#lists.ownerOf(server, { workspace: this.#options.workspace(), able });
   }
@@ -444,7 +455,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   /** Uses a server: without waiting, if it runs. Its start is reported to the client of a call. */
   async #use<T>(
     server: UpstreamServer,
-    use: (connection: Connection) => Promise<T>,
+    use: (connection: ServerConnection) => Promise<T>,
     client: CallClient = NO_CLIENT,
   ): Promise<T> {
     const { name } = server;
@@ -484,7 +495,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   /** Uses a server that may have to be started, or cannot be reached now. */
   async #started<T>(
     server: UpstreamServer,
-    use: (connection: Connection) => Promise<T>,
+    use: (connection: ServerConnection) => Promise<T>,
   ): Promise<T> {
     const { name } = server;
     const version = server.version();
@@ -493,7 +504,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       this.#start(server).catch((error) => {
         throw this.#noted(server, error, true);
       });
-    const run = <R>(use: (connection: Connection) => Promise<R>) =>
+    const run = <R>(use: (connection: ServerConnection) => Promise<R>) =>
       againIfLost(() => this.#pool.use(name, { name, version, start, use }));
     const outage = this.#outages.of(keyOf(server));
     // A server that answers, such as with a wrong key, answers soon.
@@ -508,7 +519,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
   }
 
-  async #start(server: UpstreamServer): Promise<Connection> {
+  async #start(server: UpstreamServer): Promise<ServerConnection> {
     const { name } = server;
     // A process that does not answer takes longer to end than the next one to start.
     for (const one of this.#running) {
@@ -525,11 +536,11 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   async #connect(
     server: UpstreamServer,
     own: Pick<ConnectionOptions, "capabilities" | "isSession">,
-  ): Promise<Connection> {
+  ): Promise<ServerConnection> {
     const { limits, onLog, roots, withoutSecrets, home } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
-    const connection = await Connection.start({
+    const connection = await ServerConnection.start({
       name,
       open: await openWire(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
@@ -560,7 +571,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Notes once that a connection has ended, and whether its next result names that. */
-  #ended(connection: Connection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
+  #ended(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
     const isFirst = this.#running.delete(connection);
     if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }
@@ -573,7 +584,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Returns the definition of a tool, by its name here or at the server, if it is known. */
-  #tool(owner: ListOwner, tool: string): ListItem | undefined {
+  #tool(owner: ListKey, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
 }

@@ -9,7 +9,7 @@ import routing from "../../../config/mcp-routing.json" with { type: "json" };
 /** Where a tool runs if neither the user nor a manifest decides it. */
 export type ToolRouting = "local" | "cloud";
 
-const CLOUD: ReadonlySet<string> = new Set(routing.cloud);
+const CLOUD_NAMES: ReadonlySet<string> = new Set(routing.cloud);
 
 /** Returns whether the list says that a server runs on this machine. */
 export function isListedLocal(server: string): boolean {
@@ -22,5 +22,5 @@ export function isListedLocal(server: string): boolean {
  */
 export function getToolRouting(id: string): ToolRouting {
   const [server = ""] = id.replace(/^mcp__pml__/, "").split(/:|__/, 1);
-  return CLOUD.has(server) || CLOUD.has(`${server}:*`) ? "cloud" : "local";
+  return CLOUD_NAMES.has(server) || CLOUD_NAMES.has(`${server}:*`) ? "cloud" : "local";
 }

@@ -22,13 +22,13 @@ import {
   waitOf,
 } from "../../io/event_stream.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
-import { type HttpSession, placeAfter } from "./_http_session.ts";
+import { placeAfter, type ServerHttpSession } from "./_http_session.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
 /** The session and receivers of a request. */
 export interface HttpWay {
   readonly options: HttpWireOptions;
-  readonly session: HttpSession;
+  readonly session: ServerHttpSession;
   readonly ends: WireEnds;
 }
 
@@ -38,7 +38,7 @@ export const REST_MS = 1_000;
 const RESUMES = 5;
 
 /** A request without an answer yet. */
-export class HttpRequest {
+export class ServerHttpRequest {
   /** Aborts the request. */
   readonly abort = new AbortController();
   readonly #id: RequestId;

@@ -48,7 +48,7 @@ interface Sending {
 }
 
 /** Sends HTTP requests to one server, with the headers of its session. */
-export class HttpSession {
+export class ServerHttpSession {
   readonly #options: HttpWireOptions;
   readonly #tool: (name: string) => ListItem | undefined;
   /** Whether the last request had the token of a sign-in. */

@@ -22,8 +22,8 @@ import {
   waitOf,
 } from "../../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
-import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
-import { HttpSession, placeAfter } from "./_http_session.ts";
+import { type HttpWay, REST_MS, ServerHttpRequest } from "./_http_request.ts";
+import { placeAfter, ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
 
@@ -45,7 +45,11 @@ export class HttpWire implements Wire {
 
   /** Sends nothing yet. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
-    this.#way = { options, ends, session: new HttpSession(options, (name) => ends.tool(name)) };
+    this.#way = {
+      options,
+      ends,
+      session: new ServerHttpSession(options, (name) => ends.tool(name)),
+    };
     this.revisions = options.transport;
   }
 
@@ -59,7 +63,7 @@ export class HttpWire implements Wire {
     if (this.#isClosed) return;
     const { id, method } = message;
     if (typeof id === "number" && method !== undefined) {
-      const request = new HttpRequest(id, message, this.#way);
+      const request = new ServerHttpRequest(id, message, this.#way);
       this.#open.set(id, request.abort);
       void request.run(this.#ready).finally(() => this.#open.delete(id));
       return;

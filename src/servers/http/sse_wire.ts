@@ -12,7 +12,7 @@ import { after, soon, unlessAborted } from "../../io/waiting.ts";
 import type { Wire, WireEnds } from "../client/wire.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
-import { HttpSession } from "./_http_session.ts";
+import { ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 import { handOver, TELL_MS } from "./http_wire.ts";
@@ -30,7 +30,7 @@ export class SseWire implements Wire {
   readonly tells = true;
   readonly #options: HttpWireOptions;
   readonly #ends: WireEnds;
-  readonly #session: HttpSession;
+  readonly #session: ServerHttpSession;
   readonly #over = new AbortController();
   readonly #named = Promise.withResolvers<void>();
   /** Whether the stream named an address, so that the server supports HTTP+SSE. */
@@ -46,7 +46,7 @@ export class SseWire implements Wire {
   /** Requests the stream. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
     this.#options = options;
-    this.#session = new HttpSession(options, (name) => ends.tool(name));
+    this.#session = new ServerHttpSession(options, (name) => ends.tool(name));
     this.#ends = {
       ...ends,
       received: (message) => {

@@ -23,7 +23,7 @@ const CLOCK: TimerClock = {
 };
 
 /** A list that was reported as changed. */
-interface Change {
+interface ListChange {
   /** How long the next request waits, in milliseconds. */
   wait: number;
   /** When it was reported last. */
@@ -37,7 +37,7 @@ export class ListChanges implements Disposable {
   readonly #reload: (server: string, list: ListName) => Promise<boolean>;
   readonly #onChange: (list: ListName) => void;
   readonly #clock: TimerClock;
-  readonly #all = new Map<string, Change>();
+  readonly #all = new Map<string, ListChange>();
 
   /**
    * Takes a function that loads a list and returns whether it has changed, which must not fail, and
@@ -59,13 +59,13 @@ export class ListChanges implements Disposable {
     const at = this.#clock.now();
     const known = this.#all.get(key);
     const isFirst = known === undefined || known.cancel === undefined && at - known.at > QUIET_MS;
-    const change: Change = isFirst ? { wait: CHANGE_MS, at, cancel: undefined } : known;
+    const change: ListChange = isFirst ? { wait: CHANGE_MS, at, cancel: undefined } : known;
     change.at = at;
     this.#all.set(key, change);
     change.cancel ??= this.#clock.later(() => void this.#load(change, server, list), change.wait);
   }
 
-  async #load(change: Change, server: string, list: ListName): Promise<void> {
+  async #load(change: ListChange, server: string, list: ListName): Promise<void> {
     change.cancel = undefined;
     const isReal = await this.#reload(server, list);
     change.wait = Math.min(change.wait * 2, CHANGE_MAX_MS);

@@ -17,7 +17,7 @@ export async function unusableTools(
   tools: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<ToolDefinition, string>> {
   const found = new Map<ToolDefinition, string>();
-  const turns = new Turns();
+  const turns = new CheckPauses();
   for (const tool of tools) {
     const why = unusable(tool);
     if (why !== undefined) found.set(tool, why);
@@ -27,7 +27,7 @@ export async function unusableTools(
 }
 
 /** Yields to other work during long checks. */
-export class Turns {
+export class CheckPauses {
   #since = performance.now();
 
   /** Resolves at once, or after other work had its turn. */

@@ -21,7 +21,7 @@ export interface ToolChild {
 }
 
 /** A tool of a loaded module. */
-export interface ModuleTool {
+export interface LoadedTool {
   readonly module: Module;
   readonly tool: string;
 }
@@ -40,7 +40,7 @@ interface KnownChild {
   readonly child: ToolChild;
 }
 
-interface KnownTool {
+interface CachedTool {
   access?: KnownAccess;
   child?: KnownChild;
 }
@@ -51,7 +51,7 @@ export const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 /** Builds the options of children. */
 export class ToolChildren {
   readonly #host: ModuleHost;
-  readonly #tools = new WeakMap<Module, Map<string, KnownTool>>();
+  readonly #tools = new WeakMap<Module, Map<string, CachedTool>>();
 
   /** Builds nothing yet. */
   constructor(host: ModuleHost) {
@@ -59,7 +59,7 @@ export class ToolChildren {
   }
 
   /** Returns the child of a tool: the same object as long as nothing has changed. */
-  of(use: ModuleUse, called: ModuleTool): ToolChild {
+  of(use: ModuleUse, called: LoadedTool): ToolChild {
     const access = this.accessOf(use, called);
     const { protection, limits, osLayer } = this.#host;
     // Programs of built-in modules need to write only where the module may.
@@ -78,7 +78,7 @@ export class ToolChildren {
   }
 
   /** Returns the access of a tool with the present grants and links. */
-  accessOf({ source, grants: granted }: ModuleUse, called: ModuleTool): Access {
+  accessOf({ source, grants: granted }: ModuleUse, called: LoadedTool): Access {
     if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     const workspace = this.#host.workspace;
@@ -116,8 +116,8 @@ export class ToolChildren {
     return JSON.stringify([options, this.#host.osLayer]);
   }
 
-  #toolOf({ module, tool }: ModuleTool): KnownTool {
-    const tools = this.#tools.get(module) ?? new Map<string, KnownTool>();
+  #toolOf({ module, tool }: LoadedTool): CachedTool {
+    const tools = this.#tools.get(module) ?? new Map<string, CachedTool>();
     this.#tools.set(module, tools);
     const known = tools.get(tool) ?? {};
     tools.set(tool, known);
@@ -126,7 +126,7 @@ export class ToolChildren {
 }
 
 /** Returns the permissions that a tool asks for. */
-export function askedBy({ module: { meta }, tool }: ModuleTool): Permissions {
+export function askedBy({ module: { meta }, tool }: LoadedTool): Permissions {
   const found = meta.tools.find(({ definition }) => definition.name === tool);
   return found?.permissions ?? NO_PERMISSIONS;
 }

@@ -33,7 +33,9 @@ export class HubFinder implements SourceFinder {
     const { narrowing, cloud } = this.#services.policy.now.config;
     const server = { name, kind: CLOUD.name, url: cloud?.url ?? CLOUD_URL };
     const refusal = narrowing?.company?.forbids(server);
-    if (refusal !== undefined) return { approval: new Refusal(refusal.error), kind: undefined };
+    if (refusal !== undefined) {
+      return { approval: new ForbiddenServer(refusal.error), kind: undefined };
+    }
     return { approval: new NameApproval(this.#services, true), kind: CLOUD.name };
   }
 
@@ -50,7 +52,7 @@ export class HubFinder implements SourceFinder {
 }
 
 /** The approval of a server that a policy forbids. */
-class Refusal extends NothingToApprove {
+class ForbiddenServer extends NothingToApprove {
   readonly #error: PmlError;
 
   constructor(error: PmlError) {

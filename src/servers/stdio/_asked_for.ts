@@ -24,7 +24,7 @@ export interface AskedFor {
 }
 
 const KINDS = ["read", "write", "net", "env"] as const;
-type Kind = (typeof KINDS)[number];
+type PermissionKind = (typeof KINDS)[number];
 /** Node's function that runs a program to its end reports only that the command failed. */
 const RUN = /(?:Requires run access to "|Command failed: )([^"\s]{1,300})/g;
 
@@ -36,7 +36,7 @@ export function askedFor(
   record: string,
   { texts, cwd }: { readonly texts: string; readonly cwd: string },
 ): AskedFor {
-  const asked: Record<Kind | "other", Set<string>> = {
+  const asked: Record<PermissionKind | "other", Set<string>> = {
     read: new Set(),
     write: new Set(),
     net: new Set(),
