@@ -7,7 +7,7 @@
 
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { metaSchema } from "../src/protocol/tool.ts";
-import type { Wanted } from "../src/core/wanted.ts";
+import type { ValueSchema } from "../src/core/wanted.ts";
 import { commandsPage } from "./generate/commands_page.ts";
 import { jsonSchemaOf } from "./generate/json_schema.ts";
 import { limitsPage, settingsPage } from "./generate/settings_page.ts";
@@ -56,7 +56,11 @@ export async function generated(name: string): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-function schemaFile(schema: Wanted<unknown>, title: string, description: string): () => string {
+function schemaFile(
+  schema: ValueSchema<unknown>,
+  title: string,
+  description: string,
+): () => string {
   return () => JSON.stringify(jsonSchemaOf(schema.schema(), title, description), null, 2);
 }
 

@@ -23,7 +23,7 @@ import {
   type Question,
   shownArguments,
 } from "../protocol/call.ts";
-import { type Check, check } from "../core/check.ts";
+import { check, type CheckReport } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
@@ -142,7 +142,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   }
 
   /** Checks the sandbox and the journal on this machine. */
-  async checks(): Promise<readonly Check[]> {
+  async checks(): Promise<readonly CheckReport[]> {
     return [
       ...await this.machine.checks(),
       await check(
@@ -282,7 +282,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   }
 }
 
-const BY_CLIENTS: Check = {
+const BY_CLIENTS: CheckReport = {
   name: "sampling",
   ok: true,
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",

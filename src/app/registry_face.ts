@@ -26,7 +26,12 @@ export { parseJson } from "../core/parse_json.ts";
 
 export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
-export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
+export {
+  type OpenFileOptions,
+  type ReadFileOptions,
+  readRegular,
+  type Regular,
+} from "../io/regular_file.ts";
 export * from "../registry/registry.ts";
 export type { ManifestText, PublishedKind } from "../servers/kind.ts";
 export { publishedKind } from "../servers/kinds.ts";

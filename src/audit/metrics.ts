@@ -85,7 +85,7 @@ export class Histogram {
  * The answers of one kind. Only their lengths are counted when they are sent, because counting the
  * tokens of each answer took longer than recording its call.
  */
-class Answers {
+class AnswerCounts {
   readonly #lengths = new Histogram();
   /** The texts of the last samples. */
   readonly #samples: string[] = [];
@@ -124,7 +124,7 @@ export class Metrics {
     failed: 0,
   };
   readonly #failed = new Map<string, number>();
-  readonly #answers = new Map<string, Answers>();
+  readonly #answers = new Map<string, AnswerCounts>();
 
   /** Counts the end of a call. Other records are ignored. */
   recorded(record: JournalRecord): void {
@@ -139,7 +139,7 @@ export class Metrics {
   answered(what: string, answer: JsonObject): void {
     const length = textLengthOf(answer);
     if (length === undefined) return;
-    const answers = this.#answers.get(what) ?? new Answers();
+    const answers = this.#answers.get(what) ?? new AnswerCounts();
     this.#answers.set(what, answers);
     answers.add(answer, length);
   }

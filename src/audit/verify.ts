@@ -46,7 +46,7 @@ export async function verifyJournal(
   paths: string | readonly string[],
   until = "",
 ): Promise<JournalCheck> {
-  const check = new Check(until);
+  const check = new JournalChecker(until);
   for (const file of typeof paths === "string" ? [paths] : paths) {
     using lines = openJournalFile(file);
     // The oldest files are removed first, so the remaining ones show which records are missing.
@@ -68,7 +68,7 @@ interface Sealed {
   readonly hash: string;
 }
 
-class Check {
+class JournalChecker {
   readonly #until: string;
   #file = "";
   #line = 0;

@@ -5,7 +5,7 @@
  */
 
 import { authorsOf } from "../authoring/open_authors.ts";
-import { Following } from "../io/following.ts";
+import { PathWatcher } from "../io/following.ts";
 import { realPathIfAny, stampAt } from "../io/place.ts";
 import { soon } from "../io/waiting.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -35,7 +35,7 @@ export async function dev(
   while (!input.isOver) {
     files = await (await authorsOf(app)).filesOf(path);
     // It is read after the watching has begun, so that no change falls between.
-    using following = new Following(files, signal);
+    using following = new PathWatcher(files, signal);
     const changed = following.change();
     if (seen !== now()) {
       if (stampAt(path) === undefined && await soon(changed, GONE_MS)) continue;

@@ -11,7 +11,7 @@ import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { REPLACES } from "../config/shown.ts";
 import { exists } from "../config/workspace.ts";
-import { type Check, check } from "../core/check.ts";
+import { check, type CheckReport } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
@@ -64,7 +64,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   };
 }
 
-async function rest(at: CommandContext): Promise<readonly Check[]> {
+async function rest(at: CommandContext): Promise<readonly CheckReport[]> {
   const { app } = at;
   await app.keys.looked();
   return [
@@ -95,7 +95,7 @@ function keysFound(app: App): readonly KeyFound[] {
   }));
 }
 
-function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
+function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
   const said = from === undefined ? "not set" : `set, in ${from}`;
   return {
     name: `key ${visible(name)}`,
@@ -108,7 +108,7 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
 }
 
 /** Checks each registry. An unreachable one is no failure: cached entries still work. */
-async function registries({ app, signal }: CommandContext): Promise<readonly Check[]> {
+async function registries({ app, signal }: CommandContext): Promise<readonly CheckReport[]> {
   if (app.config().registries.length === 0) {
     return [well("registry", "none is configured")];
   }
@@ -123,7 +123,7 @@ async function registries({ app, signal }: CommandContext): Promise<readonly Che
 }
 
 /** Returns whether there is a key for the cloud, but never its value. */
-async function key(app: App): Promise<Check> {
+async function key(app: App): Promise<CheckReport> {
   const path = join(app.config().home, KEY_FILE);
   return await check("key", "none (only cloud tools need one)", async () => {
     await mustBePrivate(path, "600");
@@ -143,7 +143,7 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
 }
 
 /** Warns about a home on Windows whose access list lets other people in, or cannot be read. */
-async function sharedHome(app: App): Promise<readonly Check[]> {
+async function sharedHome(app: App): Promise<readonly CheckReport[]> {
   const { AccessLists } = await import("../policy/access_list.ts");
   const { home } = app.config();
   const why = await AccessLists.of(app.loaded().environment).whyShared(home);
@@ -173,7 +173,7 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
  * A file that still waits for trust passes the check; a file that cannot be trusted at all fails
  * it.
  */
-async function trust(app: App): Promise<Check> {
+async function trust(app: App): Promise<CheckReport> {
   let waits = false;
   const found = await check("trust", "nothing waits to be trusted", async () => {
     waits = await app.policy.unapproved() !== undefined;
@@ -182,7 +182,7 @@ async function trust(app: App): Promise<Check> {
 }
 
 /** Tries to watch a folder, because the system limits how many are watched. */
-function watching(app: App): Check {
+function watching(app: App): CheckReport {
   try {
     Deno.watchFs(app.config().home, { recursive: false }).close();
     return well("watching", "a change of the configuration applies at once");
@@ -195,13 +195,13 @@ function watching(app: App): Check {
   }
 }
 
-async function lock(app: App): Promise<Check> {
+async function lock(app: App): Promise<CheckReport> {
   const pins = await app.pins();
   const said = exists(pins.path) ? pins.path : "there is none yet";
   return await check("lock", said, async () => void await pins.state());
 }
 
-async function servers(at: CommandContext): Promise<readonly Check[]> {
+async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
   const { app } = at;
   if (app.config().problem !== undefined) return [];
   // A list that is kept does not tell whether its server still works.
@@ -237,8 +237,8 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
 }
 
 /** Checks which clients start PML, and which start servers themselves. */
-async function clients(app: App): Promise<readonly Check[]> {
-  return (await clientStates(app)).map(({ client, startsPml, others }): Check => {
+async function clients(app: App): Promise<readonly CheckReport[]> {
+  return (await clientStates(app)).map(({ client, startsPml, others }): CheckReport => {
     const name = `client ${client}`;
     if (others.length === 0) return well(name, "starts PML");
     const said = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
@@ -249,7 +249,7 @@ async function clients(app: App): Promise<readonly Check[]> {
 }
 
 /** Returns where the person is signed in. */
-async function signIns(app: App): Promise<readonly Check[]> {
+async function signIns(app: App): Promise<readonly CheckReport[]> {
   const { machine } = await app.callPath();
   return (await (await machine.signIns()).all()).map((one) => {
     const { server, until = Infinity, isRenewed } = one;
@@ -268,7 +268,7 @@ async function signIns(app: App): Promise<readonly Check[]> {
 const SEARCHES = 10;
 
 /** Estimates the tokens of a list and a search. */
-async function context(app: App): Promise<Check> {
+async function context(app: App): Promise<CheckReport> {
   const { problem, gateway } = app.config();
   const name = "context";
   if (problem !== undefined) return well(name, "nothing is listed to count");
@@ -284,15 +284,15 @@ async function context(app: App): Promise<Check> {
   };
 }
 
-function well(name: string, said: string): Check {
+function well(name: string, said: string): CheckReport {
   return { name, ok: true, said };
 }
 
-function warned(name: string, said: string, hint?: string): Check {
+function warned(name: string, said: string, hint?: string): CheckReport {
   return { ...well(name, said), warns: true, ...defined({ hint }) };
 }
 
-function textOf({ name, ok, warns = false, said, hint }: Check): string {
+function textOf({ name, ok, warns = false, said, hint }: CheckReport): string {
   const mark = ok ? warns ? "warn" : "ok  " : "FAIL";
   return `${mark} ${name}: ${said}${hint === undefined ? "" : `\n     ${hint}`}`;
 }

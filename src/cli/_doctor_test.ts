@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openApp } from "../app/app.ts";
 import { environmentOf } from "../config/env.ts";
-import type { Check } from "../core/check.ts";
+import type { CheckReport } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { doctor } from "./_doctor.ts";
 
@@ -20,7 +20,7 @@ Deno.test("doctor() reports a workspace file that cannot be trusted as one of ma
     const { signal } = new AbortController();
     const looks = async () => {
       const { value, text = "" } = await doctor({ app, signal });
-      const { findings } = value as { readonly findings: readonly Check[] };
+      const { findings } = value as { readonly findings: readonly CheckReport[] };
       assert.ok(findings.length > 5, text);
       return { text, trust: findings.find(({ name }) => name === "trust") };
     };
@@ -74,7 +74,7 @@ Deno.test("doctor() reports why search is lexical, also if a model cannot be use
       const environment = environmentOf({ HOME, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" });
       await using app = await openApp({ cwd, environment });
       const { value, code } = await doctor({ app, signal: new AbortController().signal });
-      const { findings } = value as { readonly findings: readonly Check[] };
+      const { findings } = value as { readonly findings: readonly CheckReport[] };
       return { code, search: findings.find(({ name }) => name === "search") };
     };
     const without = await findings();

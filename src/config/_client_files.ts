@@ -23,7 +23,7 @@ export interface SettingFile {
 }
 
 /** Such a file, and its relation to a variable: `"FILE" sets NAME`. */
-export interface Setting extends SettingFile {
+export interface ClientSetting extends SettingFile {
   readonly said: string;
 }
 
@@ -31,8 +31,8 @@ export interface Setting extends SettingFile {
 export function setByClients(
   names: readonly string[],
   folders: Iterable<string>,
-): ReadonlyMap<string, Setting> {
-  const setBy = new Map<string, Setting>();
+): ReadonlyMap<string, ClientSetting> {
+  const setBy = new Map<string, ClientSetting>();
   if (names.length === 0) return setBy;
   for (const file of [...new Set(folders)].flatMap(clientFiles)) {
     for (const name of names) {

@@ -42,7 +42,7 @@ interface ServerPlace {
 }
 
 /** The place of a text: its name, the name for a variable in its place, and its key. */
-interface TextPlace {
+interface SecretPlace {
   readonly called: string;
   readonly wanted: string;
   readonly key: string;
@@ -154,7 +154,7 @@ export class ImportVariables {
     return this.#clean(arg, spot(called, called === "" ? "*SECRET" : `*${called}`));
   }
 
-  #clean(value: string, spot: ServerPlace & TextPlace): string {
+  #clean(value: string, spot: ServerPlace & SecretPlace): string {
     const isNamed = isSecretName(spot.called) && !isCode(spot.called);
     // A person could not check code that is partly hidden.
     if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
@@ -170,7 +170,7 @@ export class ImportVariables {
 
   #reference(text: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: ServerPlace & TextPlace;
+    readonly spot: ServerPlace & SecretPlace;
   }): string {
     const [, name = "", otherwise] = /^\$\{(\w+)(?::-([^}]*))?\}$/.exec(text) ?? [];
     if (otherwise === undefined || this.#isHarmless(otherwise, { isNamed, spot })) return text;
@@ -180,7 +180,7 @@ export class ImportVariables {
 
   #isHarmless(value: string, { isNamed, spot }: {
     readonly isNamed: boolean;
-    readonly spot: TextPlace;
+    readonly spot: SecretPlace;
   }): boolean {
     if (isNamed) return isNoSecret(value);
     return this.#known.redact(value) === value && (isCode(spot.called) || !isRandom(value));
@@ -190,13 +190,13 @@ export class ImportVariables {
    * A value whose name is that of a secret is secret as a whole, except for a scheme such as
    * `Bearer`.
    */
-  #whole(value: string, spot: ServerPlace & TextPlace): string {
+  #whole(value: string, spot: ServerPlace & SecretPlace): string {
     if (isNoSecret(value)) return value;
     const scheme = SCHEME.exec(value)?.[0] ?? "";
     return `${scheme}${this.#take(value.slice(scheme.length), spot)}`;
   }
 
-  #kinds(value: string, spot: ServerPlace & TextPlace): string {
+  #kinds(value: string, spot: ServerPlace & SecretPlace): string {
     const kept = this.#known.redact(value).split("[redacted]");
     if (kept.length === 1) {
       return isRandom(value) && !isCode(spot.called) && infoAt(value) === undefined
@@ -214,11 +214,11 @@ export class ImportVariables {
     ).join("");
   }
 
-  #random(value: string, spot: ServerPlace & TextPlace): string {
+  #random(value: string, spot: ServerPlace & SecretPlace): string {
     return replaceRandom(value, (run) => this.#take(run, spot));
   }
 
-  #take(value: string, spot: ServerPlace & TextPlace): string {
+  #take(value: string, spot: ServerPlace & SecretPlace): string {
     const own = variableName(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
     const full = variableName(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
@@ -237,7 +237,7 @@ export class ImportVariables {
 
   #want(name: string, { value, spot }: {
     readonly value: string;
-    readonly spot: ServerPlace & TextPlace;
+    readonly spot: ServerPlace & SecretPlace;
   }): void {
     this.#values.set(name, value);
     if (spot.isPart !== true) this.exact.set(name, value);

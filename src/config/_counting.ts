@@ -8,7 +8,7 @@
 import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
-import { setByClients, type Setting } from "./_client_files.ts";
+import { type ClientSetting, setByClients } from "./_client_files.ts";
 import { type Environment, HOMES, ignoring } from "./env.ts";
 import { CONTAINER_NAMES, NETWORK_NAMES } from "./network_names.ts";
 import { foldersAbove, markedProject, realPathOf } from "./workspace.ts";
@@ -105,7 +105,7 @@ function liesIn(path: string, folder: string): string {
   return `${quoted(path, 200)} lies in ${quoted(folder, 200)}, which others may have written`;
 }
 
-function setIn({ said: problem }: Setting): string {
+function setIn({ said: problem }: ClientSetting): string {
   return `${problem}, and a workspace cannot decide for the user`;
 }
 

@@ -11,9 +11,9 @@ import { placeAt } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
-import type { Problem, Report } from "./_problem.ts";
+import type { ConfigProblem, Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";
-import { type Path, validated, type Wanted } from "../core/wanted.ts";
+import { type Path, validated, type ValueSchema } from "../core/wanted.ts";
 import { exists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
@@ -25,7 +25,7 @@ export interface ConfigDocument<T> {
   /** Returns the value at a path with numbers that keep their text. */
   readonly exactAt: Syntax["exactAt"];
   /** Reports that the key at a path is wrong. */
-  readonly problem: (path: Path, said: Pick<Problem, "found" | "wanted" | "code">) => void;
+  readonly problem: (path: Path, said: Pick<ConfigProblem, "found" | "wanted" | "code">) => void;
   /** Reports something that is not an error but that the person should know. */
   readonly warn: (said: string) => void;
   /** Returns whether something wrong was reported so far. */
@@ -36,7 +36,7 @@ export interface ConfigDocument<T> {
 export interface DocumentOptions<T> {
   readonly report: Report;
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined> | Syntax | undefined;
-  readonly schema: Wanted<T>;
+  readonly schema: ValueSchema<T>;
 }
 
 const MOST_PROBLEMS = 100;
@@ -110,7 +110,10 @@ export function withType(said: unknown): unknown {
   return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
 }
 
-function noteIn(text: string, from: { readonly file: string; readonly problems: Problem[] }): Note {
+function noteIn(
+  text: string,
+  from: { readonly file: string; readonly problems: ConfigProblem[] },
+): Note {
   const { file, problems } = from;
   return (offset, { path = [], ...said }) =>
     void problems.push({ file, ...placeAt(text, offset), key: visible(keyOf(path)), ...said });

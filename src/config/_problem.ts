@@ -8,7 +8,7 @@ import { PmlError, shownPlace } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** One problem of a configuration. */
-export interface Problem {
+export interface ConfigProblem {
   /** The path of the file, or the name of the variable. */
   readonly file: string;
   readonly line?: number;
@@ -23,7 +23,7 @@ export interface Problem {
 
 /** The problems and warnings of all files of a configuration. */
 export interface Report {
-  readonly problems: Problem[];
+  readonly problems: ConfigProblem[];
   readonly warnings: string[];
   /** Says who mends the problems, if it is not the person. */
   hint?: string;
@@ -34,7 +34,7 @@ const SHOWN = 3;
 
 /** Returns one error for all problems. */
 export function invalid(
-  problems: readonly Problem[],
+  problems: readonly ConfigProblem[],
   more: { readonly hint?: string; readonly cause?: unknown } = {},
 ): PmlError {
   const conflict = problems.every(({ code }) => code !== undefined);
@@ -48,7 +48,7 @@ export function invalid(
   });
 }
 
-function text({ file, key, found, wanted, ...place }: Problem): string {
+function text({ file, key, found, wanted, ...place }: ConfigProblem): string {
   const at = key === "" ? "" : `, key ${quoted(key, 200)}`;
   return `${quoted(shownPlace(file, place), 200)}${at}: found ${found}, wanted ${wanted}`;
 }

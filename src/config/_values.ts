@@ -6,57 +6,64 @@
 
 import { canonical, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern, RULE_MAX } from "../core/pattern.ts";
-import { extended, leaf, list, type Wanted } from "../core/wanted.ts";
+import { extended, leaf, list, type ValueSchema } from "../core/wanted.ts";
 import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 
 /** A string. */
-export const string: Wanted<string> = text();
+export const string: ValueSchema<string> = text();
 /** A string that is not empty. */
-export const filled: Wanted<string> = text("a string that is not empty", /\S/);
+export const filled: ValueSchema<string> = text("a string that is not empty", /\S/);
 /** A list of strings. */
-export const strings: Wanted<string[]> = list(string, "strings");
+export const strings: ValueSchema<string[]> = list(string, "strings");
 /** True or false. */
-export const flag: Wanted<boolean> = leaf("true or false", (value) => typeof value === "boolean", {
-  type: "boolean",
-});
+export const flag: ValueSchema<boolean> = leaf(
+  "true or false",
+  (value) => typeof value === "boolean",
+  {
+    type: "boolean",
+  },
+);
 /** A JSON value. */
-export const json: Wanted<Json> = leaf(
+export const json: ValueSchema<Json> = leaf(
   "a JSON value",
   (value) => succeeds(() => canonical(withoutInfinite(value))),
 );
 /** A number from 0 to 1. */
-export const share: Wanted<number> = fraction("a number from 0 to 1", 1);
+export const share: ValueSchema<number> = fraction("a number from 0 to 1", 1);
 /** An amount of money. */
-export const price: Wanted<number> = fraction("a number that is 0 or more");
+export const price: ValueSchema<number> = fraction("a number that is 0 or more");
 /** A list of rules. */
-export const rules: Wanted<string[]> = list(
+export const rules: ValueSchema<string[]> = list(
   parsed("rule", text(`the rule ${GRAMMAR}`, { test: isRule }), RULE_MAX),
   "rules",
 );
 /** A pattern of tools, without arguments. */
-export const tool: Wanted<string> = parsed(
+export const tool: ValueSchema<string> = parsed(
   "tool",
   text('the pattern "server:tool", "server:*" or "*"', { test: isToolsPattern }),
   RULE_MAX,
 );
 /** A list of tools. */
-export const tools: Wanted<string[]> = list(tool, "names or patterns of tools");
+export const tools: ValueSchema<string[]> = list(tool, "names or patterns of tools");
 /** The path of a folder. */
-export const folder: Wanted<string> = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
+export const folder: ValueSchema<string> = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
 /** The path of a file. */
-export const path: Wanted<string> = text("the path of a file", /^(?!-----|.*:\/\/)(?=.*\S)/s);
+export const path: ValueSchema<string> = text("the path of a file", /^(?!-----|.*:\/\/)(?=.*\S)/s);
 /** The name of a variable. */
-export const variable: Wanted<string> = text("the name of a variable", /^[A-Za-z_][A-Za-z0-9_]*$/);
+export const variable: ValueSchema<string> = text(
+  "the name of a variable",
+  /^[A-Za-z_][A-Za-z0-9_]*$/,
+);
 /** An https address. */
-export const address: Wanted<string> = url("address", ["https://"]);
+export const address: ValueSchema<string> = url("address", ["https://"]);
 /** The address of a registry. */
-export const registry: Wanted<string> = url("registryAddress", REGISTRY_BEGINNINGS);
+export const registry: ValueSchema<string> = url("registryAddress", REGISTRY_BEGINNINGS);
 
 /** Returns a kind of texts that match. No text may contain NUL. */
 export function text(
   wanted = "a string",
   grammar: { test(value: string): boolean } = /^/,
-): Wanted<string> {
+): ValueSchema<string> {
   const passes = (value: unknown) =>
     typeof value === "string" && !value.includes("\0") && grammar.test(value);
   return leaf(wanted, passes, { type: "string", pattern: grammar });
@@ -66,12 +73,16 @@ export function text(
  * Returns a kind of texts that a function checks. `tools/generate/json_schema.ts` has a pattern for
  * its name.
  */
-export function parsed(name: string, texts: Wanted<string>, maxLength?: number): Wanted<string> {
+export function parsed(
+  name: string,
+  texts: ValueSchema<string>,
+  maxLength?: number,
+): ValueSchema<string> {
   return extended(texts, { name, maxLength });
 }
 
 /** Returns a kind of whole numbers. */
-export function number(minimum: number, maximum: number): Wanted<number> {
+export function number(minimum: number, maximum: number): ValueSchema<number> {
   const passes = (value: unknown) => Number.isSafeInteger(value) && within(value, minimum, maximum);
   const schema = { type: "integer", minimum, maximum };
   return leaf(`a whole number from ${minimum} to ${maximum}`, passes, schema);
@@ -88,14 +99,14 @@ export function succeeds(read: () => unknown): boolean {
 }
 
 /** Returns a kind of URLs that begin with one of these texts, or lead to this machine. */
-function url(name: string, beginnings: readonly string[]): Wanted<string> {
+function url(name: string, beginnings: readonly string[]): ValueSchema<string> {
   const wanted = `a URL that begins with ${
     beginnings.join(" or ")
   }, without a user name or password`;
   return parsed(name, text(wanted, { test: (value) => isAddress(value, beginnings) }));
 }
 
-function fraction(wanted: string, maximum?: number): Wanted<number> {
+function fraction(wanted: string, maximum?: number): ValueSchema<number> {
   const passes = (value: unknown) => within(value, 0, maximum ?? Number.MAX_VALUE);
   return leaf(wanted, passes, { type: "number", minimum: 0, maximum });
 }

@@ -11,7 +11,7 @@ import { parsePattern } from "../core/pattern.ts";
 import { isInside, staysInside } from "../io/place.ts";
 import { countingEnvironment } from "./_counting.ts";
 import { markUnheld } from "./_unheld.ts";
-import { invalid, type Problem, type Report } from "./_problem.ts";
+import { type ConfigProblem, invalid, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { grantsThatHold } from "./_grants.ts";
@@ -197,7 +197,7 @@ async function othersOf(
  * Returns problems with the PML home. It must not lie in the workspace: a workspace with its own
  * PML home would bring its own approvals.
  */
-function homeProblems(environment: Environment, root: string): Problem[] {
+function homeProblems(environment: Environment, root: string): ConfigProblem[] {
   const { home, homePath, homeless } = environment;
   // A workspace that is the home folder, or the whole machine, contains the PML home.
   const isBrought = isInside(root, realPathOf(home)) &&

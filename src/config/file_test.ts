@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { Problem } from "./_problem.ts";
+import type { ConfigProblem } from "./_problem.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
 import { readWorkspaceFile } from "./file.ts";
 
-async function problemsOf(content: string | Uint8Array): Promise<readonly Problem[]> {
+async function problemsOf(content: string | Uint8Array): Promise<readonly ConfigProblem[]> {
   const { file, error } = await read(content);
   assert.equal(file, undefined);
   const problems = error?.detail?.problems;

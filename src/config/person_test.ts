@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import type { Problem } from "./_problem.ts";
+import type { ConfigProblem } from "./_problem.ts";
 import { type Read, readAt, Scratch } from "./_scratch_test.ts";
 import { limitsOf } from "./limits.ts";
 import { type PersonConfig, readPerson } from "./person.ts";
@@ -45,7 +45,7 @@ Deno.test("readPerson() reports line, column, key, value and expected type of pr
     const { error } = await read(text);
     const problems = error?.detail?.problems;
     assert.ok(Array.isArray(problems), text);
-    const first: Problem = problems[0];
+    const first: ConfigProblem = problems[0];
     assert.deepEqual([first.line, first.column], [line, column], text);
     assert.equal(first.key, key, text);
     assert.ok(first.found.includes(found), `${text}: ${first.found}`);
@@ -56,7 +56,7 @@ Deno.test("readPerson() reports line, column, key, value and expected type of pr
 
 Deno.test("readPerson() reports a text that ends too early once", async () => {
   const { error } = await read("limits:\n  a: [1, {b: \n");
-  assert.equal((error?.detail?.problems as readonly Problem[]).length, 1);
+  assert.equal((error?.detail?.problems as readonly ConfigProblem[]).length, 1);
 });
 
 Deno.test("readPerson() repeats no misplaced secret", async () => {

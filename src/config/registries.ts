@@ -7,7 +7,7 @@
 
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { Problem } from "./_problem.ts";
+import type { ConfigProblem } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
 /** A registry. */
@@ -61,7 +61,7 @@ const entriesOf = memoized((urls: readonly string[]): readonly RegistryEntry[] =
 );
 
 /** Returns the problems of `PML_REGISTRIES`: texts that are no URLs of registries. */
-export function registryProblems({ registries = [] }: Environment): Problem[] {
+export function registryProblems({ registries = [] }: Environment): ConfigProblem[] {
   const begins = REGISTRY_BEGINNINGS.join(" or ");
   const wanted = `"none", or URLs that begin ${begins}, without a user name or password`;
   return registries.filter((url) => !isAddress(url, REGISTRY_BEGINNINGS))

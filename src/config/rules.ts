@@ -7,7 +7,7 @@
 import defaults from "../../config/mcp-permissions.json" with { type: "json" };
 import { quoted } from "../core/json.ts";
 import { parsePattern, type Pattern } from "../core/pattern.ts";
-import type { Problem } from "./_problem.ts";
+import type { ConfigProblem } from "./_problem.ts";
 
 /** One rule of a list, and the file that contains it. */
 export interface RuleLine {
@@ -60,10 +60,10 @@ export function rulesOf(
 /** Returns the problems of files that exceed the limit of conditions for one tool. */
 export function crowdedRules(
   files: readonly { readonly path: string; readonly permissions: Rules | undefined }[],
-): readonly Problem[] {
+): readonly ConfigProblem[] {
   const sizes = new Map<string, typeof MOST>();
   return files.flatMap(({ path, permissions = NO_RULES }) => {
-    const problems = new Map<string, Problem>();
+    const problems = new Map<string, ConfigProblem>();
     for (const { pattern } of Object.values(permissions).flat()) {
       if (pattern.kind !== "conditions") continue;
       const id = `${pattern.server}:${pattern.tool}`;

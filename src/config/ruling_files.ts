@@ -19,7 +19,7 @@ const LINKS_MAX = 40;
 const GONE = { stamp: "gone", isFirm: true } as const;
 
 /** What identifies a file or a link at one time. */
-interface Identity {
+interface FileIdentity {
   /** The device, inode, size and times; undefined if they cannot be read. */
   readonly stamp: string | undefined;
   /** Whether another content would have another stamp. Deno's times are whole milliseconds. */
@@ -30,8 +30,8 @@ interface Identity {
 
 /** Files and the links on the way to them, as they were at one time. */
 export class RulingFiles {
-  readonly #files = new Map<string, Identity>();
-  readonly #links = new Map<string, Identity>();
+  readonly #files = new Map<string, FileIdentity>();
+  readonly #links = new Map<string, FileIdentity>();
 
   /** Notes the identity of each file, which may not exist yet, and of the links above it. */
   constructor(paths: readonly string[]) {
@@ -77,7 +77,7 @@ function targetOf(path: string): string | undefined {
 }
 
 function hasChanged(
-  known: Map<string, Identity>,
+  known: Map<string, FileIdentity>,
   look: (path: string) => Deno.FileInfo,
 ): boolean {
   for (const [path, before] of known) {
@@ -95,7 +95,7 @@ function identityOf(
   path: string,
   look: (path: string) => Deno.FileInfo,
   isHashed = false,
-): Identity {
+): FileIdentity {
   try {
     const now = Date.now();
     const info = look(path);

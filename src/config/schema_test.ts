@@ -4,7 +4,7 @@ import personJson from "../../config/config.schema.json" with { type: "json" };
 import schema from "../../config/pml.schema.json" with { type: "json" };
 import policyJson from "../../config/policy.schema.json" with { type: "json" };
 import { isObject } from "../core/json.ts";
-import type { Wanted } from "../core/wanted.ts";
+import type { ValueSchema } from "../core/wanted.ts";
 import { readFile as read } from "./_scratch_test.ts";
 import { personSchema, policySchema, workspaceSchema } from "./settings.ts";
 
@@ -329,7 +329,7 @@ function* changed(value: unknown): Generator<unknown> {
   }
 }
 
-const FILES: readonly (readonly [string, Wanted<unknown>, object, readonly object[]])[] = [
+const FILES: readonly (readonly [string, ValueSchema<unknown>, object, readonly object[]])[] = [
   ["config/pml.schema.json", workspaceSchema, schema, GOOD],
   ["config/config.schema.json", personSchema, personJson, [...GOOD.filter(isShared), ...PERSON]],
   ["config/policy.schema.json", policySchema, policyJson, POLICY],
@@ -354,6 +354,6 @@ function isShared(file: object): boolean {
   return isValid(personSchema, file);
 }
 
-function isValid(wanted: Wanted<unknown>, value: unknown): boolean {
+function isValid(wanted: ValueSchema<unknown>, value: unknown): boolean {
   return wanted(structuredClone(value), { path: [], wrong: () => {} });
 }

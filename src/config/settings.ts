@@ -18,16 +18,16 @@ import {
   extended,
   leaf,
   list,
-  type Members,
   object,
   oneOf,
-  type Place,
   record,
   type Schema,
+  type SchemaMembers,
   setting,
   untyped,
-  type Value,
-  type Wanted,
+  type ValueOf,
+  type ValuePlace,
+  type ValueSchema,
 } from "../core/wanted.ts";
 import type { EntryForms, FormParts } from "../servers/kind.ts";
 import { KINDS, pinnedKinds } from "../servers/kinds.ts";
@@ -501,7 +501,7 @@ export const PERSON = {
 export const personSchema = object({}, PERSON);
 
 /** A valid `config.yaml`. */
-export type PersonValues = Value<typeof personSchema>;
+export type PersonValues = ValueOf<typeof personSchema>;
 
 /** The keys of a company's policy. No key allows anything. */
 export const POLICY = {
@@ -530,7 +530,7 @@ export const policySchema = object({}, POLICY);
  * Returns both sections of servers, with the kind of values that the path of a certificate has.
  * Types of servers are distinguished by `type`.
  */
-function serverSections(certificate: Wanted<string>) {
+function serverSections(certificate: ValueSchema<string>) {
   const parts: FormParts = {
     ...{ text: string, filled, texts: strings, flag, variable, path, certificate },
     ...{ port: number(1, 65_535), matching: text, ...ENTRY },
@@ -551,14 +551,14 @@ function serverSections(certificate: Wanted<string>) {
     }),
   };
   const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);
-  const formsOf = (section: keyof EntryForms): Members =>
+  const formsOf = (section: keyof EntryForms): SchemaMembers =>
     Object.assign({}, ...forms.map((form) => form[section]));
-  const own = byType(formsOf("own")) as Wanted<ServerEntry>;
+  const own = byType(formsOf("own")) as ValueSchema<ServerEntry>;
   const clientForms = formsOf("clients");
-  const clients = byType(clientForms) as Wanted<ServerEntry>;
-  const check = (value: unknown, place: Place): value is ServerEntry =>
+  const clients = byType(clientForms) as ValueSchema<ServerEntry>;
+  const check = (value: unknown, place: ValuePlace): value is ServerEntry =>
     clients(withType(value), place);
-  const typed: Wanted<ServerEntry> = Object.assign(check, {
+  const typed: ValueSchema<ServerEntry> = Object.assign(check, {
     schema: () => typedSchema(clients.schema(), clientForms),
   });
   return {
@@ -567,19 +567,19 @@ function serverSections(certificate: Wanted<string>) {
   };
 }
 
-function described(members: Members, about: string): Members {
+function described(members: SchemaMembers, about: string): SchemaMembers {
   const entries = Object.entries(members).map(([key, one]) => [key, setting(one, about)]);
   return Object.fromEntries(entries);
 }
 
 /** Returns the schema of an entry whose `type` may be missing if the other keys show it. */
-function typedSchema(schema: Schema, forms: Members): Schema {
+function typedSchema(schema: Schema, forms: SchemaMembers): Schema {
   const formOf = (entry: object): Schema => {
     const { type } = withType(entry) as { readonly type: string };
     return untyped(forms[type] ?? any);
   };
   const byUrl = { if: { required: ["url"] }, then: formOf({ url: "" }), else: formOf({}) };
-  const { wanted, properties: { type } } = schema as { wanted: string; properties: Members };
+  const { wanted, properties: { type } } = schema as { wanted: string; properties: SchemaMembers };
   // Editors offer these keys before one of them decides.
   const properties = { type, url: Object(byUrl.then.properties).url };
   const typed = { if: { required: ["type"] }, then: schema, else: byUrl };

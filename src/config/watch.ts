@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { Following } from "../io/following.ts";
+import { PathWatcher } from "../io/following.ts";
 import { policyPaths } from "./_company_file.ts";
 import type { LoadedConfig } from "./config.ts";
 import { linksOn } from "./ruling_files.ts";
@@ -28,7 +28,7 @@ export async function watchConfig({ paths, reread, signal }: WatchOptions): Prom
   while (!signal.aborted) {
     // If a path is a link, the real file is the one that changes.
     const watched = paths().flatMap((path) => [path, realPathOf(path), ...linksOn(path)]);
-    using files = new Following([...new Set(watched)], signal);
+    using files = new PathWatcher([...new Set(watched)], signal);
     // Read after the watching has begun, so that no change falls between.
     await reread();
     if (signal.aborted) return;

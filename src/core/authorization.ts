@@ -5,7 +5,7 @@
  */
 
 /** The refusal of a request: the answer 401 or 403. */
-export interface Refusal {
+export interface HttpRefusal {
   readonly response: Response;
   /** The value of the header `Authorization` that was sent; undefined if there was none. */
   readonly sent: string | undefined;
@@ -37,5 +37,5 @@ export interface Authorization {
    * Takes a refusal. Returns whether the request may be sent once more, with another token. Throws
    * LOGIN_REQUIRED if the user must sign in, or must allow more.
    */
-  refused(refusal: Refusal): Promise<boolean>;
+  refused(refusal: HttpRefusal): Promise<boolean>;
 }

@@ -8,13 +8,13 @@
  */
 
 /** A program and its arguments. */
-interface Command {
+interface ProgramCommand {
   readonly file: string;
   readonly args: readonly string[];
 }
 
 /** A command to start. */
-export interface StartedCommand extends Command {
+export interface StartedCommand extends ProgramCommand {
   /** Whether the arguments are parts of the command line as they are. Only Windows uses it. */
   readonly windowsRawArguments?: boolean;
 }
@@ -45,7 +45,7 @@ export function shellIn(windows: string): string {
  * Returns the command to start on Windows: a batch file runs in the `cmd.exe` of the system. Throws a
  * `TypeError` with the reason if `cmd.exe` cannot read an argument as it is.
  */
-export function startedCommand({ file, args }: Command, windows: string): StartedCommand {
+export function startedCommand({ file, args }: ProgramCommand, windows: string): StartedCommand {
   if (!isBatch(file)) return { file, args };
   if (/["%\r\n]/.test(file) || BATCH.exec(file)?.[0].match(/[. ]$/)) {
     throw new TypeError("its name is one that cmd.exe reads differently");

@@ -8,7 +8,7 @@ import { asPmlError } from "./errors.ts";
 import { defined } from "./json.ts";
 
 /** The result of a check, with a hint if it failed. */
-export interface Check {
+export interface CheckReport {
   readonly name: string;
   /** False where the user must do something before it works. */
   readonly ok: boolean;
@@ -26,7 +26,7 @@ export async function check(
   name: string,
   said: string,
   attempt: () => string | void | Promise<string | void>,
-): Promise<Check> {
+): Promise<CheckReport> {
   try {
     return { name, ok: true, said: await attempt() ?? said };
   } catch (error) {

@@ -9,11 +9,11 @@
 import { dereference, type OutputUnit, type Schema, validate } from "@cfworker/json-schema";
 import { visible } from "./json.ts";
 
-type Draft = NonNullable<Parameters<typeof validate>[2]>;
+type SchemaDraft = NonNullable<Parameters<typeof validate>[2]>;
 
 /** How many problems a message names. */
 const MOST = 5;
-const DRAFTS: readonly (readonly [address: RegExp, draft: Draft])[] = [
+const DRAFTS: readonly (readonly [address: RegExp, draft: SchemaDraft])[] = [
   [/^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, "2020-12"],
   [/^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/, "2019-09"],
   [/^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/, "7"],
@@ -41,7 +41,7 @@ const WORDS: readonly (readonly [its: RegExp, own: string])[] = [
 /** A JSON Schema of draft-04, 06, 07, 2019-09 or 2020-12. */
 export class JsonSchema {
   readonly #schema: Schema;
-  readonly #draft: Draft;
+  readonly #draft: SchemaDraft;
   readonly #lookup: Record<string, Schema | boolean>;
 
   /** Throws an `Error` with the reason if the schema cannot be used. */

@@ -9,12 +9,12 @@ import type { JsonObject } from "./json.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import type { Maybe } from "./maybe.ts";
 
-type Library = typeof import("./json_schema.ts");
+type SchemaModule = typeof import("./json_schema.ts");
 
 /** Checks values, and keeps the schemas that it has read. */
 export class OwnSchemas {
   readonly #schemas = new WeakMap<JsonObject, JsonSchema>();
-  #library: Library | undefined;
+  #library: SchemaModule | undefined;
 
   /** Returns why a value does not match a schema; undefined if it does. */
   wrong(schema: JsonObject, value: unknown): Maybe<string | undefined> {
@@ -25,7 +25,7 @@ export class OwnSchemas {
     );
   }
 
-  #wrong({ JsonSchema }: Library, schema: JsonObject, value: unknown): string | undefined {
+  #wrong({ JsonSchema }: SchemaModule, schema: JsonObject, value: unknown): string | undefined {
     const known = this.#schemas.get(schema) ?? new JsonSchema(schema);
     this.#schemas.set(schema, known);
     // The library knows no numbers but the platform's.

@@ -23,7 +23,7 @@ export interface Issue {
 }
 
 /** A place in a value, and the receiver of its problems. */
-export interface Place {
+export interface ValuePlace {
   readonly path: Path;
   readonly wrong: (issue: Issue) => void;
 }
@@ -35,32 +35,34 @@ export interface Place {
 export type Schema = Readonly<Record<string, unknown>>;
 
 /** A part of a schema: the check of a value, and the JSON Schema that accepts the same values. */
-export interface Wanted<T> {
+export interface ValueSchema<T> {
   /** Returns whether a value is valid, and reports each of its problems. */
-  (value: unknown, place: Place): value is T;
+  (value: unknown, place: ValuePlace): value is T;
   /** Returns the JSON Schema. It is made when it is needed: no start of PML needs one. */
   schema(): Schema;
 }
 
 /** A part with a default. */
-export type WithDefault<T> = Wanted<T> & { readonly default: T };
+export type WithDefault<T> = ValueSchema<T> & { readonly default: T };
 
 /** The type of the values that are wanted. */
-export type Value<W> = W extends (value: unknown, place: Place) => value is infer T ? T : never;
+export type ValueOf<W> = W extends (value: unknown, place: ValuePlace) => value is infer T ? T
+  : never;
 
 /** The keys of an object. */
-export type Members = Readonly<Record<string, Wanted<unknown>>>;
-type Said<R extends Members, O extends Members> =
-  & { [K in keyof R]: Value<R[K]> }
-  & { [K in keyof O]?: Value<O[K]> | undefined };
+export type SchemaMembers = Readonly<Record<string, ValueSchema<unknown>>>;
+type MembersValue<R extends SchemaMembers, O extends SchemaMembers> =
+  & { [K in keyof R]: ValueOf<R[K]> }
+  & { [K in keyof O]?: ValueOf<O[K]> | undefined };
 
 /** Wants a value that passes a test. The schema accepts the same values. */
 export function leaf<T>(
   wanted: string,
   passes: (value: unknown) => boolean,
   schema: Schema = {},
-): Wanted<T> {
-  const check = (value: unknown, place: Place): value is T => passes(value) || told(place, wanted);
+): ValueSchema<T> {
+  const check = (value: unknown, place: ValuePlace): value is T =>
+    passes(value) || told(place, wanted);
   return Object.assign(check, { schema: () => ({ ...schema, wanted }) });
 }
 
@@ -68,41 +70,41 @@ export function leaf<T>(
 export const any = leaf<unknown>("any value", () => true);
 
 /** Wants one of some texts. */
-export function oneOf<const T extends string>(names: readonly T[]): Wanted<T> {
+export function oneOf<const T extends string>(names: readonly T[]): ValueSchema<T> {
   const all: readonly unknown[] = names;
   return leaf(`one of ${names.join(", ")}`, (value) => all.includes(value), { enum: names });
 }
 
 /** Returns a part whose schema has further keywords. */
-export function extended<T>(part: Wanted<T>, schema: Schema): Wanted<T> {
-  const check = (value: unknown, place: Place): value is T => part(value, place);
+export function extended<T>(part: ValueSchema<T>, schema: Schema): ValueSchema<T> {
+  const check = (value: unknown, place: ValuePlace): value is T => part(value, place);
   return Object.assign(check, { schema: () => ({ ...part.schema(), ...schema }) });
 }
 
 /** Returns a key of a table of settings: its values, a sentence about it, and its default. */
-export function setting<T>(part: Wanted<T>, description: string, value: T): WithDefault<T>;
+export function setting<T>(part: ValueSchema<T>, description: string, value: T): WithDefault<T>;
 /** Returns a key without a default. */
-export function setting<T>(part: Wanted<T>, description: string): Wanted<T>;
-export function setting<T>(part: Wanted<T>, description: string, value?: T): Wanted<T> {
+export function setting<T>(part: ValueSchema<T>, description: string): ValueSchema<T>;
+export function setting<T>(part: ValueSchema<T>, description: string, value?: T): ValueSchema<T> {
   return Object.assign(extended(part, { description, default: value }), { default: value });
 }
 
 /** Returns the defaults of the keys that have one. */
-export function defaultsOf(members: Members): Readonly<Record<string, unknown>> {
+export function defaultsOf(members: SchemaMembers): Readonly<Record<string, unknown>> {
   const all = Object.entries(members as Readonly<Record<string, Partial<WithDefault<unknown>>>>)
     .map(([key, { default: value }]) => [key, value]);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
 /** Wants an object with required and optional keys, and no others unless it is open. */
-export function object<R extends Members, O extends Members>(
+export function object<R extends SchemaMembers, O extends SchemaMembers>(
   required: R,
   optional: O,
   { isOpen = false }: { readonly isOpen?: boolean } = {},
-): Wanted<Said<R, O>> {
+): ValueSchema<MembersValue<R, O>> {
   const members = new Map(Object.entries({ ...required, ...optional }));
   const keys = [...members.keys()];
-  const check = (value: unknown, place: Place): value is Said<R, O> => {
+  const check = (value: unknown, place: ValuePlace): value is MembersValue<R, O> => {
     if (!isPlain(value)) return told(place, "an object");
     const known = [...members].map(([key, member]) => {
       const said = value[key];
@@ -123,11 +125,11 @@ export function object<R extends Members, O extends Members>(
 
 /** Wants an object with keys of one kind and values of one kind. */
 export function record<T>(
-  key: Wanted<string>,
-  item: Wanted<T>,
+  key: ValueSchema<string>,
+  item: ValueSchema<T>,
   wanted = "an object",
-): Wanted<Record<string, T>> {
-  const check = (value: unknown, place: Place): value is Record<string, T> => {
+): ValueSchema<Record<string, T>> {
+  const check = (value: unknown, place: ValuePlace): value is Record<string, T> => {
     if (!isPlain(value)) return told(place, wanted);
     const wrong = (issue: Issue) => place.wrong({ ...issue, keys: [] });
     return Object.entries(value).map(([name, one]) => {
@@ -145,9 +147,9 @@ export function record<T>(
 }
 
 /** Wants an array. */
-export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
+export function list<T>(item: ValueSchema<T>, what: string): ValueSchema<T[]> {
   const wanted = `an array of ${what}`;
-  const check = (value: unknown, place: Place): value is T[] =>
+  const check = (value: unknown, place: ValuePlace): value is T[] =>
     Array.isArray(value)
       ? value.map((one, index) => item(one, inside(place, index))).every(Boolean)
       : told(place, wanted);
@@ -155,8 +157,8 @@ export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
 }
 
 /** Accepts a value of one validator, or an object of another. Reports problems of the matching one. */
-export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U> {
-  const check = (value: unknown, place: Place): value is T | U =>
+export function either<T, U>(part: ValueSchema<T>, objects: ValueSchema<U>): ValueSchema<T | U> {
+  const check = (value: unknown, place: ValuePlace): value is T | U =>
     (isObject(value) ? objects : part)(value, place);
   const schema = () => {
     const own = part.schema();
@@ -166,7 +168,7 @@ export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U>
 }
 
 /** Returns the schema of a form without the demand for a `type`. */
-export function untyped(form: Wanted<unknown>): Schema {
+export function untyped(form: ValueSchema<unknown>): Schema {
   const schema = form.schema();
   const { required } = schema;
   return Array.isArray(required)
@@ -175,9 +177,9 @@ export function untyped(form: Wanted<unknown>): Schema {
 }
 
 /** Wants an object whose `type` says which. */
-export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
+export function byType<F extends SchemaMembers>(forms: F): ValueSchema<ValueOf<F[keyof F]>> {
   const types = oneOf(Object.keys(forms));
-  const check = (value: unknown, place: Place): value is Value<F[keyof F]> => {
+  const check = (value: unknown, place: ValuePlace): value is ValueOf<F[keyof F]> => {
     if (!isObject(value)) return told(place, "an object");
     const { type } = value;
     return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
@@ -195,15 +197,15 @@ export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
  * `schema` has the keywords for the same test.
  */
 export function also<T>(
-  part: Wanted<T>,
+  part: ValueSchema<T>,
   passes: (value: T) => boolean,
   { wanted, key, schema }: {
     readonly wanted: string;
     readonly key?: string;
     readonly schema?: Schema;
   },
-): Wanted<T> {
-  const check = (value: unknown, place: Place): value is T =>
+): ValueSchema<T> {
+  const check = (value: unknown, place: ValuePlace): value is T =>
     part(value, place) &&
     (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
   return Object.assign(check, { schema: () => ({ ...part.schema(), ...schema }) });
@@ -214,11 +216,11 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 }
 
-function inside(place: Place, key: string | number): Place {
+function inside(place: ValuePlace, key: string | number): ValuePlace {
   return { ...place, path: [...place.path, key] };
 }
 
-function told({ path, wrong }: Place, wanted: string, keys?: readonly string[]): false {
+function told({ path, wrong }: ValuePlace, wanted: string, keys?: readonly string[]): false {
   wrong({ path, wanted, ...keys && { keys } });
   return false;
 }
@@ -227,7 +229,7 @@ function told({ path, wrong }: Place, wanted: string, keys?: readonly string[]):
 export function validated<T>(
   value: unknown,
   { schema, problem }: {
-    readonly schema: Wanted<T>;
+    readonly schema: ValueSchema<T>;
     /** Reports that the key at a path is wrong. */
     readonly problem: (
       path: Path,

@@ -9,7 +9,7 @@ import type { Config } from "../config/current_config.ts";
 import type { Log } from "../audit/log.ts";
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
-import type { Check } from "../core/check.ts";
+import type { CheckReport } from "../core/check.ts";
 import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import {
@@ -138,7 +138,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   }
 
   /** Returns a check that states whether search is lexical or hybrid, and why. */
-  async check(): Promise<Check> {
+  async check(): Promise<CheckReport> {
     await this.#follow();
     if (this.#meaning !== undefined) {
       return await this.#meaning.check(this.entries());

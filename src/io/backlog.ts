@@ -9,7 +9,7 @@
  * Receives the number of bytes that a reader has of an incomplete message. Returns a promise that
  * the reader must await before it continues; undefined if it may continue at once.
  */
-export type Room = (reader: object, size: number) => Promise<void> | undefined;
+export type WaitForMemory = (reader: object, size: number) => Promise<void> | undefined;
 
 /** Shorter messages are not counted. Most messages are shorter. */
 const SMALL = 1 << 20;
@@ -61,7 +61,7 @@ export class Backlog {
   }
 
   /** Lets readers continue below the limit. Beyond it, only the first one continues. */
-  readonly room: Room = (reader, size) => {
+  readonly room: WaitForMemory = (reader, size) => {
     const known = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;
     if (now > 0) this.#reading.set(reader, { size: now, at: performance.now() });

@@ -6,7 +6,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import type { Room } from "./backlog.ts";
+import type { WaitForMemory } from "./backlog.ts";
 import { joined } from "./lines.ts";
 
 /** One event of a stream. */
@@ -22,15 +22,15 @@ export interface StreamEvent {
 }
 
 /** The longest message and the longest result, in bytes. */
-export interface BodyLimits {
+export interface EventStreamLimits {
   readonly lineBytes: number;
   readonly resultBytes: number;
 }
 
 /** How a body is read. */
 interface BodyReading {
-  readonly limits: BodyLimits;
-  readonly room?: Room | undefined;
+  readonly limits: EventStreamLimits;
+  readonly room?: WaitForMemory | undefined;
 }
 
 /** Thrown if a message or a result is longer than allowed. */
@@ -44,7 +44,7 @@ export class TooLong extends Error {
   }
 }
 
-function checkLength(length: number, { lineBytes, resultBytes }: BodyLimits): void {
+function checkLength(length: number, { lineBytes, resultBytes }: EventStreamLimits): void {
   if (length > lineBytes) throw new TooLong(`it sent a message over ${lineBytes} bytes`, "message");
   if (length > resultBytes) throw new TooLong(`it has more than ${resultBytes} bytes`, "result");
 }
@@ -59,7 +59,7 @@ const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
 /** The most bytes of an answer that is only shown to people. */
 const ERROR_BYTES = 64_000;
 
-type Body = ReadableStream<Uint8Array>;
+type ByteStream = ReadableStream<Uint8Array>;
 
 const [LINE_END, CARRIAGE_RETURN, BLANK, COLON] = [10, 13, 32, 58];
 /** The first letters of the fields other than `data`, and the first byte of a byte order mark. */
@@ -84,7 +84,7 @@ interface EventReading extends BodyReading {
 }
 
 /** Reads a stream of events. */
-export async function eachEvent(body: Body | null, reading: EventReading): Promise<void> {
+export async function eachEvent(body: ByteStream | null, reading: EventReading): Promise<void> {
   const events = new EventReader(reading);
   if (body !== null) await eachChunk(body, { ...reading, take: (chunk) => events.push(chunk) });
 }
@@ -94,7 +94,7 @@ export async function eachEvent(body: Body | null, reading: EventReading): Promi
  * of the event loop.
  */
 async function eachChunk(
-  body: Body,
+  body: ByteStream,
   { take, room }: Pick<BodyReading, "room"> & {
     /** Takes a chunk and returns how many bytes of the unfinished part have come. */
     readonly take: (chunk: Uint8Array) => number;
@@ -260,7 +260,7 @@ function isData(bytes: Uint8Array, from: number, to: number): boolean {
 
 /** Reads a whole body. */
 export async function readBytes(
-  body: Body | null,
+  body: ByteStream | null,
   { limits, room }: BodyReading,
 ): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
@@ -276,7 +276,7 @@ export async function readBytes(
 }
 
 /** Reads the start of a text that is only shown to people, and drops the rest. */
-export async function readStart(body: Body | null): Promise<string> {
+export async function readStart(body: ByteStream | null): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
   try {

@@ -12,7 +12,7 @@ import { onAbort, pause } from "./waiting.ts";
 const QUIET_MS = 40;
 
 /** Watches paths until it is disposed or the signal aborts. */
-export class Following implements Disposable {
+export class PathWatcher implements Disposable {
   readonly #paths: readonly string[];
   readonly #signal: AbortSignal;
   readonly #watcher: Deno.FsWatcher;

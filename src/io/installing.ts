@@ -13,12 +13,12 @@ const TAIL = 4_000;
 const FETCHED = /^npm http \S+ (?:GET \d+ )?(\S+)/;
 
 /** Receives a text about the current step. */
-export type Tell = (message: string) => void;
+export type ReportStep = (message: string) => void;
 
 /** An installation in progress. */
 export class Installing implements Disposable {
   readonly #title: string;
-  readonly #listeners = new Set<Tell>();
+  readonly #listeners = new Set<ReportStep>();
   readonly #since = Date.now();
   readonly #timer: ReturnType<typeof setInterval>;
   #fetched = 0;
@@ -38,7 +38,7 @@ export class Installing implements Disposable {
   }
 
   /** Adds a listener, which is called at once. */
-  join(tell: Tell): void {
+  join(tell: ReportStep): void {
     this.#listeners.add(tell);
     tell(this.#message());
   }

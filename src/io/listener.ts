@@ -208,7 +208,7 @@ function refuseBroken(
 }
 
 /** The parts of a request that show where it comes from. */
-export interface Sender {
+export interface RequestOrigin {
   /** The target, as it was sent. */
   readonly url?: string | undefined;
   /** The headers by their names in lower case. */
@@ -231,7 +231,7 @@ export interface Names {
  * not read or do anything.
  */
 export function refusedSender(
-  sender: Sender,
+  sender: RequestOrigin,
   { hosts, origins }: Names = {},
 ): 400 | 403 | undefined {
   const { url = "", headers: { host = "", origin }, rawHeaders } = sender;

@@ -18,7 +18,7 @@ export interface PlaceOwner {
   giveUp(): boolean;
 }
 
-interface Waiting extends PromiseWithResolvers<Disposable> {
+interface QueuedCaller extends PromiseWithResolvers<Disposable> {
   readonly key: string;
   readonly since: number;
 }
@@ -30,7 +30,7 @@ const PATIENCE_MS = 1_000;
 export class Places {
   readonly #owner: PlaceOwner;
   readonly #clock: Clock;
-  #queue: readonly Waiting[] = [];
+  #queue: readonly QueuedCaller[] = [];
   /** The keys that must not wait. */
   readonly #hurried: string[] = [];
   #taken = 0;
@@ -99,7 +99,7 @@ export class Places {
     return this.#taken < this.#owner.mostPlaces;
   }
 
-  #leave(key: string): Waiting | undefined {
+  #leave(key: string): QueuedCaller | undefined {
     const found = this.#queue.find((waiting) => waiting.key === key);
     this.#queue = this.#queue.filter((waiting) => waiting !== found);
     return found;

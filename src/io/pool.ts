@@ -81,7 +81,7 @@ const CLOCK: TimerClock = {
 };
 
 /** A running thing in use. Dispose it once for each `hold()`. */
-export interface Held<T> extends Disposable {
+export interface PoolLease<T> extends Disposable {
   readonly living: T;
 }
 
@@ -100,7 +100,7 @@ interface Slot<T extends Living> {
   stay: () => void;
   living: T | undefined;
   /** The result of each `hold()`. */
-  held: Held<T> | undefined;
+  held: PoolLease<T> | undefined;
   /** Whether a use has succeeded. */
   good: boolean;
 }
@@ -153,7 +153,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   /** Begins a use of a running thing; undefined if there is none. The use ends when it is disposed. */
-  hold(key: string, version?: string): Held<T> | undefined {
+  hold(key: string, version?: string): PoolLease<T> | undefined {
     const slot = this.#running(key, version);
     const living = slot?.living;
     if (slot === undefined || living === undefined) return undefined;

@@ -47,13 +47,13 @@ export async function locked<T>(sideFile: string, work: () => Promise<T>): Promi
 }
 
 /** The content and the mode of a regular file. */
-export interface Plain {
+export interface PlainFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly mode: number;
 }
 
 /** Reads a regular file; undefined if there is none. Throws if it is a link. */
-export function readPlain(path: string, most?: number): Plain | undefined {
+export function readPlain(path: string, most?: number): PlainFile | undefined {
   try {
     const { bytes, info } = readRegular(path, { most });
     return { bytes, mode: (info.mode ?? 0o600) & 0o777 };
@@ -121,7 +121,7 @@ export async function writePrivate(path: string, value: unknown): Promise<void> 
 }
 
 /** The content to write, and the content to replace. */
-export interface Whole extends Plain {
+export interface Whole extends PlainFile {
   /** The present content of the file, or "nothing" if there is no file. Not checked if left out. */
   readonly over?: Uint8Array | "nothing";
 }
@@ -181,7 +181,7 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
   return all.map(({ name }) => name).sort();
 }
 
-async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> {
+async function writeSynced(path: string, { bytes, mode }: PlainFile): Promise<void> {
   using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
   for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
   if (Deno.build.os !== "windows") await Deno.chmod(path, mode);

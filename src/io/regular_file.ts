@@ -8,13 +8,13 @@ import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The options of `openRegular`. */
-export interface Opening extends Deno.OpenOptions {
+export interface OpenFileOptions extends Deno.OpenOptions {
   /** Whether a link is followed. Otherwise it is refused. */
   readonly links?: boolean;
 }
 
 /** The options of `readRegular`. */
-export interface Reading extends Pick<Opening, "links"> {
+export interface ReadFileOptions extends Pick<OpenFileOptions, "links"> {
   /** The most bytes that it may have; by default 64 MB. */
   readonly most?: number;
 }
@@ -34,7 +34,10 @@ const PIECE = 1 << 20;
  * Opens a regular file. It is checked before, because opening a pipe would wait, and compared
  * afterwards, because Deno ignores `O_NOFOLLOW`.
  */
-export function openRegular(path: string, { links = false, ...options }: Opening): Deno.FsFile {
+export function openRegular(
+  path: string,
+  { links = false, ...options }: OpenFileOptions,
+): Deno.FsFile {
   const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
   // guard: plain-before
   if (before(look, options)?.isFile === false) throw refused(path, "it is not a regular file");
@@ -52,7 +55,7 @@ export function openRegular(path: string, { links = false, ...options }: Opening
 /** Reads a whole regular file. Throws the error of the system, or CONFIG_INVALID. */
 export function readRegular(
   path: string,
-  { most = MOST_BYTES, links }: Reading = {},
+  { most = MOST_BYTES, links }: ReadFileOptions = {},
 ): Regular {
   using file = openRegular(path, { read: true, links });
   const info = file.statSync();
@@ -78,7 +81,7 @@ export function readRegular(
 }
 
 /** Reads the text of a regular file. Invalid UTF-8 is replaced. */
-export function readRegularText(path: string, reading?: Reading): string {
+export function readRegularText(path: string, reading?: ReadFileOptions): string {
   return new TextDecoder().decode(readRegular(path, reading).bytes);
 }
 

@@ -4,14 +4,14 @@
  * @module
  */
 
-import type { Authorization, Refusal } from "../core/authorization.ts";
+import type { Authorization, HttpRefusal } from "../core/authorization.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { challenged, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import type { OAuthServer, SignInHost } from "./oauth_server.ts";
-import { type Kept, keyOf, type TokenStore } from "./token_store.ts";
+import { keyOf, type StoredSignIn, type TokenStore } from "./token_store.ts";
 
 /**
  * A token is refreshed this long before it expires, or in the last fifth of its lifetime if that is
@@ -35,7 +35,7 @@ export class SignedInServer implements Authorization {
   readonly #key: string;
   readonly #store: TokenStore;
   readonly #host: SignInHost;
-  #kept: Promise<Kept | undefined> = Promise.resolve(undefined);
+  #kept: Promise<StoredSignIn | undefined> = Promise.resolve(undefined);
   /** When reading the sign-in is retried after a failure. */
   #again = Infinity;
   #stamp: string | undefined;
@@ -71,7 +71,7 @@ export class SignedInServer implements Authorization {
     return headerOf(kept);
   }
 
-  async refused({ response, sent, signal, isAgain }: Refusal): Promise<boolean> {
+  async refused({ response, sent, signal, isAgain }: HttpRefusal): Promise<boolean> {
     const challenge = response.headers.get("www-authenticate") ?? undefined;
     const kept = await this.#now(signal);
     const isSame = sent !== undefined && headerOf(kept) === sent;
@@ -101,7 +101,7 @@ export class SignedInServer implements Authorization {
   }
 
   /** Returns the sign-in. Reads it only if its file has changed. */
-  async #now(signal: AbortSignal): Promise<Kept | undefined> {
+  async #now(signal: AbortSignal): Promise<StoredSignIn | undefined> {
     const stamp = this.#store.stamp(this.#key);
     this.#looked = performance.now();
     // guard: sign-in-keyring-once
@@ -113,7 +113,7 @@ export class SignedInServer implements Authorization {
     return await unlessAborted(this.#kept, signal);
   }
 
-  async #read(): Promise<Kept | undefined> {
+  async #read(): Promise<StoredSignIn | undefined> {
     try {
       return await this.#took(await this.#store.read(this.#key));
     } catch (error) {
@@ -122,7 +122,7 @@ export class SignedInServer implements Authorization {
     }
   }
 
-  #took(kept: Kept | undefined): Promise<Kept | undefined> {
+  #took(kept: StoredSignIn | undefined): Promise<StoredSignIn | undefined> {
     const secrets = secretsOf(kept);
     // An answer may still contain the previous secrets.
     // guard: sign-in-redactor
@@ -133,9 +133,9 @@ export class SignedInServer implements Authorization {
   }
 
   async #refreshed(
-    kept: Kept,
+    kept: StoredSignIn,
     { signal, mayFail }: { readonly signal: AbortSignal; readonly mayFail: boolean },
-  ): Promise<Kept | undefined> {
+  ): Promise<StoredSignIn | undefined> {
     const { refreshToken, accessToken = "" } = kept;
     if (refreshToken === undefined) return kept;
     this.#refreshing ??= this.#refresh(accessToken).finally(() => this.#refreshing = undefined);
@@ -182,7 +182,7 @@ export class SignedInServer implements Authorization {
   }
 
   /** Returns the error for a call that needs more scopes, and stores them for the next sign-in. */
-  async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
+  async #stepUp(kept: StoredSignIn, asked: readonly string[]): Promise<PmlError> {
     const [key, store] = [this.#key, this.#store];
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
     const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
@@ -221,16 +221,16 @@ export class SignedInServer implements Authorization {
  * Returns the secrets of a sign-in, which are redacted from all texts. Plain words are excluded, so
  * that a service cannot hide words of the journal by using them as tokens.
  */
-export function secretsOf(kept: Kept | undefined): readonly string[] {
+export function secretsOf(kept: StoredSignIn | undefined): readonly string[] {
   const { accessToken, refreshToken, client } = kept ?? {};
   return [accessToken, refreshToken, client?.client_secret]
     .flatMap((each = "") => /^(?=.*[\dA-Z]).{8,}$/.exec(each) ?? []);
 }
 
-function overText(kept: Kept | undefined): string {
+function overText(kept: StoredSignIn | undefined): string {
   return ["your sign-in has expired or ended", kept?.refusal].filter(Boolean).join(": ");
 }
 
-function headerOf(kept: Kept | undefined): string | undefined {
+function headerOf(kept: StoredSignIn | undefined): string | undefined {
   return kept?.accessToken && `Bearer ${kept.accessToken}`;
 }

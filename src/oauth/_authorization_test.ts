@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { SignedInServer } from "./_authorization.ts";
-import type { Kept, TokenStore } from "./token_store.ts";
+import type { StoredSignIn, TokenStore } from "./token_store.ts";
 
 const NEVER = new AbortController().signal;
-const KEPT: Kept = {
+const KEPT: StoredSignIn = {
   ...{ server: "notes", url: "https://notes.example/mcp", issuer: "https://notes.example" },
   ...{ tokenEndpoint: "https://notes.example/token", resource: "https://notes.example/mcp" },
   ...{ client: { client_id: "c", method: "none" }, scopes: [], since: Date.now() },
@@ -13,11 +13,11 @@ const KEPT: Kept = {
 
 /** Creates a sign-in in memory. Each refresh returns numbered tokens. */
 function scene(
-  first: Partial<Kept> = {},
+  first: Partial<StoredSignIn> = {},
   waits: () => void = () => {},
   reads: readonly (() => Promise<never>)[] = [],
 ) {
-  let kept: Kept | undefined = { ...KEPT, ...first };
+  let kept: StoredSignIn | undefined = { ...KEPT, ...first };
   let version = 0;
   let refreshes = 0;
   const seen = { looks: 0, reads: 0, secrets: new Set<string>() };
@@ -33,7 +33,7 @@ function scene(
       return reads[seen.reads - 1]?.() ?? Promise.resolve(now);
     },
     write: (_, next) => {
-      kept = next as Kept; // only sign-ins are written here
+      kept = next as StoredSignIn; // only sign-ins are written here
       version++;
       return Promise.resolve();
     },

@@ -18,7 +18,7 @@ import {
 } from "./token_store.ts";
 
 /** Options of `clientFor()`. */
-export interface ClientOptions {
+export interface OAuthClientOptions {
   readonly protocol: Protocol;
   readonly as: AuthorizationServer;
   readonly store: TokenStore;
@@ -31,7 +31,7 @@ const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
 /** Returns the redirect URL of a registered client whose secret has not expired. */
 export function registered(
-  { store, as, server }: Pick<ClientOptions, "store" | "as" | "server">,
+  { store, as, server }: Pick<OAuthClientOptions, "store" | "as" | "server">,
 ): string | undefined {
   const known = store.look<Registration>(clientKey(as.issuer, server));
   const { redirect, until = Infinity } = known ?? {};
@@ -40,7 +40,7 @@ export function registered(
 
 /** Returns the client for a redirect address. Registers one if there is none. */
 export async function clientFor(
-  options: ClientOptions,
+  options: OAuthClientOptions,
   { redirect, scopes, signal }: {
     readonly redirect: string;
     readonly scopes: readonly string[];
@@ -74,7 +74,7 @@ export async function clientFor(
  * URL of the document, or a sign-in at another URL uses or used the same client.
  */
 export function isShared(
-  { as, server, document, store }: Omit<ClientOptions, "protocol">,
+  { as, server, document, store }: Omit<OAuthClientOptions, "protocol">,
   client: KeptClient,
 ): boolean {
   const { client_id } = client;
@@ -86,7 +86,7 @@ export function isShared(
 }
 
 async function register(
-  { protocol, as, server: { name } }: ClientOptions,
+  { protocol, as, server: { name } }: OAuthClientOptions,
   { redirect, scopes, signal }: Parameters<typeof clientFor>[1],
 ): Promise<Registration> {
   const { library } = protocol;

@@ -14,11 +14,11 @@ import { readBytes } from "../io/event_stream.ts";
 import type { OAuthServer } from "./oauth_server.ts";
 
 /** The OAuth library. The first sign-in loads it. */
-type Library = typeof import("oauth4webapi");
-type Server = Omit<OAuthServer, "oauth">;
+type OAuthLibrary = typeof import("oauth4webapi");
+type ProtectedServer = Omit<OAuthServer, "oauth">;
 
 /** Network access. */
-export interface Way {
+export interface OAuthNetwork {
   readonly fetch: Fetch;
   /** Returns an error without secrets, which an answer may repeat. */
   clean?(error: PmlError): unknown;
@@ -38,12 +38,12 @@ export function withoutAbsent(
 
 /** Sends the OAuth requests of one server. */
 export class Protocol {
-  readonly server: Server;
-  readonly library: Library;
-  readonly #way: Way;
+  readonly server: ProtectedServer;
+  readonly library: OAuthLibrary;
+  readonly #way: OAuthNetwork;
   readonly #isHere: boolean;
 
-  private constructor(server: Server, library: Library, way: Way) {
+  private constructor(server: ProtectedServer, library: OAuthLibrary, way: OAuthNetwork) {
     this.server = server;
     this.library = library;
     this.#way = way;
@@ -51,7 +51,7 @@ export class Protocol {
   }
 
   /** Loads the library, and creates the protocol of a server. */
-  static async open(server: Server, way: Way): Promise<Protocol> {
+  static async open(server: ProtectedServer, way: OAuthNetwork): Promise<Protocol> {
     return new Protocol(server, await import("oauth4webapi"), way);
   }
 

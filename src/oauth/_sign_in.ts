@@ -19,9 +19,9 @@ import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 import {
   forgetClient,
   keepUser,
-  type Kept,
   type KeptClient,
   keyOf,
+  type StoredSignIn,
   type TokenStore,
 } from "./token_store.ts";
 
@@ -36,7 +36,7 @@ export interface SigningIn {
 }
 
 /** The values of a started sign-in, before the browser returns. */
-interface Asked {
+interface StartedSignIn {
   readonly found: Discovered;
   readonly client: KeptClient;
   readonly scopes: readonly string[];
@@ -147,7 +147,7 @@ function pageOf(
 async function finished(
   protocol: Protocol,
   page: RedirectPage,
-  { asked, host, server, store, signal }: SigningIn & { readonly asked: Asked },
+  { asked, host, server, store, signal }: SigningIn & { readonly asked: StartedSignIn },
 ): Promise<void> {
   const { library } = protocol;
   const { found: { as, resource }, client, scopes, state, verifier } = asked;
@@ -160,7 +160,7 @@ async function finished(
       { ...protocol.options<"POST">(signal), additionalParameters: { resource } },
     );
     const said = await library.processAuthorizationCodeResponse(as, client, response);
-    const kept: Kept = {
+    const kept: StoredSignIn = {
       server: server.name,
       url: server.url,
       issuer: as.issuer,

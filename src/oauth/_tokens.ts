@@ -6,10 +6,10 @@
 
 import type { TokenEndpointResponse } from "oauth4webapi";
 import type { Protocol } from "./_protocol.ts";
-import type { Kept } from "./token_store.ts";
+import type { StoredSignIn } from "./token_store.ts";
 
 /** The fields of a sign-in that an answer changes. */
-type Tokens = Pick<Kept, "accessToken" | "refreshToken" | "scopes" | "since" | "until">;
+type Tokens = Pick<StoredSignIn, "accessToken" | "refreshToken" | "scopes" | "since" | "until">;
 
 /** The characters that a `Bearer` header may contain. */
 const SENDABLE = /^[\x21-\x7e]{1,8192}$/;
@@ -20,7 +20,7 @@ const LONGEST_S = 1e9;
 export function tokensOf(
   protocol: Protocol,
   answer: TokenEndpointResponse,
-  before: Pick<Kept, "refreshToken" | "scopes">,
+  before: Pick<StoredSignIn, "refreshToken" | "scopes">,
 ): Tokens {
   const { access_token, refresh_token, scope, expires_in, token_type } = answer;
   // guard: sign-in-token

@@ -10,7 +10,7 @@ import type { Call } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { ownProgress } from "../protocol/progress.ts";
-import { Following } from "../io/following.ts";
+import { PathWatcher } from "../io/following.ts";
 import { readKept } from "../io/kept.ts";
 import { locked, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
@@ -40,7 +40,7 @@ export interface Login extends SignIn {
 }
 
 /** A login that calls wait for. */
-interface Open {
+interface OpenLogin {
   readonly login: Login;
   /** The user's answer to the approval request of one of the calls; undefined if there was none. */
   asked: Promise<boolean | undefined> | undefined;
@@ -68,7 +68,7 @@ export class Logins {
   readonly #host: LoginHost;
   readonly #closing: AbortSignal;
   readonly #file: string;
-  readonly #open = new Map<string, Promise<Open>>();
+  readonly #open = new Map<string, Promise<OpenLogin>>();
   /** The time of the last sign-in at each server while a call of this process waited. */
   readonly #since = new Map<string, number>();
   #following: Promise<void> | undefined;
@@ -163,7 +163,7 @@ export class Logins {
   async #follow(): Promise<void> {
     const closing = this.#closing;
     for (let known = this.#marks(); !closing.aborted;) {
-      using file = new Following([this.#file], closing);
+      using file = new PathWatcher([this.#file], closing);
       // Reading after the watcher has started prevents a missed change.
       const now = this.#marks();
       for (const [name, mark] of Object.entries(now)) {
@@ -204,7 +204,7 @@ export class Logins {
 
   /** Asks the user once for all waiting calls. Returns the reason if the user did not agree. */
   async #refusal(
-    open: Open,
+    open: OpenLogin,
     { id, client: { onOpen }, cancellation: { signal } }: Call,
   ): Promise<string | undefined> {
     const { server: { name, url: at }, host, ...page } = open.login;
@@ -228,12 +228,12 @@ export class Logins {
     return "there was no answer";
   }
 
-  #opened(server: string, scopes: readonly string[] | undefined): Promise<Open> {
+  #opened(server: string, scopes: readonly string[] | undefined): Promise<OpenLogin> {
     const known = this.#open.get(server);
     // guard: login-once
     if (known !== undefined) return known;
     const signal = this.#closing;
-    const opening = this.begin(server, { scopes, signal }).then((login): Open => {
+    const opening = this.begin(server, { scopes, signal }).then((login): OpenLogin => {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
       return { login, asked: undefined };
     });

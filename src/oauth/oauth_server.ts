@@ -6,7 +6,7 @@
 
 import type { OAuthSettings } from "../core/authorization.ts";
 import type { Certificates } from "../core/fetch.ts";
-import type { Way } from "./_protocol.ts";
+import type { OAuthNetwork } from "./_protocol.ts";
 import type { Keyring } from "./token_store.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import type { IssuerHosts } from "./_sites.ts";
@@ -43,7 +43,7 @@ export interface SignIn extends AsyncDisposable {
 }
 
 /** The PML process that owns the sign-ins. */
-export interface SignInHost extends Way {
+export interface SignInHost extends OAuthNetwork {
   /** The folder of the sign-in files. */
   readonly folder: string;
   /** The keyring for tokens. Without one, tokens are stored in files of the folder. */

@@ -5,7 +5,7 @@ import { REFRESH_CODE } from "./refresh_child.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
 import { refreshBeside } from "./refreshing.ts";
-import { clientKey, FileTokenStore, type Kept } from "./token_store.ts";
+import { clientKey, FileTokenStore, type StoredSignIn } from "./token_store.ts";
 
 const KEY = "0".repeat(32);
 
@@ -23,7 +23,7 @@ async function scene(reply: (form: URLSearchParams) => Response) {
   const ca = join(folder, "ca.pem");
   await Deno.writeTextFile(ca, CERTIFICATE);
   const store = new FileTokenStore(folder, { warn: (message) => assert.fail(message) });
-  const kept: Kept = {
+  const kept: StoredSignIn = {
     ...{ server: "notes", url: `${origin}/mcp`, issuer: origin, resource: `${origin}/mcp` },
     ...{ tokenEndpoint: `${origin}/token`, client: { client_id: "c", method: "none" } },
     ...{ scopes: ["read"], since: 0, accessToken: "old-token", refreshToken: "old-refresh" },

@@ -42,7 +42,7 @@ export interface Registration {
 }
 
 /** A stored sign-in. */
-export interface Kept {
+export interface StoredSignIn {
   readonly server: string;
   readonly url: string;
   readonly issuer: string;
@@ -75,7 +75,7 @@ type Filed<T> = T & {
 };
 
 /** The secret fields of a sign-in. */
-type Secrets = Partial<Kept> & Pick<Kept, "client">;
+type Secrets = Partial<StoredSignIn> & Pick<StoredSignIn, "client">;
 
 /** Stores secrets by name, such as the keyring of the system. */
 export interface Keyring {
@@ -92,22 +92,22 @@ export interface TokenStore {
   /** Returns a text that changes when a sign-in does; undefined if there is none. */
   stamp(key: string): string | undefined;
   /** Returns the content of the file of a sign-in or a registered client. Starts no program. */
-  look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined;
+  look<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined;
   /** Returns a sign-in, or a registered client; undefined if there is none. */
-  read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined>;
+  read<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Promise<T | undefined>;
   /**
    * Stores a sign-in or a registered client where it was stored before, or in the keyring if the
    * user is present to unlock it. For a sign-in, the caller must have its lock.
    */
   write(
     key: string,
-    kept: Kept | Registration,
+    kept: StoredSignIn | Registration,
     options?: { readonly isAttended?: boolean },
   ): Promise<void>;
   /** Removes a sign-in or a registered client. */
   remove(key: string): Promise<void>;
   /** Returns all sign-ins. */
-  all(): readonly Filed<Kept>[];
+  all(): readonly Filed<StoredSignIn>[];
   /** Runs `work` with the exclusive lock of a sign-in, across all processes. */
   locked<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -139,7 +139,7 @@ const USERS_MAX = 100;
 /** Returns the URLs of servers for which the user signed in with a configured client. */
 export function usersOf(
   store: TokenStore,
-  { issuer, client }: Pick<Kept, "issuer" | "client">,
+  { issuer, client }: Pick<StoredSignIn, "issuer" | "client">,
 ): readonly string[] {
   return store.look<Registration>(usersKey(issuer, client))?.users ?? [];
 }
@@ -150,7 +150,7 @@ export function usersOf(
  */
 export async function keepUser(
   store: TokenStore,
-  { issuer, client: { client_id }, url }: Pick<Kept, "issuer" | "client" | "url">,
+  { issuer, client: { client_id }, url }: Pick<StoredSignIn, "issuer" | "client" | "url">,
 ): Promise<void> {
   const client: KeptClient = { client_id, method: "none" };
   const users = usersOf(store, { issuer, client });
@@ -166,7 +166,7 @@ function usersKey(issuer: string, { client_id }: KeptClient): string {
 /** Removes the registration of a client for a server. A newer registration stays. */
 export async function forgetClient(
   store: TokenStore,
-  { issuer, client }: Pick<Kept, "issuer" | "client">,
+  { issuer, client }: Pick<StoredSignIn, "issuer" | "client">,
   server: Pick<OAuthServer, "name" | "url">,
 ): Promise<void> {
   for (const key of [clientKey(issuer, server), sharedClientKey(issuer)]) {
@@ -195,11 +195,13 @@ export class FileTokenStore implements TokenStore {
     return stampAt(this.#at(key));
   }
 
-  look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined {
+  look<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined {
     return readPrivate(this.#at(key), parsed<Filed<T>>, this.#log);
   }
 
-  async read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined> {
+  async read<T extends StoredSignIn | Registration = StoredSignIn>(
+    key: string,
+  ): Promise<T | undefined> {
     const filed = this.look<T>(key);
     if (filed?.isRenewed === undefined) return filed;
     try {
@@ -218,7 +220,7 @@ export class FileTokenStore implements TokenStore {
   // file.
   async write(
     key: string,
-    kept: Kept | Registration,
+    kept: StoredSignIn | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
     const isThere = this.look(key)?.isRenewed !== undefined;
@@ -245,7 +247,7 @@ export class FileTokenStore implements TokenStore {
     await repeated(() => Deno.remove(at)).then(() => syncName(at)).catch(unlessGone);
   }
 
-  all(): readonly Filed<Kept>[] {
+  all(): readonly Filed<StoredSignIn>[] {
     return this.#keys().flatMap((key) => /^\w{32}$/.test(key) ? this.look(key) ?? [] : []);
   }
 

@@ -22,7 +22,7 @@ import {
 
 type Definitions = Readonly<Record<string, ToolDefinition>>;
 
-interface Kept {
+interface StoredDefinitions {
   readonly stamp: string | undefined;
   readonly source: unknown;
   readonly tools: Definitions;
@@ -33,7 +33,7 @@ export class ListedDefinitions {
   readonly #home: string;
   readonly #folder: string;
   readonly #log: WarningLog;
-  readonly #read = new Map<string, Kept>();
+  readonly #read = new Map<string, StoredDefinitions>();
 
   /** Takes the PML home and the folder of the workspace; reads nothing. */
   constructor(home: string, folder: string, log: WarningLog) {
@@ -77,7 +77,7 @@ export class ListedDefinitions {
     await Promise.all(names.map((name) => Deno.remove(this.#fileOf(name)).catch(unlessGone)));
   }
 
-  #of(server: string): Kept {
+  #of(server: string): StoredDefinitions {
     const file = this.#fileOf(server);
     const stamp = stampAt(file);
     const known = this.#read.get(server);

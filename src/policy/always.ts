@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
-import { type Plain, readPlain, writeWhole } from "../io/private_files.ts";
+import { type PlainFile, readPlain, writeWhole } from "../io/private_files.ts";
 import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
 
@@ -46,7 +46,7 @@ async function create(file: string, { rule, trusted, defaults }: AllowOptions): 
 
 async function edit(
   file: string,
-  { before, trusted, listed, ...wanted }: AllowOptions & { readonly before: Plain },
+  { before, trusted, listed, ...wanted }: AllowOptions & { readonly before: PlainFile },
 ): Promise<void> {
   const from = hashOf(before.bytes);
   // guard: always-trusted

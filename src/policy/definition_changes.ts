@@ -31,9 +31,9 @@ function schemaChanges(was: JsonObject, is: JsonObject, what: string): readonly 
   ];
 }
 
-type Members = Readonly<Record<string, Json | undefined>>;
+type DefinitionMembers = Readonly<Record<string, Json | undefined>>;
 
-function changed(was: Members, is: Members, what: string): readonly string[] {
+function changed(was: DefinitionMembers, is: DefinitionMembers, what: string): readonly string[] {
   const keys = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
   return keys.flatMap((key) => {
     const [before, now] = [valueAt(was, key), valueAt(is, key)];
@@ -45,7 +45,7 @@ function changed(was: Members, is: Members, what: string): readonly string[] {
   });
 }
 
-function valueAt(members: Members, key: string): string | undefined {
+function valueAt(members: DefinitionMembers, key: string): string | undefined {
   const value = memberOf(members, key);
   return value === undefined ? undefined : sorted(withEqualNumbers(value));
 }

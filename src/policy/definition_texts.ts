@@ -80,12 +80,12 @@ export function isMark(line: string): boolean {
 type Add = (label: string, text: string) => void;
 
 /** The names around a value, and how many objects and lists are around it. */
-interface Place {
+interface TextDepth {
   readonly label: string;
   readonly depth: number;
 }
 
-function collect(value: Json, { label, depth }: Place, add: Add): void {
+function collect(value: Json, { label, depth }: TextDepth, add: Add): void {
   if (typeof value === "string") return add(label, value);
   if (typeof value !== "object" || value === null || isExactNumber(value) || depth > DEPTH_MAX) {
     return add(label, JSON.stringify(value));
@@ -95,7 +95,7 @@ function collect(value: Json, { label, depth }: Place, add: Add): void {
 }
 
 /** Collects the members of an object. A name of the server is a text, too. */
-function collectMembers(members: JsonObject, { label, depth }: Place, add: Add): void {
+function collectMembers(members: JsonObject, { label, depth }: TextDepth, add: Add): void {
   const below = (around: string, name: string) => ({
     label: around === "" ? name : `${around} ${name}`,
     depth: depth + 1,
@@ -115,7 +115,7 @@ function collectMembers(members: JsonObject, { label, depth }: Place, add: Add):
 }
 
 /** Collects a member whose name comes from the server. The name is shown with any value. */
-function collectNamed(value: Json, place: Place, add: Add): void {
+function collectNamed(value: Json, place: TextDepth, add: Add): void {
   let isShown = false;
   collect(value, place, (...line) => {
     isShown = true;

@@ -22,12 +22,12 @@ export interface Access extends Permissions {
 }
 
 /** The grants of the user for a server, as `.pml.json` has them. */
-export type Grants = Partial<Permissions>;
+export type ServerGrants = Partial<Permissions>;
 
 /** The workspace of a tool, and its grants. */
 export interface AccessPlace {
   readonly workspace: string;
-  readonly grants: Grants | undefined;
+  readonly grants: ServerGrants | undefined;
 }
 
 /**
@@ -134,7 +134,10 @@ function realPath(path: string): string {
 }
 
 /** Returns the grants of a registry's module: the user's, and the variables that it requires. */
-export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
+export function grantsOf(
+  manifest: Manifest,
+  grants: ServerGrants | undefined,
+): ServerGrants | undefined {
   if (!kindOf(manifest).isSandboxed || manifest.envRequired.length === 0) return grants;
   return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
 }

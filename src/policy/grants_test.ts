@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { NO_PERMISSIONS, type Permissions } from "../protocol/tool.ts";
-import { accessOf, type Grants } from "./grants.ts";
+import { accessOf, type ServerGrants } from "./grants.ts";
 
 const NOTHING = { net: [], run: [], env: [] };
 
@@ -48,7 +48,7 @@ Deno.test("accessOf() omits a grant inside the workspace that a link leads outsi
 });
 
 Deno.test("accessOf() includes hosts, programs and variables that are both requested and granted", () => {
-  const access = (asked: Partial<Permissions>, grants: Grants) => {
+  const access = (asked: Partial<Permissions>, grants: ServerGrants) => {
     const { net, run, env } = accessOf({ ...NO_PERMISSIONS, ...asked }, {
       workspace: "/ws",
       grants,

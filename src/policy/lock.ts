@@ -175,7 +175,7 @@ export function isOlder(version = "", than = ""): boolean {
   return false;
 }
 
-type Reader = ReturnType<typeof readerOf>;
+type LockReader = ReturnType<typeof readerOf>;
 
 function readerOf(file: string) {
   const wrong = (key: string, found: unknown, wanted: string) => {
@@ -203,7 +203,7 @@ function readerOf(file: string) {
   return { wrong, value, members };
 }
 
-function parseEntries(servers: unknown, read: Reader): LockEntries {
+function parseEntries(servers: unknown, read: LockReader): LockEntries {
   read.value("servers", servers, OBJECT);
   const entries = Object.entries(servers as JsonObject); // checked just now
   return Object.fromEntries(entries.map(([name, said]) => {
@@ -221,7 +221,7 @@ function isName(key: string): boolean {
 
 function parseEntry(
   said: unknown,
-  { key, read }: { readonly key: string; readonly read: Reader },
+  { key, read }: { readonly key: string; readonly read: LockReader },
 ): LockEntry {
   const entry = read.members(key, said, [...Object.keys(FIELDS), "tools"]);
   for (const [name, kind] of Object.entries(FIELDS)) {

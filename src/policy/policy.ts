@@ -53,7 +53,7 @@ export interface PolicyParts {
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
-export type Change = "configuration" | "registry";
+export type PolicyChange = "configuration" | "registry";
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 /** The time between two comparisons of the configuration files, in milliseconds. */
@@ -66,7 +66,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** The approvals of the workspace file. */
   readonly trust: WorkspaceTrust;
   readonly #parts: PolicyParts;
-  readonly #listeners = new Set<(change: Change) => void>();
+  readonly #listeners = new Set<(change: PolicyChange) => void>();
   #loaded: LoadedConfig;
   /** The names of the registry servers that the user approved in this workspace. */
   #approved: readonly string[] = [];
@@ -145,7 +145,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   }
 
   /** Adds a listener to changes. */
-  onChange(listener: (change: Change) => void): void {
+  onChange(listener: (change: PolicyChange) => void): void {
     this.#listeners.add(listener);
   }
 
@@ -337,7 +337,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return file?.path ?? join(workspace.root, FILE_NAME);
   }
 
-  #tell(change: Change): void {
+  #tell(change: PolicyChange): void {
     for (const listener of this.#listeners) listener(change);
   }
 

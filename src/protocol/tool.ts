@@ -9,7 +9,15 @@ import { basename } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { isFreeName, serverSlug } from "../core/tool_id.ts";
-import { extended, type Issue, leaf, object, record, setting, type Value } from "../core/wanted.ts";
+import {
+  extended,
+  type Issue,
+  leaf,
+  object,
+  record,
+  setting,
+  type ValueOf,
+} from "../core/wanted.ts";
 
 /** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
@@ -241,7 +249,7 @@ function nameOfFile(path: string): string | undefined {
 
 function toolOf(
   name: string,
-  { permissions, inputSchema, outputSchema, ...rest }: Value<typeof META_TOOL>,
+  { permissions, inputSchema, outputSchema, ...rest }: ValueOf<typeof META_TOOL>,
   asked: Permissions,
 ): ModuleTool {
   const definition = {

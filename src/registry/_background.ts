@@ -5,7 +5,7 @@
  */
 
 import { asPmlError } from "../core/errors.ts";
-import type { Place, RegistryUser } from "./_place.ts";
+import type { CachedRegistry, RegistryUser } from "./_place.ts";
 import { ageOf } from "./cache.ts";
 import { type Fqdn, parseFqdn } from "./fqdn.ts";
 
@@ -34,7 +34,7 @@ export class BackgroundRefresh {
   }
 
   /** Requests an entry again. */
-  entry(place: Place, name: string, isForced = false): void {
+  entry(place: CachedRegistry, name: string, isForced = false): void {
     this.run(place, {
       key: name,
       isForced,
@@ -55,7 +55,7 @@ export class BackgroundRefresh {
 
   /** Runs work of one key at most once at a time, not too often, and not during an outage. */
   run(
-    place: Place,
+    place: CachedRegistry,
     { key, isForced, work }: {
       readonly key: string;
       readonly isForced: boolean;
@@ -71,7 +71,7 @@ export class BackgroundRefresh {
     this.#runs.set(id, now);
     work().catch((error) => {
       const { code, message } = asPmlError(error);
-      // `Place` logs that its registry cannot be reached.
+      // `CachedRegistry` logs that its registry cannot be reached.
       if (code !== "REGISTRY_OFFLINE" && !closing.aborted) log.warn(message);
     }).finally(() => {
       now.isOver = true;

@@ -13,7 +13,7 @@ import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import { kindNamed } from "../servers/kinds.ts";
-import type { Place, RegistryUser } from "./_place.ts";
+import type { CachedRegistry, RegistryUser } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
@@ -64,14 +64,14 @@ const DEEPEST = 32;
 const AT_ONCE_MS = 10;
 
 /** Returns the cached catalog of a registry; undefined if there is none. */
-export function keptCatalog(place: Place, cache: Cache): KeptCatalog | undefined {
+export function keptCatalog(place: CachedRegistry, cache: Cache): KeptCatalog | undefined {
   // The cache returns only values that `freshCatalog` stored.
   return cache.read("catalog", [place.source.url]) as KeptCatalog | undefined;
 }
 
 /** Downloads the catalog of a registry and caches it. */
 export async function freshCatalog(
-  place: Place,
+  place: CachedRegistry,
   cache: Cache,
   { log, closing: signal }: Pick<RegistryUser, "log" | "closing">,
 ): Promise<KeptCatalog> {

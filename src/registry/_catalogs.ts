@@ -14,7 +14,7 @@ import {
 } from "./_catalog.ts";
 import type { Fqdn } from "./fqdn.ts";
 import type { BackgroundRefresh } from "./_background.ts";
-import type { Place, RegistryUser } from "./_place.ts";
+import type { CachedRegistry, RegistryUser } from "./_place.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 
@@ -36,11 +36,11 @@ interface CatalogsParts {
 
 /** The options for reading one catalog. */
 export interface CatalogLook {
-  readonly place: Place;
+  readonly place: CachedRegistry;
   readonly signal: AbortSignal;
 }
 
-type Known = Pick<KeptCatalog, "at" | "rows">;
+type CachedRows = Pick<KeptCatalog, "at" | "rows">;
 
 /** The age at which a catalog is downloaded again for a missing capability, in milliseconds. */
 const LACKING_MS = 10_000;
@@ -49,16 +49,16 @@ const CATALOG_MS = 3_600_000;
 
 /** The catalogs of all registries, in their order. */
 export class Catalogs {
-  readonly #places: readonly Place[];
+  readonly #places: readonly CachedRegistry[];
   readonly #parts: CatalogsParts;
-  readonly #kept = new Map<Place, KeptCatalog>();
-  readonly #loading = new Map<Place, Promise<KeptCatalog>>();
+  readonly #kept = new Map<CachedRegistry, KeptCatalog>();
+  readonly #loading = new Map<CachedRegistry, Promise<KeptCatalog>>();
   /** The registries that sent no catalog while a caller waited for it. */
-  readonly #waited = new WeakSet<Place>();
+  readonly #waited = new WeakSet<CachedRegistry>();
   #merged: readonly CatalogItem[] | undefined;
 
   /** Takes the registries; requests and reads nothing yet. */
-  constructor(places: readonly Place[], parts: CatalogsParts) {
+  constructor(places: readonly CachedRegistry[], parts: CatalogsParts) {
     this.#places = places;
     this.#parts = parts;
   }
@@ -75,7 +75,7 @@ export class Catalogs {
   }
 
   /** Downloads a catalog. Concurrent callers share the download. */
-  async load(place: Place): Promise<KeptCatalog> {
+  async load(place: CachedRegistry): Promise<KeptCatalog> {
     const loading = this.#loading.get(place) ??
       this.#fresh(place).finally(() => this.#loading.delete(place));
     this.#loading.set(place, loading);
@@ -109,7 +109,7 @@ export class Catalogs {
     return found() ?? (rowOf(server) && server);
   }
 
-  async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {
+  async #again({ place, signal }: CatalogLook, known: CachedRows): Promise<CachedRows> {
     if (ageOf(known.at) < LACKING_MS) return known;
     try {
       return await this.#soon({ place, signal });
@@ -118,13 +118,13 @@ export class Catalogs {
     }
   }
 
-  async #known({ place, signal }: CatalogLook): Promise<Known> {
+  async #known({ place, signal }: CatalogLook): Promise<CachedRows> {
     const known = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
     if (known !== undefined) this.#refreshIfOld(place, known.at);
     return known ?? await this.#first(place, signal);
   }
 
-  async #first(place: Place, signal: AbortSignal): Promise<Known> {
+  async #first(place: CachedRegistry, signal: AbortSignal): Promise<CachedRows> {
     try {
       if (!this.#waited.has(place)) {
         return await this.#soon({ place, signal });
@@ -152,7 +152,7 @@ export class Catalogs {
   }
 
   /** Downloads an expired catalog again in the background. */
-  #refreshIfOld(place: Place, at: number): void {
+  #refreshIfOld(place: CachedRegistry, at: number): void {
     if (ageOf(at) < CATALOG_MS) return;
     const work = () => this.load(place);
     this.#parts.background.run(place, { key: "", isForced: false, work });
@@ -163,13 +163,13 @@ export class Catalogs {
     return inTime(place.briefly(() => this.load(place)), signal);
   }
 
-  async #fresh(place: Place): Promise<KeptCatalog> {
+  async #fresh(place: CachedRegistry): Promise<KeptCatalog> {
     const kept = await freshCatalog(place, this.#parts.cache, this.#parts.user);
     this.#keep(place, kept);
     return kept;
   }
 
-  #keep(place: Place, kept: KeptCatalog): void {
+  #keep(place: CachedRegistry, kept: KeptCatalog): void {
     if (this.#kept.get(place) !== kept) this.#merged = undefined;
     this.#kept.set(place, kept);
   }

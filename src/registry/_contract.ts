@@ -7,9 +7,9 @@
 import { isObject, objectOf } from "../core/json.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
 import type { Wanting } from "./_downloads.ts";
-import { type ClientOptions, RegistryClient } from "./client.ts";
+import { RegistryClient, type RegistryClientOptions } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
-import type { CatalogPage, LookOptions, Lookup, RegistrySource } from "./source.ts";
+import type { CatalogPage, LookOptions, Lookup, RegistryReader } from "./source.ts";
 
 const MB = 1024 * 1024;
 const MANIFEST_BYTES = MB;
@@ -22,14 +22,14 @@ const LONGEST_CURSOR = 1_000;
 const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
 
 /** The source of a registry with PML's own API. */
-export class ContractSource implements RegistrySource {
+export class ContractSource implements RegistryReader {
   /** The URL as configured. */
   readonly url: string;
   readonly #client: RegistryClient;
   readonly #ms: number;
 
   /** Takes the URL; requests nothing yet. */
-  constructor(url: string, options: ClientOptions) {
+  constructor(url: string, options: RegistryClientOptions) {
     this.url = url;
     this.#client = new RegistryClient(url, options);
     this.#ms = options.lookMs ?? LOOK_MS;

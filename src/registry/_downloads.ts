@@ -9,14 +9,14 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
 import type { BackgroundRefresh } from "./_background.ts";
-import type { Place } from "./_place.ts";
+import type { CachedRegistry } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
 /** The options of one caller of `code()`. `place` is the registry that has the code. */
 export interface Wanting {
-  readonly place: Place | undefined;
+  readonly place: CachedRegistry | undefined;
   readonly signal: AbortSignal;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -53,7 +53,7 @@ export class Downloads {
     }
   }
 
-  #begin(manifest: CodeManifest, place: Place | undefined): Download {
+  #begin(manifest: CodeManifest, place: CachedRegistry | undefined): Download {
     const { fqdn, integrity } = manifest;
     if (place === undefined) {
       throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
@@ -78,7 +78,7 @@ export class Downloads {
   async #fetched(
     manifest: CodeManifest,
     { place, onProgress }: {
-      readonly place: Place;
+      readonly place: CachedRegistry;
       readonly onProgress: (progress: Progress) => void;
     },
   ): Promise<Uint8Array> {

@@ -6,16 +6,16 @@
 
 import { defined, objectOf, quoted, textOf } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
-import { type ClientOptions, RegistryClient } from "./client.ts";
+import { RegistryClient, type RegistryClientOptions } from "./client.ts";
 import type { Fqdn } from "./fqdn.ts";
-import type { CatalogPage, LookOptions, Lookup, RegistrySource } from "./source.ts";
+import type { CatalogPage, LookOptions, Lookup, RegistryReader } from "./source.ts";
 
 const LOOK = { type: "application/json", maxBytes: 4_000_000, ms: 10_000 } as const;
 const PAGE = 100;
 const MISSING: Lookup = { kind: "missing" };
 
 /** The source of a registry that is configured as `mcp+https://…`. */
-export class Official implements RegistrySource {
+export class Official implements RegistryReader {
   /** The URL as configured. */
   readonly url: string;
   readonly #client: RegistryClient;
@@ -23,7 +23,7 @@ export class Official implements RegistrySource {
   readonly #names = new Map<string, string>();
 
   /** Takes the URL; requests nothing yet. */
-  constructor(url: string, options: ClientOptions) {
+  constructor(url: string, options: RegistryClientOptions) {
     this.url = url;
     this.#client = new RegistryClient(url, options);
   }

@@ -4,7 +4,7 @@ import { FakeRegistry } from "../../tests/kit/fake_registry.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { Official } from "./_official.ts";
 import { parseFqdn } from "./fqdn.ts";
-import type { Lookup, RegistrySource } from "./source.ts";
+import type { Lookup, RegistryReader } from "./source.ts";
 
 function published(name: string, version: string, more: Partial<Published> = {}): Published {
   const transport = { type: "stdio" };
@@ -32,7 +32,7 @@ const plainFetch: Fetch = async (url, { named: _, ...init }) =>
 
 async function open(all = ALL) {
   const registry = await FakeRegistry.open([], officialAnswers(all));
-  const source: RegistrySource = new Official(`mcp+${registry.origin}`, {
+  const source: RegistryReader = new Official(`mcp+${registry.origin}`, {
     fetch: plainFetch,
     retryMs: 1,
   });

@@ -15,11 +15,11 @@ import { entryName, type Fqdn } from "./fqdn.ts";
 import { isOlder } from "../policy/lock.ts";
 import { manifestHash, type OmittedTool, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
-import type { Lookup, RegistrySource } from "./source.ts";
+import type { Lookup, RegistryReader } from "./source.ts";
 
 /** The configuration of a registry. */
 export interface RegistryPlace {
-  readonly source: RegistrySource;
+  readonly source: RegistryReader;
   /** The public key for the signatures of its entries: Ed25519, as PEM or base64. */
   readonly publicKey?: string | undefined;
   /** Whether PML logs no warning if the registry cannot be reached. */
@@ -83,8 +83,8 @@ export interface SharedState {
 const MOST_NAMES = 20_000;
 
 /** A registry, its cached entries, and its state. */
-export class Place {
-  readonly source: RegistrySource;
+export class CachedRegistry {
+  readonly source: RegistryReader;
   /** The host of the registry. */
   readonly host: string;
   readonly isSecure: boolean;
@@ -119,7 +119,7 @@ export class Place {
   }
 
   /** Runs a request. During an outage, only one request at a time is sent, as a probe. */
-  async ask<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
+  async ask<T>(question: (source: RegistryReader) => Promise<T>): Promise<T> {
     const { outages } = this.#shared;
     const { url } = this.source;
     const down = outages.of(url);
@@ -134,7 +134,7 @@ export class Place {
     return await this.#shared.outages.briefly(this.source.url, work);
   }
 
-  async #asked<T>(question: (source: RegistrySource) => Promise<T>): Promise<T> {
+  async #asked<T>(question: (source: RegistryReader) => Promise<T>): Promise<T> {
     const { outages } = this.#shared;
     const { url } = this.source;
     try {

@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { answer, type RegistryRequest, type RegistryResponse } from "./answers.ts";
-import { compareVersions, type Entry, type RegistryStore, versionsOf } from "./registry_store.ts";
+import {
+  compareVersions,
+  type EntryVersion,
+  type RegistryStore,
+  versionsOf,
+} from "./registry_store.ts";
 import { storeOf } from "../../tests/kit/fake_registry.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-function entry(fqdn: string, version: string, more: Partial<Entry> = {}): Entry {
+function entry(fqdn: string, version: string, more: Partial<EntryVersion> = {}): EntryVersion {
   const tools = [{ name: "look", inputSchema: { type: "object" } }];
   const manifest = {
     fqdn,
@@ -19,7 +24,7 @@ function entry(fqdn: string, version: string, more: Partial<Entry> = {}): Entry 
   return { fqdn, version, manifest, code: bytes(`// ${version}`), immutable: true, ...more };
 }
 
-function shelf(entries: readonly Entry[], tags = {}): RegistryStore {
+function shelf(entries: readonly EntryVersion[], tags = {}): RegistryStore {
   return storeOf(versionsOf(entries, tags));
 }
 
@@ -176,7 +181,7 @@ Deno.test("answer() responds to any target and headers", async () => {
 
 Deno.test("answer() searches the catalog by words and adds tools on request", async () => {
   const items = async (query: string) => JSON.parse(text(await ask(`/mcp/?${query}`))).items;
-  const names = async (query: string) => (await items(query)).map(({ fqdn }: Entry) => fqdn);
+  const names = async (query: string) => (await items(query)).map(({ fqdn }: EntryVersion) => fqdn);
   assert.deepEqual(await names("q=READ"), ["fs:read_json"]);
   assert.deepEqual(await names("q=d%20look%20weather"), ["weather"]);
   assert.deepEqual(await names("q=nothing"), []);

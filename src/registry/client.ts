@@ -24,7 +24,7 @@ export interface RegistryAccess {
 }
 
 /** The network and the limits of a registry client. */
-export interface ClientOptions {
+export interface RegistryClientOptions {
   readonly fetch: Fetch;
   readonly access?: RegistryAccess | undefined;
   /** How long the client waits before its first retry, in milliseconds. */
@@ -69,10 +69,10 @@ export class RegistryClient {
   /** The URL as configured. */
   readonly url: string;
   readonly #base: URL;
-  readonly #options: ClientOptions;
+  readonly #options: RegistryClientOptions;
 
   /** Takes a URL that was already validated; does not connect yet. */
-  constructor(url: string, options: ClientOptions) {
+  constructor(url: string, options: RegistryClientOptions) {
     this.url = url;
     this.#base = new URL(url.replace(/^mcp\+/, ""));
     this.#options = options;

@@ -25,7 +25,7 @@ import {
   capabilityManifest,
   type CatalogQuery,
   chosen,
-  type Entry,
+  type EntryVersion,
   moduleManifest,
   pageOf,
   type RegistryStore,
@@ -63,7 +63,7 @@ interface FolderItem {
   /** The name of the server, and of the version, in the file's name. */
   readonly name: string;
   /** The entry; undefined if the file is invalid, after a warning was logged. */
-  readonly entry: Promise<Entry | undefined>;
+  readonly entry: Promise<EntryVersion | undefined>;
 }
 
 /** A file that was read. */
@@ -105,13 +105,13 @@ export class Folder implements RegistryStore {
   }
 
   /** Returns the entry of a version or a tag of a name. */
-  async entry(fqdn: string, version: string | undefined): Promise<Entry | undefined> {
+  async entry(fqdn: string, version: string | undefined): Promise<EntryVersion | undefined> {
     const found = await this.find(fqdn);
     return found && chosen(found, version);
   }
 
   /** Returns a page of the newest entries. */
-  async page(query: CatalogQuery): Promise<readonly Entry[]> {
+  async page(query: CatalogQuery): Promise<readonly EntryVersion[]> {
     return pageOf(await this.all(), query);
   }
 
@@ -131,7 +131,7 @@ export class Folder implements RegistryStore {
   }
 
   async #together(items: readonly (readonly [string, FolderItem])[]): Promise<readonly Versions[]> {
-    const found = new Map<string, Entry>();
+    const found = new Map<string, EntryVersion>();
     for (const [file, item] of items) {
       const entry = await item.entry;
       if (entry === undefined) continue;
@@ -195,7 +195,7 @@ export class Folder implements RegistryStore {
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
-  async #moduleEntry(read: FileRead): Promise<Entry> {
+  async #moduleEntry(read: FileRead): Promise<EntryVersion> {
     const { path, bytes, fqdn } = read;
     const meta = await this.#inTurn(() => this.#reader.describe(path, bytes));
     const version = versionOf(read.version, meta.version);
@@ -204,7 +204,7 @@ export class Folder implements RegistryStore {
     return await this.#entry(manifest, { ...read, code: bytes });
   }
 
-  async #manifestEntry(read: FileRead): Promise<Entry> {
+  async #manifestEntry(read: FileRead): Promise<EntryVersion> {
     const { bytes } = read;
     const said = parseJsonBytes(bytes, parseExact);
     if (!isObject(said)) throw broken("it is not an object");
@@ -232,7 +232,7 @@ export class Folder implements RegistryStore {
     return await this.#entry(manifest, read);
   }
 
-  async #capabilityEntry(said: JsonObject, read: FileRead): Promise<Entry> {
+  async #capabilityEntry(said: JsonObject, read: FileRead): Promise<EntryVersion> {
     const saved = this.#reader.capability(said);
     const version = versionOf(read.version, undefined);
     const fqdn = textOf(said.name ?? read.fqdn);
@@ -245,7 +245,7 @@ export class Folder implements RegistryStore {
     { path, version, changed, code }: Pick<FileRead, "path" | "version" | "changed"> & {
       readonly code?: Uint8Array;
     },
-  ): Promise<Entry> {
+  ): Promise<EntryVersion> {
     const file = basename(path);
     const asked = parseFqdn(textOf(manifest.fqdn));
     const read = this.#checked(manifest, { url: file, asked });

@@ -47,13 +47,13 @@ export interface ManifestOptions {
   readonly leftOut?: OmittedTool[];
 }
 
-type Members = Readonly<Record<string, unknown>>;
+type ManifestMembers = Readonly<Record<string, unknown>>;
 
 const DEEPEST = 64;
 const LONGEST_URL = 2_000;
 
-const ENTRY: MemberKind<Members> = { wanted: "an object", is: isObject };
-const MEMBERS: MemberKind<Members | undefined> = {
+const ENTRY: MemberKind<ManifestMembers> = { wanted: "an object", is: isObject };
+const MEMBERS: MemberKind<ManifestMembers | undefined> = {
   wanted: "an object",
   is: (value) => value === undefined || isObject(value),
 };
@@ -131,7 +131,7 @@ class EntryReader {
   }
 
   /** Returns the reader of the members that only one kind has. */
-  of(entry: Members, { listed, envRequired }: EntryParts): ManifestReader {
+  of(entry: ManifestMembers, { listed, envRequired }: EntryParts): ManifestReader {
     return {
       entry,
       envRequired,

@@ -12,7 +12,7 @@ import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { Downloads, type Wanting } from "./_downloads.ts";
 import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
-import { type KeptEntry, Place, type RegistryPlace, type RegistryUser } from "./_place.ts";
+import { CachedRegistry, type KeptEntry, type RegistryPlace, type RegistryUser } from "./_place.ts";
 import type { OmittedTool } from "./manifest.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
@@ -29,7 +29,7 @@ export interface RegistryTimes {
 }
 
 /** An entry of a registry, with its source and state. */
-export interface Found {
+export interface FoundEntry {
   readonly manifest: Manifest;
   /** The URL of the registry as configured. */
   readonly source: string;
@@ -49,7 +49,7 @@ export interface Found {
   readonly leftOut: readonly OmittedTool[];
 }
 
-type Waiting = Pick<Wanting, "signal">;
+type WaitOptions = Pick<Wanting, "signal">;
 
 const REST_MS = 5_000;
 
@@ -57,8 +57,8 @@ const REST_MS = 5_000;
 export class Registries {
   readonly #user: RegistryUser;
   readonly #cache: Cache;
-  readonly #places: readonly Place[];
-  readonly #finding = new Map<string, Promise<Found | undefined>>();
+  readonly #places: readonly CachedRegistry[];
+  readonly #finding = new Map<string, Promise<FoundEntry | undefined>>();
   readonly #background: BackgroundRefresh;
   readonly #downloads: Downloads;
   readonly #catalogs: Catalogs;
@@ -72,7 +72,7 @@ export class Registries {
     const shared = { cache, outages: new Outages(restMs) };
     this.#user = user;
     this.#cache = cache;
-    this.#places = places.map((place) => new Place(place, user, shared));
+    this.#places = places.map((place) => new CachedRegistry(place, user, shared));
     const background = this.#background = new BackgroundRefresh(user, entryMs);
     this.#catalogs = new Catalogs(this.#places, { cache, user, background });
     this.#downloads = new Downloads(cache, background, user.closing);
@@ -82,16 +82,16 @@ export class Registries {
    * Returns the cached entry of a name; undefined if there is none, or if an earlier registry was
    * never asked for the name. Refreshes an expired entry in the background.
    */
-  known(name: string): Found | undefined {
+  known(name: string): FoundEntry | undefined {
     return this.#known(name, (place) => this.#background.entry(place, name));
   }
 
   /** Returns the cached entry of a name at any age, without a refresh. */
-  kept(name: string): Found | undefined {
+  kept(name: string): FoundEntry | undefined {
     return this.#known(name, () => {});
   }
 
-  #known(name: string, onOld: (place: Place) => void): Found | undefined {
+  #known(name: string, onOld: (place: CachedRegistry) => void): FoundEntry | undefined {
     const fqdn = parseFqdn(name);
     for (const place of this.#order(fqdn)) {
       const kept = place.kept(fqdn);
@@ -103,7 +103,7 @@ export class Registries {
   }
 
   /** Returns an entry, from the cache or the registries in order; undefined if none has it. */
-  async find(name: string, { signal }: Waiting): Promise<Found | undefined> {
+  async find(name: string, { signal }: WaitOptions): Promise<FoundEntry | undefined> {
     const known = this.known(name);
     if (known !== undefined) return known;
     const finding = this.#finding.get(name) ??
@@ -113,7 +113,7 @@ export class Registries {
   }
 
   /** Requests an entry now, even if it is cached. */
-  async refresh(name: string, { signal }: Waiting): Promise<Found | undefined> {
+  async refresh(name: string, { signal }: WaitOptions): Promise<FoundEntry | undefined> {
     return await inTime(this.#ask(name, true), signal);
   }
 
@@ -123,7 +123,7 @@ export class Registries {
   }
 
   /** Returns whether the code of an entry is cached. */
-  hasCode({ manifest }: Found): boolean {
+  hasCode({ manifest }: FoundEntry): boolean {
     const code = codeManifest(manifest);
     return code !== undefined && this.#cache.hasCode(code.integrity);
   }
@@ -134,7 +134,10 @@ export class Registries {
   }
 
   /** Returns the code of a module. Throws INTEGRITY_MISMATCH if its hash is not the entry's. */
-  async code({ manifest, source }: Found, wanting: Omit<Wanting, "place">): Promise<Uint8Array> {
+  async code(
+    { manifest, source }: FoundEntry,
+    wanting: Omit<Wanting, "place">,
+  ): Promise<Uint8Array> {
     const own = codeManifest(manifest);
     if (own === undefined) {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
@@ -149,7 +152,7 @@ export class Registries {
   }
 
   /** Returns whether a catalog lists a server. The name is not sent to any registry. */
-  async offer(name: string, { signal }: Waiting): Promise<boolean> {
+  async offer(name: string, { signal }: WaitOptions): Promise<boolean> {
     for (const place of this.#order(parseFqdn(name))) {
       if (await this.#catalogs.has(name, { place, signal })) return true;
     }
@@ -161,7 +164,7 @@ export class Registries {
    * in no catalog. The name is not sent to any registry. Registries after the one that offers the
    * tool get no request.
    */
-  async entryOf(tool: Fqdn, { signal }: Waiting): Promise<string | undefined> {
+  async entryOf(tool: Fqdn, { signal }: WaitOptions): Promise<string | undefined> {
     for (const place of this.#order(tool)) {
       const found = await this.#catalogs.entryOf(tool, { place, signal });
       if (found !== undefined) return found;
@@ -170,12 +173,12 @@ export class Registries {
   }
 
   /** Downloads the catalogs of all registries now. */
-  async refreshCatalog({ signal }: Waiting): Promise<readonly CatalogOutcome[]> {
+  async refreshCatalog({ signal }: WaitOptions): Promise<readonly CatalogOutcome[]> {
     return await this.#catalogs.refresh(signal);
   }
 
   /** Returns the registries to which a name may be sent, in order. */
-  #order(fqdn: Fqdn): readonly Place[] {
+  #order(fqdn: Fqdn): readonly CachedRegistry[] {
     if (this.#user.isPrivate(fqdn.name)) return [];
     const url = this.#user.pinned(entryName(fqdn))?.source;
     const pinned = this.#places.find(({ source }) => source.url === url);
@@ -186,9 +189,9 @@ export class Registries {
    * Requests a name from the registries in order. Throws if a registry cannot be reached, because
    * the next one may have another server of this name, and must not learn the first one's names.
    */
-  async #ask(name: string, again = false): Promise<Found | undefined> {
+  async #ask(name: string, again = false): Promise<FoundEntry | undefined> {
     const fqdn = parseFqdn(name);
-    const without: Place[] = [];
+    const without: CachedRegistry[] = [];
     for (const place of this.#order(fqdn)) {
       const before = place.kept(fqdn);
       const isUsed = !again && before !== undefined &&
@@ -208,9 +211,9 @@ export class Registries {
   }
 
   #found(
-    place: Place,
+    place: CachedRegistry,
     { fqdn, kept }: { readonly fqdn: Fqdn; readonly kept: KeptEntry },
-  ): Found {
+  ): FoundEntry {
     const { at, gone, issued, newest } = kept;
     // guard: signature-older
     return {
@@ -225,7 +228,7 @@ export class Registries {
   }
 }
 
-function vouchedBy({ isSigned, isSecure, host }: Place): string {
+function vouchedBy({ isSigned, isSecure, host }: CachedRegistry): string {
   if (isSigned) return "signed by the key of this registry";
   return isSecure
     ? `authenticated only by TLS to ${host}`

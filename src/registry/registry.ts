@@ -26,7 +26,7 @@ export {
   type CatalogQuery,
   chosen,
   compareVersions,
-  type Entry,
+  type EntryVersion,
   type RegistryStore,
   type SavedCapability,
   searchText,
@@ -39,7 +39,7 @@ export {
   type ListenerOptions,
   type Names,
   refusedSender,
-  type Sender,
+  type RequestOrigin,
 } from "../io/listener.ts";
 export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../protocol/tool.ts";
 export type { Permissions, ToolDefinition } from "../protocol/tool.ts";

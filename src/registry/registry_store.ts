@@ -10,7 +10,7 @@ import { integrityOf } from "../policy/integrity.ts";
 import { CAPABILITY } from "../servers/capability/kind.ts";
 
 /** One version of a server. */
-export interface Entry {
+export interface EntryVersion {
   /** The name without a version: `serena`, `fs:read_json`. */
   readonly fqdn: string;
   /** The version as clients request it. */
@@ -28,7 +28,7 @@ export interface Versions {
   /** The name without a version. */
   readonly fqdn: string;
   /** The entries, the newest first; never empty. */
-  readonly entries: readonly Entry[];
+  readonly entries: readonly EntryVersion[];
   /** Names that stand for a version, such as `beta`. `latest` is used if no version is given. */
   readonly tags: Readonly<Record<string, string>>;
 }
@@ -48,33 +48,33 @@ export interface RegistryStore {
   /**
    * Returns the entry of a version or a tag of a name; without one, the newest release.
    */
-  entry(fqdn: string, version: string | undefined): Promise<Entry | undefined>;
+  entry(fqdn: string, version: string | undefined): Promise<EntryVersion | undefined>;
   /**
    * Returns the newest entry of each matching name, ordered by name. If there are more than the
    * limit, the result has one extra entry.
    */
-  page(query: CatalogQuery): Promise<readonly Entry[]>;
+  page(query: CatalogQuery): Promise<readonly EntryVersion[]>;
 }
 
 /** Returns a page of the newest entries of sorted names. */
 export function pageOf(
   all: readonly Versions[],
   { after, words, limit }: CatalogQuery,
-): readonly Entry[] {
+): readonly EntryVersion[] {
   return all.flatMap((versions) => {
     const newest = chosen(versions, undefined);
     return newest !== undefined && newest.fqdn > after && fits(newest, words) ? [newest] : [];
   }).slice(0, limit + 1);
 }
 
-function fits(entry: Entry, words: readonly string[]): boolean {
+function fits(entry: EntryVersion, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const text = searchText(entry);
   return words.every((word) => text.includes(word));
 }
 
 /** Returns the searchable text of an entry in lower case: name, description and tools. */
-export function searchText({ fqdn, manifest }: Pick<Entry, "fqdn" | "manifest">): string {
+export function searchText({ fqdn, manifest }: Pick<EntryVersion, "fqdn" | "manifest">): string {
   const tools = Array.isArray(manifest.tools) ? manifest.tools as readonly Json[] : [];
   const names = tools.map((tool) => textOf(isObject(tool) ? tool.name : tool));
   return [fqdn, textOf(manifest.description), ...names].join("\n").toLowerCase();
@@ -82,7 +82,7 @@ export function searchText({ fqdn, manifest }: Pick<Entry, "fqdn" | "manifest">)
 
 /** Groups entries by their names, and sorts them by name and version. */
 export function versionsOf(
-  entries: readonly Entry[],
+  entries: readonly EntryVersion[],
   tags: Readonly<Record<string, Versions["tags"]>> = {},
 ): readonly Versions[] {
   const byName = Map.groupBy(entries, ({ fqdn }) => fqdn);
@@ -94,7 +94,7 @@ export function versionsOf(
 }
 
 /** Returns the entry of a version or a tag; without one, the newest release. */
-export function chosen<T extends Pick<Entry, "version">>(
+export function chosen<T extends Pick<EntryVersion, "version">>(
   { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
 ): T | undefined {

@@ -38,7 +38,7 @@ export interface LookOptions {
  * A registry. Its functions reject with REGISTRY_OFFLINE if it cannot be reached, and with
  * REGISTRY_BAD_RESPONSE if its answer cannot be used.
  */
-export interface RegistrySource {
+export interface RegistryReader {
   /** The URL as configured. */
   readonly url: string;
   manifest(name: Fqdn, options: LookOptions): Promise<Lookup>;

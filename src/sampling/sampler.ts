@@ -18,7 +18,7 @@ import {
   type ToolResult,
 } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { type Check, check } from "../core/check.ts";
+import { check, type CheckReport } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
@@ -137,7 +137,7 @@ export class Sampler {
   }
 
   /** Checks whether the provider's key is set, and reports the use of today. */
-  async check(): Promise<Check> {
+  async check(): Promise<CheckReport> {
     const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
     const label = `${model} of ${provider}`;
     return await check("sampling", label, () => {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Check, check } from "../core/check.ts";
+import { check, type CheckReport } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { tried } from "./_os_layer.ts";
 import { endsWithPml } from "./process.ts";
@@ -14,11 +14,11 @@ import { endsWithPml } from "./process.ts";
  * Returns three checks: the layer that confined the child (`landlock 7`) with its effect, whether
  * programs are limited, and whether they end with PML. `confined` is the report of the child.
  */
-export async function osChecks(confined: string): Promise<readonly Check[]> {
+export async function osChecks(confined: string): Promise<readonly CheckReport[]> {
   return [layer(confined), processes(confined), await reaper()];
 }
 
-function layer(confined: string): Check {
+function layer(confined: string): CheckReport {
   const swap = "links that are swapped in between a check and an open";
   if (/^(landlock|bubblewrap) \d/.test(confined)) {
     return { name: "layer", ok: true, said: `${confined}: the system blocks ${swap}` };
@@ -28,7 +28,7 @@ function layer(confined: string): Check {
   return { name: "layer", ok: true, said, hint };
 }
 
-function processes(confined: string): Check {
+function processes(confined: string): CheckReport {
   const why = Deno.build.os !== "linux" || /libc/.test(confined)
     ? "not on this system"
     : Deno.uid() === 0
@@ -45,7 +45,7 @@ const FLEE = `echo "$( (sleep 0.2
   read -r pid name state up rest </proc/self/stat
   [ "$up" = "$PPID" ] && echo kept) & )"`;
 
-async function reaper(): Promise<Check> {
+async function reaper(): Promise<CheckReport> {
   const name = "reaper";
   if (endsWithPml()) {
     const said = "programs end with PML, also when it is killed: job objects of Windows";

@@ -11,7 +11,7 @@ import type { Log } from "../audit/log.ts";
 import { installEnvironment, serverEnvironment } from "../config/child_environment.ts";
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
-import type { Check } from "../core/check.ts";
+import type { CheckReport } from "../core/check.ts";
 import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
@@ -151,7 +151,7 @@ export class Meaning
   }
 
   /** Returns the check for `pml doctor`. Tries the model if its library is installed. */
-  async check(entries: readonly CatalogEntry[]): Promise<Check> {
+  async check(entries: readonly CatalogEntry[]): Promise<CheckReport> {
     const { folder } = this;
     try {
       const { vectors, embedder } = await this.#opened();

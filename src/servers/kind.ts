@@ -10,7 +10,7 @@ import type { OAuthSettings } from "../core/authorization.ts";
 import type { CodeManifest, Manifest } from "./manifest.ts";
 import type { Permissions } from "../protocol/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
-import type { Wanted } from "../core/wanted.ts";
+import type { ValueSchema } from "../core/wanted.ts";
 
 /** Names with values, as they were written: `${NAME}` is replaced later. */
 export type Texts = Readonly<Record<string, string>>;
@@ -218,40 +218,40 @@ export interface ManifestKind<M extends Manifest = Manifest> {
 
 /** The parts of which the forms of entries in files consist. */
 export interface FormParts {
-  readonly text: Wanted<string>;
+  readonly text: ValueSchema<string>;
   /** A text that is not empty. */
-  readonly filled: Wanted<string>;
-  readonly texts: Wanted<string[]>;
-  readonly flag: Wanted<boolean>;
+  readonly filled: ValueSchema<string>;
+  readonly texts: ValueSchema<string[]>;
+  readonly flag: ValueSchema<boolean>;
   /** The name of a variable. */
-  readonly variable: Wanted<string>;
+  readonly variable: ValueSchema<string>;
   /** The path of a file or folder. */
-  readonly path: Wanted<string>;
+  readonly path: ValueSchema<string>;
   /** The path of a certificate, which only the user's own file may have. */
-  readonly certificate: Wanted<string>;
-  readonly port: Wanted<number>;
+  readonly certificate: ValueSchema<string>;
+  readonly port: ValueSchema<number>;
   /** The tools to keep, or settings for them. */
-  readonly listedTools: Wanted<unknown>;
+  readonly listedTools: ValueSchema<unknown>;
   /** Settings for tools, by their names. */
-  readonly settings: Wanted<unknown>;
+  readonly settings: ValueSchema<unknown>;
   /** Returns a text that matches. */
-  readonly matching: (wanted: string, grammar: RegExp) => Wanted<string>;
+  readonly matching: (wanted: string, grammar: RegExp) => ValueSchema<string>;
   /** Returns the key `type` with these values. */
-  readonly type: (...types: readonly string[]) => { readonly type: Wanted<string> };
+  readonly type: (...types: readonly string[]) => { readonly type: ValueSchema<string> };
   /** The variables that a registry's entry requires. */
-  readonly required: Readonly<Record<string, Wanted<unknown>>>;
+  readonly required: Readonly<Record<string, ValueSchema<unknown>>>;
   /** The keys of a registry's entry, which can be pasted. */
-  readonly pasted: Readonly<Record<string, Wanted<unknown>>>;
+  readonly pasted: Readonly<Record<string, ValueSchema<unknown>>>;
   /** The keys that clients write and PML ignores. */
-  readonly beside: Readonly<Record<string, Wanted<unknown>>>;
+  readonly beside: Readonly<Record<string, ValueSchema<unknown>>>;
 }
 
 /** The forms of entries that define servers of a kind, by the values of `type`. */
 export interface EntryForms {
   /** The entries of `private_mcps`. */
-  readonly own: Readonly<Record<string, Wanted<unknown>>>;
+  readonly own: Readonly<Record<string, ValueSchema<unknown>>>;
   /** The entries of `mcpServers`, as clients write them. */
-  readonly clients: Readonly<Record<string, Wanted<unknown>>>;
+  readonly clients: Readonly<Record<string, ValueSchema<unknown>>>;
 }
 
 /** An entry of a file that defines a server, with the members that all kinds have. */

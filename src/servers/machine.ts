@@ -18,7 +18,7 @@ import {
 } from "../config/child_environment.ts";
 import type { Config } from "../config/current_config.ts";
 import type { Keys } from "../config/keys.ts";
-import type { Check } from "../core/check.ts";
+import type { CheckReport } from "../core/check.ts";
 import { ending, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { withFolders } from "../core/folder_variables.ts";
@@ -42,7 +42,7 @@ import { HubRouting } from "./cloud/hub_routing.ts";
 import { CLOUD_URL } from "./cloud/kind.ts";
 import { programOf, programsOf } from "./kinds.ts";
 import type { Cloud } from "./cloud/rpc.ts";
-import type { Grants } from "../policy/grants.ts";
+import type { ServerGrants } from "../policy/grants.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
 import { Reaper } from "../sandbox/reaper.ts";
@@ -232,7 +232,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 
   /** Returns the grants of a server now. */
-  grants(server: string): Grants | undefined {
+  grants(server: string): ServerGrants | undefined {
     return this.#config().grants[server];
   }
 
@@ -347,7 +347,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 
   /** Checks that modules run on this machine, and that confined servers and packages are intact. */
-  async checks(): Promise<readonly Check[]> {
+  async checks(): Promise<readonly CheckReport[]> {
     return [
       ...await (await this.modules()).checks(),
       await this.#confinedCheck(),
@@ -356,7 +356,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 
   /** Returns the layer that confines servers with `"confine": true`, and the unconfined ones. */
-  async #confinedCheck(): Promise<Check> {
+  async #confinedCheck(): Promise<CheckReport> {
     const layer = await this.layer();
     const name = "confined servers";
     if (layer.kind !== "none") {

@@ -7,7 +7,7 @@
 import type { ServerPackages } from "./host.ts";
 import type { ProgramDefinition, ServerDefinition } from "./kind.ts";
 import { moduleOf, programOf, programsOf } from "./kinds.ts";
-import type { Check } from "../core/check.ts";
+import type { CheckReport } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { isOwnPin, type ServerIdentity } from "../policy/server_identity.ts";
@@ -89,7 +89,7 @@ export class Packages implements PackagePins, ServerPackages {
   }
 
   /** Returns a check that names packages whose install scripts did not run. Starts nothing. */
-  async checks(): Promise<readonly Check[]> {
+  async checks(): Promise<readonly CheckReport[]> {
     const { waitingScripts } = await import("./stdio/install/waiting_scripts.ts");
     const { home, servers } = this.#policy.now.config;
     return programsOf(servers).flatMap((own) => {

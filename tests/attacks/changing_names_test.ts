@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import process from "node:process";
 import { answer } from "../../src/registry/answers.ts";
-import { type Entry, versionsOf } from "../../src/registry/registry_store.ts";
+import { type EntryVersion, versionsOf } from "../../src/registry/registry_store.ts";
 import { FakeRegistry, manifestEntry, moduleEntry, storeOf } from "../kit/fake_registry.ts";
 import { FullHttp } from "../kit/full_http.ts";
 import { ERAS } from "../kit/json_rpc.ts";
@@ -79,7 +79,7 @@ function called(tool: string, args = {}) {
 }
 
 /** Creates a registry that sends no code until the test allows it. */
-async function holding(entries: readonly Entry[]) {
+async function holding(entries: readonly EntryVersion[]) {
   const versions = versionsOf(entries);
   const held = Promise.withResolvers<void>();
   const registry = await FakeRegistry.open([], async (asked) => {

@@ -14,7 +14,7 @@ import { answer, type RegistryRequest, type RegistryResponse } from "../../src/r
 import { integrityOf } from "../../src/policy/integrity.ts";
 import {
   chosen,
-  type Entry,
+  type EntryVersion,
   moduleManifest,
   pageOf,
   type RegistryStore,
@@ -77,7 +77,7 @@ export function storeOf(versions: readonly Versions[]): RegistryStore {
 export class FakeRegistry implements AsyncDisposable {
   /** The requests, in order. */
   readonly asked: Logged[] = [];
-  #entries: readonly Entry[];
+  #entries: readonly EntryVersion[];
   #tags: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
   readonly #faults = new Map<string, Fault>();
   readonly #sockets = new Set<Socket>();
@@ -87,13 +87,16 @@ export class FakeRegistry implements AsyncDisposable {
 
   readonly #answerer: Answerer;
 
-  private constructor(entries: readonly Entry[], answerer?: Answerer) {
+  private constructor(entries: readonly EntryVersion[], answerer?: Answerer) {
     this.#entries = entries;
     this.#answerer = answerer ?? ((asked) => this.#answer(asked));
   }
 
   /** Serves entries on a free port. */
-  static async open(entries: readonly Entry[] = [], answerer?: Answerer): Promise<FakeRegistry> {
+  static async open(
+    entries: readonly EntryVersion[] = [],
+    answerer?: Answerer,
+  ): Promise<FakeRegistry> {
     const registry = new FakeRegistry(entries, answerer);
     await registry.start();
     return registry;
@@ -115,7 +118,7 @@ export class FakeRegistry implements AsyncDisposable {
   }
 
   /** Serves these entries from now on. */
-  publish(entries: readonly Entry[], tags = this.#tags): void {
+  publish(entries: readonly EntryVersion[], tags = this.#tags): void {
     this.#entries = entries;
     this.#tags = tags;
   }
@@ -248,7 +251,7 @@ export async function moduleEntry(
   fqdn: string,
   source: string,
   { version, immutable = false }: { readonly version?: string; readonly immutable?: boolean } = {},
-): Promise<Entry> {
+): Promise<EntryVersion> {
   const code = new TextEncoder().encode(source);
   const url = `data:application/typescript;base64,${Buffer.from(code).toString("base64")}`;
   const meta = parseModuleMeta((await import(url)).__meta__, fqdn);
@@ -258,7 +261,7 @@ export async function moduleEntry(
 }
 
 /** Creates the entry of another kind from its manifest; missing members are filled in. */
-export function manifestEntry(fqdn: string, said: JsonObject): Entry {
+export function manifestEntry(fqdn: string, said: JsonObject): EntryVersion {
   const manifest = {
     fqdn,
     version: "1.0.0",

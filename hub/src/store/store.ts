@@ -5,19 +5,19 @@
  * @module
  */
 
-import type { CatalogQuery, Entry, RegistryStore } from "@casys/pml/registry";
+import type { CatalogQuery, EntryVersion, RegistryStore } from "@casys/pml/registry";
 import type { Related } from "./follows.ts";
 
 export type { Related };
 
 /** A version that is offered to a store. */
-export type Offered = Pick<Entry, "fqdn" | "version" | "manifest" | "code">;
+export type Offered = Pick<EntryVersion, "fqdn" | "version" | "manifest" | "code">;
 
 /** What became of it. A version never changes, so other content is refused. */
 export type Added = "added" | "same" | "refused";
 
 /** A version of a store, and when it was added. */
-export interface StoredEntry extends Entry {
+export interface StoredEntry extends EntryVersion {
   /** When it was added. */
   readonly created: Date;
   /** The organisation that published it; none if the operator added it. */

@@ -12,7 +12,7 @@ import { asPmlError, PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { fileSize } from "../../core/amounts.ts";
 import { sweep } from "../../io/folder_lock.ts";
-import { Installing, type Tell } from "../../io/installing.ts";
+import { Installing, type ReportStep } from "../../io/installing.ts";
 import { keepFile } from "../../io/kept.ts";
 import { infoAt } from "../../io/place.ts";
 import { unlessGone } from "../../io/private_files.ts";
@@ -51,7 +51,7 @@ export class EmbedderPackage {
   /** The folder of the package, which may not exist yet. */
   readonly folder: string;
   readonly #owner: PackageOwner;
-  readonly #told = new Set<Tell>();
+  readonly #told = new Set<ReportStep>();
   #ready: Promise<string> | undefined;
 
   /** Installs nothing yet. */
@@ -69,7 +69,7 @@ export class EmbedderPackage {
    * Returns the folder with exactly the files that PML knows. Installs them if they are missing.
    * Throws `INTEGRITY_MISMATCH` if they were changed.
    */
-  async ready(tell: Tell = () => {}): Promise<string> {
+  async ready(tell: ReportStep = () => {}): Promise<string> {
     this.#told.add(tell);
     // Not kept, so a failure is tried again by the next request, and the files are checked each
     // time.

@@ -16,7 +16,7 @@ import {
 } from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
 import type { CheckedCall } from "../server.ts";
-import type { Room } from "../../io/backlog.ts";
+import type { WaitForMemory } from "../../io/backlog.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
@@ -75,7 +75,7 @@ export interface UpstreamsOptions {
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
   readonly told: UpstreamEvents;
   /** Pauses the readers of servers if too much waits for the client. */
-  readonly room?: Room | undefined;
+  readonly room?: WaitForMemory | undefined;
   /** Reports installations to the calls that wait for them. */
   readonly starts: StartProgress;
 }

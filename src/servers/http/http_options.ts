@@ -7,8 +7,8 @@
 import type { Named } from "./_http_errors.ts";
 import type { Authorization } from "../../core/authorization.ts";
 import type { Certificates, Fetch } from "../../core/fetch.ts";
-import type { BodyLimits } from "../../io/event_stream.ts";
-import type { Room } from "../../io/backlog.ts";
+import type { EventStreamLimits } from "../../io/event_stream.ts";
+import type { WaitForMemory } from "../../io/backlog.ts";
 import type { ServerRevisions } from "../client/wire.ts";
 import type { OAuthSettings } from "../../core/authorization.ts";
 import type { PmlError } from "../../core/errors.ts";
@@ -27,8 +27,8 @@ export interface HttpWireOptions extends Named {
   /** The certificates for its origin. */
   readonly certificates?: Certificates | undefined;
   readonly fetch: Fetch;
-  readonly limits: BodyLimits;
-  readonly room?: Room | undefined;
+  readonly limits: EventStreamLimits;
+  readonly room?: WaitForMemory | undefined;
   /** The facts about the address. */
   readonly transport: AddressState;
 }
@@ -63,7 +63,7 @@ export interface HttpValues {
 export interface HttpServersOptions {
   readonly fetch: Fetch;
   readonly limits: () => HttpWireOptions["limits"];
-  readonly room?: Room | undefined;
+  readonly room?: WaitForMemory | undefined;
   /** The PML home, which keeps the list of HTTP+SSE addresses. */
   readonly home: string;
   /** Returns the sign-in of a server. */

@@ -6,7 +6,7 @@
  */
 
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
-import { type Access, type Grants, ToolAccess } from "../../policy/grants.ts";
+import { type Access, type ServerGrants, ToolAccess } from "../../policy/grants.ts";
 import type { ChildOptions } from "../../sandbox/sandbox.ts";
 import type { Module, ModuleUse } from "./loader.ts";
 import type { ModuleHost } from "./module_host.ts";
@@ -28,8 +28,8 @@ export interface LoadedTool {
 
 /** The access of a tool, and the values that it was computed from. */
 interface KnownAccess {
-  readonly shipped: Grants | undefined;
-  readonly granted: Grants | undefined;
+  readonly shipped: ServerGrants | undefined;
+  readonly granted: ServerGrants | undefined;
   readonly workspace: string;
   readonly access: ToolAccess;
 }

@@ -13,15 +13,16 @@ import shellCode from "../../../builtin/shell.min.js" with { type: "text" };
 import { __meta__ as shell } from "../../../builtin/shell/meta.ts";
 import sqliteCode from "../../../builtin/sqlite.min.js" with { type: "text" };
 import { __meta__ as sqlite } from "../../../builtin/sqlite/meta.ts";
-import type { Grants } from "../../policy/grants.ts";
+import type { ServerGrants } from "../../policy/grants.ts";
 import type { ModuleSource } from "./module_files.ts";
 
-const SHIPPED: readonly (readonly [code: string, meta: { readonly name: string }, Grants?])[] = [
-  [filesystemCode, filesystem],
-  [gitCode, git, { run: ["git"] }],
-  [shellCode, shell, { run: ["*"] }],
-  [sqliteCode, sqlite],
-];
+const SHIPPED:
+  readonly (readonly [code: string, meta: { readonly name: string }, ServerGrants?])[] = [
+    [filesystemCode, filesystem],
+    [gitCode, git, { run: ["git"] }],
+    [shellCode, shell, { run: ["*"] }],
+    [sqliteCode, sqlite],
+  ];
 
 /** Returns every built-in module by its server's name. */
 export function builtins(): ReadonlyMap<string, ModuleSource> {

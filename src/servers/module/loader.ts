@@ -16,7 +16,7 @@ import {
   type ToolDefinition,
 } from "../../protocol/tool.ts";
 import { keep, readKept } from "../../io/kept.ts";
-import type { Grants } from "../../policy/grants.ts";
+import type { ServerGrants } from "../../policy/grants.ts";
 import { assertIntegrity } from "../../policy/integrity.ts";
 import { BUNDLE, findImport } from "./imports.ts";
 import { metaComment, unexported } from "./meta_comment.ts";
@@ -47,7 +47,7 @@ export interface ModuleUse {
   /** All permissions that its tools may ask for, if its registry listed them. */
   readonly promised?: Permissions | undefined;
   /** The user's grants beyond the workspace. */
-  readonly grants: Grants | undefined;
+  readonly grants: ServerGrants | undefined;
 }
 
 /** Runs modules without any grant. */

@@ -9,7 +9,7 @@ import { integrityOf } from "../../core/hash.ts";
 import { quoted } from "../../core/json.ts";
 import { stampOf } from "../../io/place.ts";
 import { readRegular, whyUnread } from "../../io/regular_file.ts";
-import type { Grants } from "../../policy/grants.ts";
+import type { ServerGrants } from "../../policy/grants.ts";
 import type { ModuleHashes } from "../../policy/policy.ts";
 
 /** The source of a module's code: shipped with PML, or a file that the user named. */
@@ -20,7 +20,7 @@ export type ModuleSource =
     readonly code: Uint8Array;
     readonly meta: unknown;
     /** The grants that it has without an approval request. */
-    readonly grants?: Grants;
+    readonly grants?: ServerGrants;
   }
   | {
     readonly kind: "file";

@@ -7,7 +7,7 @@
 import type { Call, Outcome, ToolResult } from "../../protocol/call.ts";
 import type { CheckedCall } from "../server.ts";
 import { textResult } from "../../protocol/call.ts";
-import { type Check, check } from "../../core/check.ts";
+import { check, type CheckReport } from "../../core/check.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { ending } from "../../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject } from "../../core/json.ts";
@@ -194,7 +194,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
    * Checks that a module runs here and can reach nothing, and which layer of the system confines
    * it.
    */
-  async checks(): Promise<readonly Check[]> {
+  async checks(): Promise<readonly CheckReport[]> {
     let confined: string | undefined;
     const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
       confined = await this.#selfTest();

@@ -16,18 +16,18 @@ import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import type { CodeManifest, Manifest } from "../manifest.ts";
 import type { ServerIdentity } from "../../policy/server_identity.ts";
-import { accessOf, type Grants, grantsOf } from "../../policy/grants.ts";
+import { accessOf, grantsOf, type ServerGrants } from "../../policy/grants.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
 import { pinnedOf } from "../../policy/lock.ts";
 import { requiredOf, variablesOf } from "../../registry/manifest.ts";
-import type { Found } from "../../registry/registries.ts";
+import type { FoundEntry } from "../../registry/registries.ts";
 import { keyRequired, keysMissing } from "../cloud/rpc.ts";
 import { kindOf, manifestKindOf } from "../kinds.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
 /** A server of a registry. */
 export interface RegistryServer {
-  readonly found: Found;
+  readonly found: FoundEntry;
   readonly identity: ServerIdentity;
   /** Undefined if the server runs in the cloud. */
   readonly definition: ServerDefinition | undefined;
@@ -45,7 +45,7 @@ export interface RegistryServerOptions {
 
 /** Creates a server from an entry that a registry returned. */
 export function registryServer(
-  found: Found,
+  found: FoundEntry,
   { config, environment, names, codePath }: RegistryServerOptions,
 ): RegistryServer {
   const { manifest } = found;
@@ -76,7 +76,7 @@ export interface Showing {
   readonly environment: Pick<Environment, "get">;
   readonly workspace: string;
   /** Its grants beyond the defaults. */
-  readonly grants: Grants | undefined;
+  readonly grants: ServerGrants | undefined;
   /** Another name that looks like this one. */
   readonly twin: string | undefined;
 }
@@ -93,7 +93,7 @@ export function definitionOf(
 
 /** Returns the lines that an approval covers. */
 export function factsOf(
-  found: Found,
+  found: FoundEntry,
   { definition, environment, workspace, grants, twin }: Showing,
 ): readonly string[] {
   const { manifest, source, vouched, older, gone } = found;
@@ -125,7 +125,7 @@ export function factsOf(
  * Returns the error for an entry that names the token of a registry: it would be sent elsewhere.
  */
 export function misusedToken(
-  { manifest, source }: Found,
+  { manifest, source }: FoundEntry,
   registries: readonly RegistryEntry[],
 ): PmlError | undefined {
   const tokens = registries.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);

@@ -18,7 +18,7 @@ import type { Pins } from "../../policy/pins.ts";
 import { isOwnPin } from "../../policy/server_identity.ts";
 import { Cache } from "../../registry/cache.ts";
 import { offline, type RegistryAccess } from "../../registry/client.ts";
-import { type Found, Registries, type RegistryUser } from "../../registry/registries.ts";
+import { type FoundEntry, Registries, type RegistryUser } from "../../registry/registries.ts";
 import { sourceOf } from "../../registry/sources.ts";
 import { callsOf } from "../kinds.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
@@ -54,7 +54,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   readonly #network: GuardedFetch;
   readonly #cache: Cache;
   /** The entries that were requested again, to compare them with the lock. */
-  readonly #compared = new Map<string, Promise<Found | undefined>>();
+  readonly #compared = new Map<string, Promise<FoundEntry | undefined>>();
   #places: readonly RegistryEntry[] = [];
   #registries: Registries;
 
@@ -113,7 +113,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** Returns why a server may not be used: it would get a registry's token, or is forbidden. */
-  refused(found: Found): PmlError | undefined {
+  refused(found: FoundEntry): PmlError | undefined {
     return misusedToken(found, this.#places) ?? this.forbidden(found.manifest);
   }
 
@@ -124,7 +124,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** Returns the entry of a name. Requests it again if the user approved another entry. */
-  async newest(name: string, signal: AbortSignal): Promise<Found | undefined> {
+  async newest(name: string, signal: AbortSignal): Promise<FoundEntry | undefined> {
     const known = this.#registries.known(name);
     if (known === undefined) {
       return await reached(name, () => this.#registries.find(name, { signal }));
@@ -137,14 +137,14 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** Returns the lines of a capability's code, which is fetched before the approval request. */
-  async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
+  async textOf(found: FoundEntry, signal: AbortSignal): Promise<readonly string[]> {
     if (callsOf(found.manifest) === undefined) return [];
     const { contentLines } = await import("../capability/content_lines.ts");
     return contentLines(await this.#registries.code(found, { signal }));
   }
 
   /** Returns the present entry of a name. Requests it once, so that the shown entry is pinned. */
-  compared(name: string): Promise<Found | undefined> {
+  compared(name: string): Promise<FoundEntry | undefined> {
     const asked = this.#compared.get(name) ?? this.#ask(name);
     this.#compared.set(name, asked);
     return asked;
@@ -187,7 +187,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** Requests an entry. If that fails, logs a warning and returns the cached entry. */
-  async #ask(name: string): Promise<Found | undefined> {
+  async #ask(name: string): Promise<FoundEntry | undefined> {
     const late = AbortSignal.timeout(COMPARED_MS);
     const signal = AbortSignal.any([this.closing, late]);
     try {

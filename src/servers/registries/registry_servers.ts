@@ -18,7 +18,7 @@ import { definitionHash } from "../../policy/integrity.ts";
 import { pinnedChanges } from "../../policy/lock.ts";
 import { requiredOf } from "../../registry/manifest.ts";
 import { entryName, fqdnOf } from "../../registry/fqdn.ts";
-import type { Found } from "../../registry/registries.ts";
+import type { FoundEntry } from "../../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./registry_entry.ts";
 import { codeManifest } from "../kinds.ts";
 import type { ApprovedServers, LookupOptions, RegistryNames } from "../source.ts";
@@ -270,10 +270,10 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   /** Returns the server of an entry: the same object as long as the entry is the same. */
-  #serverOf(found: Found): RegistryServer {
+  #serverOf(found: FoundEntry): RegistryServer {
     const { fqdn: name } = found.manifest;
     const known = this.#found.get(name);
-    const lookOf = ({ hash, source, vouched, older, gone }: Found) =>
+    const lookOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
       JSON.stringify([hash, source, vouched, older, gone]);
     if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
     const { policy, builtins } = this.#options;
@@ -291,7 +291,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
 
 /** Returns the texts of a call's tool for the approval request, if its registry describes it. */
 function textsOf(
-  { tools }: Found["manifest"],
+  { tools }: FoundEntry["manifest"],
   tool: string | undefined,
 ): Pick<Unapproved, "definition" | "definitionLines"> {
   const definition = tools.find(({ name }) => name === tool)?.definition;

@@ -8,14 +8,14 @@ import { Keys } from "../../config/keys.ts";
 import { NO_WARNINGS } from "../../io/private_files.ts";
 import { pinsOf } from "../../policy/pins.ts";
 import { Policy } from "../../policy/policy.ts";
-import type { Entry } from "../../registry/registry_store.ts";
+import type { EntryVersion } from "../../registry/registry_store.ts";
 import { RegistryServers } from "./registry_servers.ts";
 
 const OF_FAR = { type: "http", url: "https://far.example/mcp" };
 
 /** Opens a workspace with one registry, whose token is in the variable `token`. */
 async function openStage(
-  entries: readonly Entry[],
+  entries: readonly EntryVersion[],
   variables: Record<string, string> = {},
   token = "REG_TOKEN",
 ) {
@@ -73,7 +73,7 @@ async function openStage(
   };
 }
 
-function remote(headers: Record<string, string>): Entry {
+function remote(headers: Record<string, string>): EntryVersion {
   return manifestEntry("far", { ...OF_FAR, headers });
 }
 

@@ -9,7 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { infoAt, isInside, namesOf } from "../../io/place.ts";
-import { type Access, accessOf, type Grants } from "../../policy/grants.ts";
+import { type Access, accessOf, type ServerGrants } from "../../policy/grants.ts";
 import type { Covers } from "../../sandbox/confined_program.ts";
 import { netFlags, pathFlag } from "../../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
@@ -22,7 +22,7 @@ export interface Confinement {
   readonly workspace: string;
   /** The PML home. */
   readonly home: string;
-  readonly grants: Grants | undefined;
+  readonly grants: ServerGrants | undefined;
   /** The user's certificates. The server may always read them. */
   readonly certificates: readonly string[];
   /**

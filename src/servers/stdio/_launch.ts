@@ -12,7 +12,7 @@ import { sha256 } from "../../core/hash.ts";
 import { quoted } from "../../core/json.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
 import { variablesOf } from "../../core/steering.ts";
-import type { Tell } from "../../io/installing.ts";
+import type { ReportStep } from "../../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../../sandbox/confined_program.ts";
 import type { Program } from "../../sandbox/program.ts";
 import { confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
@@ -76,7 +76,7 @@ export class ServerScripts {
   }
 
   /** Runs the scripts of the packages that the user approved. */
-  async run(scripted: readonly ScriptedPackage[], tell: Tell): Promise<void> {
+  async run(scripted: readonly ScriptedPackage[], tell: ReportStep): Promise<void> {
     const { installs, finder } = this.#from;
     const confining = this.#confining;
     await installs.runScripts(this.#present, { scripted, tell, finder, confining });
@@ -106,7 +106,7 @@ export class NewestPackage implements NewestVersion {
   }
 
   /** Installs that version next to the present one. No script of it runs. */
-  async install(tell: Tell): Promise<InstalledPackage> {
+  async install(tell: ReportStep): Promise<InstalledPackage> {
     const { installs, finder } = this.#from;
     const asked = { ...this.#wanted, isOffline: false };
     return (await installs.fileOf(asked, { finder, tell, version: this.newest })).installed;

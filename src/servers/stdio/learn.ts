@@ -12,7 +12,7 @@ import { isSteering } from "../../core/steering.ts";
 import { keepFile } from "../../io/kept.ts";
 import { infoAt, isInside, namesOf, realPathIfAny } from "../../io/place.ts";
 import { readRegularText } from "../../io/regular_file.ts";
-import type { Grants } from "../../policy/grants.ts";
+import type { ServerGrants } from "../../policy/grants.ts";
 import { NO_COMMA } from "../../sandbox/net_flags.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
@@ -21,7 +21,7 @@ import { DATA_FOLDER } from "./data_folder.ts";
 
 /** The options of a trial. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
-  readonly grants: Grants;
+  readonly grants: ServerGrants;
   /** Additional variables of the server. They may name its data folder. */
   readonly env: Readonly<Record<string, string>>;
   readonly userHome: string;
@@ -33,7 +33,7 @@ export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
 /** The result of a trial. */
 export interface Lesson {
   /** The grants that would cover the denied accesses. */
-  readonly missing: Grants;
+  readonly missing: ServerGrants;
   /** Denied accesses that should not be granted, with the reason. */
   readonly left: readonly string[];
   /** Variables that it read and that are not set for it. */
@@ -45,7 +45,7 @@ export interface Lesson {
 }
 
 type PathKind = "read" | "write";
-type MutableGrants = { -readonly [K in keyof Grants]: string[] };
+type MutableGrants = { -readonly [K in keyof ServerGrants]: string[] };
 
 /** If more files of one folder are needed, the folder is granted. */
 const FOLDED = 3;
@@ -64,7 +64,7 @@ export class Trial implements Disposable {
   /** The name of the server. */
   readonly name: string;
   /** The grants that it runs with. */
-  readonly grants: Grants;
+  readonly grants: ServerGrants;
   /** Additional variables of the server. */
   readonly env: Readonly<Record<string, string>>;
   /** The file where Deno records the accesses of the server. */
@@ -95,7 +95,7 @@ export class Trial implements Disposable {
   }
 
   /** Returns the grants of the trial with `more` added. */
-  with(more: Grants): Grants {
+  with(more: ServerGrants): ServerGrants {
     return merged(this.grants, more);
   }
 
@@ -106,7 +106,7 @@ export class Trial implements Disposable {
 }
 
 /** Returns two sets of grants joined. */
-export function merged(grants: Grants, more: Grants): Grants {
+export function merged(grants: ServerGrants, more: ServerGrants): ServerGrants {
   const all = [...Object.entries(grants), ...Object.entries(more)];
   const kinds = Map.groupBy(all, ([kind]) => kind);
   const lists = [...kinds].map(([kind, some]) => [kind, some.flatMap(([, list]) => list)]);
@@ -168,7 +168,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
 function fitWrites(
   missing: MutableGrants,
   { has, options, left }: {
-    readonly has: Pick<Grants, "read" | "write">;
+    readonly has: Pick<ServerGrants, "read" | "write">;
     readonly options: TrialOptions;
     readonly left: string[];
   },

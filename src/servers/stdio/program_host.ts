@@ -10,9 +10,9 @@ import type { PackagePins, SpareOwner } from "./stdio_servers.ts";
 import type { Confinement } from "./_confined.ts";
 import type { Groups, OsLayerChoice } from "../../sandbox/sandbox.ts";
 import type { WireLimits } from "./stdio_wire.ts";
-import type { Room } from "../../io/backlog.ts";
+import type { WaitForMemory } from "../../io/backlog.ts";
 import type { StartProgress } from "../client/start_progress.ts";
-import type { Grants } from "../../policy/grants.ts";
+import type { ServerGrants } from "../../policy/grants.ts";
 
 /** The values that a server is started with. Variables are replaced by their values. */
 export interface StdioValues {
@@ -51,12 +51,12 @@ export interface ProgramHost extends SpareOwner {
   /** Records process groups, so that they end with PML, however PML ends. */
   readonly groups: Groups;
   /** Pauses the readers of servers if too much waits for the client. */
-  readonly room?: Room | undefined;
+  readonly room?: WaitForMemory | undefined;
   /** Reports installations to the calls that wait for them. */
   readonly starts: StartProgress;
   readonly packages?: PackagePins;
   /** Returns the grants of a server. */
-  grants(server: string): Grants | undefined;
+  grants(server: string): ServerGrants | undefined;
   /** Returns additional variables of installers: how the user's registry is reached. */
   installEnvironment(): Readonly<Record<string, string>>;
   /** Removes secrets from texts of a server that are not messages. */

@@ -11,7 +11,7 @@ import { asPmlError, PmlError } from "../../../core/errors.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { quoted } from "../../../core/json.ts";
 import { lockFolder, sweep } from "../../../io/folder_lock.ts";
-import { Installing, type Tell } from "../../../io/installing.ts";
+import { Installing, type ReportStep } from "../../../io/installing.ts";
 import { infoAt } from "../../../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../../../io/tree.ts";
 import { repeated, repeatedSync } from "../../../io/waiting.ts";
@@ -56,7 +56,7 @@ export interface ProgramFinder {
 export interface InstallRequest {
   readonly finder: ProgramFinder;
   /** Called with messages about the installation. */
-  readonly tell: Tell;
+  readonly tell: ReportStep;
   /** The pinned version, for a command that names none. */
   readonly version?: string | undefined;
 }
@@ -88,7 +88,7 @@ export class PresentPackage {
 /** An installation that runs, and the callers that follow its progress. */
 interface RunningInstall {
   readonly present: Promise<PresentPackage>;
-  readonly told: Set<Tell>;
+  readonly told: Set<ReportStep>;
 }
 
 const INSTALLERS = { npm, uv };
@@ -131,7 +131,7 @@ export class Installs {
     const failed = this.#impossible.get(folder);
     if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
     const told = new Set([tell]);
-    const all: Tell = (message) => told.forEach((one) => one(message));
+    const all: ReportStep = (message) => told.forEach((one) => one(message));
     const present = this.#present(wanted, { folder, finder, tell: all });
     this.#under.set(folder, { present, told });
     try {
