@@ -8,7 +8,7 @@ import { isObject } from "../../core/json.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { eachEvent, EVENTS_TYPE, JSON_TYPE, leave, typeOf } from "../../io/event_stream.ts";
 import { onAbort } from "../../io/waiting.ts";
-import { frameOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
+import { followedBy, frameOf, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
 
 /** Which of the two MCP content types a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";
@@ -89,6 +89,10 @@ async function asJson(stream: Response, signal: AbortSignal): Promise<Response> 
   headers.set("content-type", JSON_TYPE);
   // The text is forwarded unchanged, because parsing it would change large integers.
   const body = answers.length > 1 ? `[${answers.join(",")}]` : answers[0];
-  if (body === undefined) return new Response(null, { status: 202 });
-  return new Response(body as string, { headers });
+  const answer = body === undefined
+    ? new Response(null, { status: 202 })
+    : new Response(body as string, { headers });
+  // A session counts its requests as open until their answers are sent.
+  followedBy(answer, () => wasSent(stream));
+  return answer;
 }

@@ -7,6 +7,7 @@ import { echo, methods, mostly, params } from "../../../tests/kit/spoken.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { Connection } from "../../protocol/connection.ts";
 import { helloOf } from "../../gateway/hello.ts";
+import { inAccepted } from "./_accept.ts";
 import { TextAnswer, wasSent } from "./_answer.ts";
 import { Sessions } from "./_sessions.ts";
 
@@ -235,4 +236,20 @@ Deno.test("a cancelled request has no answer, and the session serves others", as
   const text = await readUntil(slow, "retry: 1000");
   assert.deepEqual(messagesIn(text), []);
   await slow.body?.cancel();
+});
+
+Deno.test("a request is over when its answer was sent as JSON to a client that accepts only that", async () => {
+  const waits = Promise.withResolvers<void>();
+  await using client = await Client.begun(async (_, context) => {
+    await context.notify({ method: "notifications/progress", params: { progress: 1 } });
+    await waits.promise;
+    return { content: [] };
+  });
+  const stream = await client.send("POST", call(1));
+  waits.resolve();
+  const answer = await inAccepted(stream, "json", new AbortController().signal) as Response;
+  assert.equal(answer.headers.get("content-type"), "application/json");
+  assert.equal(await client.status("POST", call(1)), 400, "its answer was not sent");
+  wasSent(answer);
+  assert.equal(await client.status("POST", call(1)), 200);
 });
