@@ -7,7 +7,7 @@
 import type { Call } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../../core/json.ts";
-import { soon, unlessAborted } from "../../io/waiting.ts";
+import { onAbort, soon } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 
 /** The most pages of one error. */
@@ -54,14 +54,15 @@ export function urlElicitationLines(error: unknown): string {
 /** Remembers which pages users have finished, by the ids of their servers. */
 export class FinishedElicitations {
   readonly #done = new Set<string>();
-  readonly #waiting = new Map<string, () => void>();
+  /** The requests that wait. Each is called with the key of a finished page. */
+  readonly #waiting = new Set<(key: string) => void>();
 
   /** Notes that a page of a server is finished. */
   note(server: string, { elicitationId }: JsonObject): void {
     const key = `${server} ${textOf(elicitationId)}`;
     this.#done.add(key);
     dropOldest(this.#done, REMEMBERED_MAX);
-    this.#waiting.get(key)?.();
+    for (const finished of this.#waiting) finished(key);
   }
 
   /**
@@ -83,15 +84,24 @@ export class FinishedElicitations {
       if (signal.aborted) throw error;
       return false; // the rules or the client refuse it, so the model gets the addresses
     }
-    await unlessAborted(this.#finished(server, pages), signal);
+    const keys = pages.map(({ elicitationId }) => `${server} ${textOf(elicitationId)}`);
+    await this.#finished(new Set(keys), signal);
     return true;
   }
 
-  async #finished(server: string, pages: readonly JsonObject[]): Promise<void> {
-    const keys = pages.map(({ elicitationId }) => `${server} ${textOf(elicitationId)}`)
-      .filter((key) => !this.#done.has(key));
-    const all = keys.map((key) => new Promise<void>((resolve) => this.#waiting.set(key, resolve)));
-    await soon(Promise.all(all), DONE_MS);
-    for (const key of keys) this.#waiting.delete(key);
+  /** Waits for pages. Several requests may wait for the same page. Throws if the signal aborts. */
+  async #finished(keys: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const left = keys.difference(this.#done);
+    if (left.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const finished = (key: string) => {
+      left.delete(key);
+      if (left.size === 0) resolve();
+    };
+    this.#waiting.add(finished);
+    using _ = onAbort(signal, resolve);
+    await soon(promise, DONE_MS);
+    this.#waiting.delete(finished);
+    signal.throwIfAborted();
   }
 }

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { type Call, type CallClient, NO_CLIENT } from "../../protocol/call.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import type { ToolId } from "../../core/tool_id.ts";
+import { turn } from "../../io/waiting.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import { FinishedElicitations } from "./_url_elicitation.ts";
+
+const PAGE = { elicitationId: "1", url: "https://example.com/sign-in", message: "Sign in" };
+const REQUIRED = new RpcError(ERROR.urlElicitationRequired, "Sign in", { elicitations: [PAGE] });
+const AGREES: Pick<CallClient, "onAsk" | "onOpen"> = {
+  onAsk: () => Promise.resolve({ action: "accept" }),
+  onOpen: () => Promise.resolve(true),
+};
+
+function callOf(cancellation = new Cancellation()): Call {
+  return {
+    ...{ id: "s:t" as ToolId, arguments: {}, via: "tools/call", actor: "local", callId: "1" },
+    ...{ cancellation, client: { ...NO_CLIENT, ...AGREES } },
+  };
+}
+
+Deno.test("every call that waits for a page goes on when the user has finished it", async () => {
+  const elicitations = new FinishedElicitations();
+  const cancellation = new Cancellation();
+  const cancelled = elicitations.open(REQUIRED, "s", callOf(cancellation));
+  const calls = [1, 2].map(() => elicitations.open(REQUIRED, "s", callOf()));
+  const wentOn: number[] = [];
+  calls.forEach((call, at) => void call.then(() => wentOn.push(at)));
+  await turn();
+  cancellation.cancel(new Error("no more"));
+  await assert.rejects(cancelled, /no more/);
+  elicitations.note("other", { elicitationId: "1" });
+  await turn();
+  assert.deepEqual(wentOn, []);
+  elicitations.note("s", { elicitationId: "1" });
+  await turn();
+  assert.deepEqual(wentOn, [0, 1]);
+  assert.equal(await elicitations.open(REQUIRED, "s", callOf()), true, "it is finished");
+});
