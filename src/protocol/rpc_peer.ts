@@ -127,8 +127,8 @@ export class RpcPeer {
   readonly #pending = new Map<RequestId, UnansweredRequest>();
   /** The ids of cancelled requests that the other side may still work on. */
   readonly #cancelled = new Set<RequestId>();
-  /** The requests of the other side without an answer, by id as JSON. */
-  readonly #open = new Map<string, IncomingRequest>();
+  /** The requests of the other side without an answer. Several may have the same id. */
+  readonly #open = new Set<IncomingRequest>();
   #observer: PeerObserver | undefined;
   #last: RequestId;
   #lasting = 0;
@@ -280,7 +280,7 @@ export class RpcPeer {
         this.#options.onRequest(read, stream);
         return true;
       case "cancel":
-        this.#open.get(read.request)?.cancel(read.reason);
+        this.#latestOpen(read.request)?.cancel(read.reason);
         return true;
       case "notification":
         this.#notified(read.message, stream);
@@ -290,8 +290,7 @@ export class RpcPeer {
 
   /** Serves a request of the other side, and answers it unless it was cancelled. */
   serve(request: IncomingRequest): Promise<void> {
-    // If an id is used twice, the later request has it.
-    this.#open.set(request.idText, request);
+    this.#open.add(request);
     return served(request, this.#open);
   }
 
@@ -316,7 +315,7 @@ export class RpcPeer {
   end(error: Error): void {
     this.#dead ??= error;
     for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
-    for (const request of this.#open.values()) request.cancel(error);
+    for (const request of this.#open) request.cancel(error);
     this.#open.clear();
   }
 
@@ -355,6 +354,11 @@ export class RpcPeer {
     return pending;
   }
 
+  /** Returns the latest open request of the other side with an id. */
+  #latestOpen(id: string): IncomingRequest | undefined {
+    return [...this.#open].findLast(({ idText }) => idText === id);
+  }
+
   /** Remembers a cancelled request, so that a late answer to it is not an error. */
   #remember(id: RequestId): void {
     this.#cancelled.add(id);
@@ -378,13 +382,10 @@ export class RpcPeer {
   }
 }
 
-/**
- * Serves a request and answers it, unless it was cancelled. Removes it from `open`, if another has
- * not taken its id.
- */
+/** Serves a request and answers it, unless it was cancelled. Removes it from `open` then. */
 export async function served(
   request: IncomingRequest,
-  open?: Map<string, IncomingRequest>,
+  open?: Set<IncomingRequest>,
 ): Promise<void> {
   try {
     const result = await request.serve();
@@ -392,7 +393,7 @@ export async function served(
   } catch (error) {
     if (!request.isCancelled) request.refuse(error);
   } finally {
-    if (open?.get(request.idText) === request) open.delete(request.idText);
+    open?.delete(request);
   }
 }
 

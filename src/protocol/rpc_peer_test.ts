@@ -201,6 +201,19 @@ Deno.test("a cancelled request of the other side does not take the place of a la
   await other;
 });
 
+Deno.test("all requests of the other side with one id count, and are cancelled when the connection ends", async () => {
+  const { peer } = opened();
+  const error = new Error("Connection closed");
+  const requests = [new Incoming("1"), new Incoming("1")];
+  const served = requests.map((request) => peer.serve(request));
+  assert.equal(peer.open, 2);
+  peer.end(error);
+  assert.deepEqual(requests.map(({ said }) => said), [[error], [error]]);
+  for (const { done } of requests) done.resolve({});
+  await Promise.all(served);
+  assert.equal(peer.open, 0);
+});
+
 Deno.test("RpcPeer throws for no message, and resolves no request by a wrong one", () => {
   const odd = fc.oneof(fc.jsonValue(), fc.constantFrom(1, "1", 1.5, -1, null));
   const message = fc.record({

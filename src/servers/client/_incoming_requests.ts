@@ -47,6 +47,7 @@ export class IncomingRequests {
     this.count++;
     const during = this.#peer.latest("onAsk", stream);
     const request = new IncomingServerRequest(read, during, this.#options);
+    // guard: server-requests-open
     if (this.#peer.open >= OPEN_MAX) return request.refuse(new Error("too many requests are open"));
     const answering = this.#peer.serve(request).finally(() => this.#answering.delete(answering));
     this.#answering.add(answering);

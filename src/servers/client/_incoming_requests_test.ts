@@ -29,3 +29,18 @@ Deno.test("progress of a request reaches the server until it is answered or canc
     ]);
   }
 });
+
+Deno.test("a server cannot have more requests open than the limit, also with one id for all", () => {
+  const refused: JsonObject[] = [];
+  let served = 0;
+  const peer = new RpcPeer({ send: () => {}, onRequest: () => {}, onNotification: () => {} });
+  const requests = new IncomingRequests(peer, {
+    send: (message) => void refused.push(message),
+    answer: () => (served++, new Promise(() => {})),
+  });
+  const message = { jsonrpc: "2.0", id: 1, method: "elicitation/create" };
+  for (let count = 0; count < 100; count++) {
+    requests.take({ kind: "request", id: "1", message }, undefined);
+  }
+  assert.deepEqual([served, refused.length], [64, 36]);
+});
