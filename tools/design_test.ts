@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { isDefined } from "../src/protocol/revisions.ts";
 import { repoFile } from "../tests/kit/pml_command.ts";
 
 /** A hop: a member or a function, and its file. */
@@ -26,4 +27,21 @@ Deno.test("docs/design.md names existing files", async () => {
     const exists = await Promise.all(files.map((one) => Deno.stat(one).catch(() => undefined)));
     assert.ok(exists.some((one) => one !== undefined), `${path} does not exist`);
   }
+});
+
+Deno.test("src/transport contains no method of the protocol", async () => {
+  const methods: string[] = [];
+  const look = async (folder: string) => {
+    for await (const { name, isDirectory } of Deno.readDir(repoFile(folder))) {
+      const path = `${folder}/${name}`;
+      if (isDirectory) await look(path);
+      else if (name.endsWith(".ts") && !name.endsWith("_test.ts")) {
+        const code = await Deno.readTextFile(repoFile(path));
+        const texts = [...code.matchAll(/"([\w/]+)"/g)].map(([, text = ""]) => text);
+        methods.push(...texts.filter(isDefined).map((text) => `${path}: ${text}`));
+      }
+    }
+  };
+  await look("src/transport");
+  assert.deepEqual(methods, []);
 });

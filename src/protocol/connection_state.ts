@@ -6,6 +6,7 @@
  */
 
 import { type JsonObject, memberOf, objectOf, textOf } from "../core/json.ts";
+import { isInitialize } from "./initialize.ts";
 import { isDefined } from "./revisions.ts";
 
 /** The effect of a request on the state of its connection. */
@@ -54,7 +55,7 @@ export class ConnectionState {
     const all = [...this.#requests.values()].filter((request) => !waiting.includes(request));
     for (const request of all) {
       yield { ...request, id: newId() };
-      if (request.method === "initialize") yield HANDSHAKE_END;
+      if (isInitialize(request)) yield HANDSHAKE_END;
     }
   }
 }

@@ -20,6 +20,11 @@ export interface Greeted {
   readonly result: JsonObject;
 }
 
+/** Returns whether a message is the request with which a client of an older revision begins. */
+export function isInitialize({ method }: Readonly<Record<string, unknown>>): boolean {
+  return method === "initialize";
+}
+
 /**
  * Returns the capabilities that a client declares: in `initialize`, or in each request of the
  * newest revision.
@@ -27,9 +32,7 @@ export interface Greeted {
 export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
   if (!isObject(message.params)) return undefined;
   const { capabilities, _meta } = message.params;
-  const declared = message.method === "initialize"
-    ? capabilities
-    : objectOf(_meta)[META.capabilities];
+  const declared = isInitialize(message) ? capabilities : objectOf(_meta)[META.capabilities];
   return isObject(declared) ? objectOf(declared) : undefined;
 }
 
@@ -41,7 +44,7 @@ export function isHurried(message: JsonObject): boolean {
 
 /** Returns the result of an `initialize` request; undefined if its params are not valid. */
 export function greet(message: JsonObject, greeting: object): JsonObject | undefined {
-  if (message.method !== "initialize") return undefined;
+  if (!isInitialize(message)) return undefined;
   const { protocolVersion, clientInfo, capabilities } = objectOf(message.params);
   if (typeof protocolVersion !== "string" || !isObject(capabilities)) return undefined;
   if (!isClientInfo(clientInfo)) return undefined;

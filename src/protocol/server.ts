@@ -20,7 +20,7 @@ import {
   tokenError,
   unsupported,
 } from "./envelope.ts";
-import { greet, type Greeted } from "./initialize.ts";
+import { greet, type Greeted, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
 import { messageMembers, messageOf } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
@@ -188,7 +188,7 @@ export class ProtocolServer implements AsyncDisposable {
     const params = objectOf(message.params);
     const badToken = tokenError(params);
     if (badToken !== undefined) return this.#refuse(id, badToken);
-    if (method === "initialize" && !hasEnvelope(params)) return this.#initialize(message, id);
+    if (isInitialize(message) && !hasEnvelope(params)) return this.#initialize(message, id);
     const era = this.#era ?? (hasEnvelope(params) ? "modern" : "legacy");
     const invalid = era === "modern"
       ? envelopeError(params) ?? unsupported(revisionOf(params))

@@ -9,6 +9,7 @@ import { numberOf } from "../../core/exact_number.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { pause } from "../../io/waiting.ts";
 import type { WireEnds } from "../client/wire.ts";
+import { isInitialize } from "../../protocol/initialize.ts";
 import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 import {
@@ -79,7 +80,7 @@ export class ServerHttpRequest {
       // A server that could not read the request does not know its id.
       return this.#received({ id: this.#id, error: await session.refused(response) });
     }
-    if (this.#message.method === "initialize") session.begin(response);
+    if (isInitialize(this.#message)) session.begin(response);
     switch (typeOf(response)) {
       case JSON_TYPE: {
         const said = parsed(await readBytes(response.body, options));
@@ -154,7 +155,7 @@ export class ServerHttpRequest {
     if (isUnnamed) return this.#received({ ...message, id: this.#id });
     if (numberOf(message.id) === this.#id && message.method === undefined) {
       this.#isAnswered = true;
-      const isGreeting = this.#message.method === "initialize" && (message.error ?? null) === null;
+      const isGreeting = isInitialize(this.#message) && (message.error ?? null) === null;
       if (isGreeting) this.#way.session.greeted(message.result);
     }
     this.#way.ends.received(message, this.#id);

@@ -9,6 +9,7 @@ import { type JsonObject, objectOf } from "../../core/json.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { isDefined, namedBy, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
 import { envelopeError, hasEnvelope, revisionOf, unsupported } from "../../protocol/envelope.ts";
+import { isInitialize } from "../../protocol/initialize.ts";
 import { classify } from "../../protocol/message.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
 import type { PostedRequest } from "../../protocol/open_request.ts";
@@ -69,7 +70,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   }
   const error = hasEnvelope(params)
     ? errorOf(method, { params, headers })
-    : isNewest(headers) && (method === "initialize" ? NO_HANDSHAKE : MISSING_ENVELOPE);
+    : isNewest(headers) && (isInitialize(message) ? NO_HANDSHAKE : MISSING_ENVELOPE);
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
   const { id } = read;

@@ -8,6 +8,7 @@
 import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
+import { isInitialize } from "../../protocol/initialize.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
@@ -66,7 +67,7 @@ export class Sessions implements AsyncDisposable {
   async answer(request: HttpRequest): Promise<Response | TextAnswer> {
     const { body, headers } = request;
     const id = headers[SESSION_HEADER];
-    const isFirst = isObject(body) && body.method === "initialize" && "id" in body;
+    const isFirst = isObject(body) && isInitialize(body) && "id" in body;
     if (id === undefined && isFirst) return await this.#begin(request);
     if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
     const session = this.#all.get(id);
@@ -128,7 +129,7 @@ export class Sessions implements AsyncDisposable {
     const messages = readAll(body);
     if (!Array.isArray(messages)) return messages as Response;
     const isFirst = headers[SESSION_HEADER] === undefined;
-    if (!isFirst && messages.some(({ message }) => objectOf(message).method === "initialize")) {
+    if (!isFirst && messages.some(({ message }) => isInitialize(message))) {
       return rejection(400, { why: "its session has begun", code: ERROR.invalidRequest });
     }
     const { protocolVersion } = objectOf(objectOf(body).params);
