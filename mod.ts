@@ -90,45 +90,98 @@ export { getToolRouting, type ToolRouting } from "./src/servers/cloud/routing.ts
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { QueryMemory, SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
 
-/** How a gateway is opened. */
+/** The options of `openGateway()`. */
 export interface OpenOptions {
-  /** The folder whose workspace it serves; by default the current one. */
+  /** A folder of the workspace; by default the current folder. The workspace is found as for `pml stdio`. */
   readonly cwd?: string;
-  /** Whether changes of the configuration are followed. */
+  /** Whether changes of the configuration take effect while the gateway is open; by default false. */
   readonly watch?: boolean;
 }
 
-/** How a tool is called. */
+/** The options of `OpenedGateway.callTool()`. */
 export interface CallOptions {
-  /** Ends the call when it aborts. */
+  /** Cancels the call when it aborts. */
   readonly signal?: AbortSignal;
-  /** Receives the progress of the call. */
+  /** Called with each progress report of the call. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** A gateway inside this process: the same rules, questions and sandbox as for a client. */
+/**
+ * A gateway inside this process. The same rules, approvals and sandbox apply as for a client.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { openGateway } from "@casys/pml";
+ *
+ * await using gateway = await openGateway();
+ * const names = (await gateway.listTools()).map(({ name }) => name);
+ * assert.ok(names.includes("filesystem:read_file"));
+ *
+ * const { hits } = await gateway.search("read a file", { limit: 3 });
+ * assert.ok(hits.length > 0);
+ * ```
+ */
 export interface OpenedGateway extends AsyncDisposable {
   /**
-   * Runs a tool named `server:tool`. Where a person has to be asked it throws APPROVAL_REQUIRED,
-   * and the same call passes once after `pml approve`.
+   * Runs a tool named `server:tool`. A tool that ran and failed returns a result with `isError`.
+   *
+   * @throws {PmlError} UNKNOWN_TOOL if there is no such tool; PERMISSION_DENIED if a rule denies the
+   * call; APPROVAL_REQUIRED if the user must approve it: `pml approve` does, and the same call then
+   * passes once; BAD_ARGUMENTS for arguments that a module does not take; TIMED_OUT after
+   * `limits.call_ms`; CANCELLED if `signal` aborts; CONFIG_INVALID while the configuration is not
+   * valid; the codes of the server, such as UPSTREAM_DOWN.
    */
   callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;
   /**
    * Returns the tools as functions that return their outputs, with the types that `pml types` writes:
-   * `gateway.tools<Mcp>().filesystem.read_file({ path })`. A tool that fails throws a `ToolError`.
+   * `gateway.tools<Mcp>().filesystem.read_file({ path })`.
+   *
+   * @throws {ToolError} A function throws it if its tool ran and failed. Otherwise it throws the errors
+   * of `callTool()`.
    */
   tools<T extends object>(): T;
-  /** Finds tools for a task. */
+  /**
+   * Finds tools for a task, or for up to 5 tasks, the best first. `server` limits the search to one
+   * server, `limit` (by default 10) the number of hits.
+   *
+   * @throws {PmlError} BAD_ARGUMENTS for more than 5 queries; INPUT_TOO_LARGE for a query of more
+   * than 32,768 characters.
+   */
   search(query: string | readonly string[], options?: SearchOptions): Promise<SearchAnswer>;
-  /** Returns every tool that no rule denies, each named `server:tool`. */
+  /**
+   * Returns every tool that no rule denies, each named `server:tool`. A server that waits for an
+   * approval is not started for it.
+   */
   listTools(): Promise<readonly ToolDefinition[]>;
-  /** Returns the current configuration. */
+  /** Returns the current configuration. It is frozen. */
   config(): Config;
-  /** Ends everything that the gateway started. */
+  /** Ends all servers and child processes of the gateway. `await using` does the same. */
   close(): Promise<void>;
 }
 
-/** Opens a gateway on the workspace of a folder; throws CONFIG_INVALID where it cannot be used. */
+/**
+ * Opens a gateway on the workspace of a folder. It reads the configuration as `pml stdio` does. Close
+ * it, or declare it with `await using`.
+ *
+ * @throws {PmlError} CONFIG_INVALID if the folder is no workspace, or a configuration file is not
+ * valid.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { openGateway } from "@casys/pml";
+ *
+ * const cwd = await Deno.makeTempDir();
+ * await Deno.writeTextFile(`${cwd}/notes.txt`, "Buy milk");
+ * {
+ *   await using gateway = await openGateway({ cwd });
+ *   const { content } = await gateway.callTool("filesystem:read_file", { path: "notes.txt" });
+ *   assert.match(String(content[0]?.text), /Buy milk/);
+ * }
+ * await Deno.remove(cwd, { recursive: true });
+ * ```
+ */
 export async function openGateway(options: OpenOptions = {}): Promise<OpenedGateway> {
   const [{ openApp }, { callForProgram, named, toolsFor }] = await Promise.all([
     import("./src/app/app.ts"),

@@ -37,8 +37,27 @@ export type { ManifestText, PublishedKind } from "../servers/kind.ts";
 export { publishedKind } from "../servers/kinds.ts";
 
 /**
- * Returns why clients would refuse a manifest, or leave out one of its tools; nothing if they take
- * all of it. `named` are hosts of this machine, with their ports, that it may use without TLS.
+ * Returns why clients would refuse a manifest, or leave out one of its tools; undefined if they take
+ * all of it. `asked` is the name of the entry. `named` has the hosts of this machine, with their
+ * ports, that the manifest may use without TLS.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseFqdn, whyRefused } from "@casys/pml/registry";
+ *
+ * const entry = { asked: parseFqdn("weather@1.0.0"), named: new Set<string>() };
+ * const manifest = {
+ *   fqdn: "weather",
+ *   version: "1.0.0",
+ *   type: "http",
+ *   url: "https://weather.example/mcp",
+ *   routing: "local",
+ *   tools: [],
+ * };
+ * assert.equal(whyRefused(manifest, entry), undefined);
+ * assert.match(whyRefused({ ...manifest, url: "ftp://weather.example" }, entry) ?? "", /url/);
+ * ```
  */
 export function whyRefused(
   manifest: JsonObject,
@@ -55,7 +74,21 @@ export function whyRefused(
   }
 }
 
-/** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
+/**
+ * Reads a capability that the user of this machine saved.
+ *
+ * @throws {PmlError} NAME_INVALID if the name is not `namespace:action`; UNKNOWN_TOOL if no capability
+ * has it; INTEGRITY_MISMATCH if its file was changed; CONFIG_INVALID if the list of capabilities
+ * cannot be read.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { savedCapability } from "@casys/pml/registry";
+ *
+ * await assert.rejects(savedCapability("notes:missing"), { code: "UNKNOWN_TOOL" });
+ * ```
+ */
 export async function savedCapability(name: string): Promise<SavedCapability> {
   const { CapabilityStore } = await import("../workflow/capability_store.ts");
   const { capabilityId } = await import("../servers/capability/capability.ts");
@@ -65,7 +98,28 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
   return savedIn(store.load(capabilityId(name)));
 }
 
-/** Reads the content of a capability. Throws a TypeError with the problem. */
+/**
+ * Parses the content of a capability, as a registry stores it.
+ *
+ * @throws {TypeError} If a member is wrong, or the content is not UTF-8 or not canonical JSON.
+ * @throws {SyntaxError} If the content is not JSON.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { capabilityIn } from "@casys/pml/registry";
+ *
+ * const content = {
+ *   code: "return 42;",
+ *   kind: "code",
+ *   parameters: { type: "object" },
+ *   tools_used: {},
+ *   version: 1,
+ * };
+ * const saved = await capabilityIn(new TextEncoder().encode(JSON.stringify(content)));
+ * assert.equal(saved.text, "return 42;");
+ * ```
+ */
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("../workflow/saved_capability.ts");
   const { parseCapability } = await import("../servers/capability/capability.ts");
@@ -75,7 +129,7 @@ export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   throw new TypeError("it is not in its canonical form");
 }
 
-/** Tools of one server, or capabilities of one namespace, among which is searched. */
+/** The tools of one server, or the capabilities of one namespace, that a search ranks. */
 export interface Searched {
   /** The name of the server or the namespace. */
   readonly name: string;
@@ -85,7 +139,28 @@ export interface Searched {
   readonly tools: readonly ToolDefinition[];
 }
 
-/** Ranks tools by the words of a query, as PML's own search does. Returns ids, the best first. */
+/**
+ * Ranks tools by the words of a query, as PML's own search does. Returns at most `limit` ids, the best
+ * first; none if nothing matches.
+ *
+ * @throws {PmlError} INPUT_TOO_LARGE if the query has more than 32,768 characters.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { rankTools } from "@casys/pml/registry";
+ *
+ * const weather = {
+ *   name: "weather",
+ *   tools: [
+ *     { name: "forecast", description: "Returns the forecast of a city", inputSchema: {} },
+ *     { name: "stations", description: "Lists weather stations", inputSchema: {} },
+ *   ],
+ * };
+ * const ids = await rankTools("forecast for a city", { among: [weather], limit: 1 });
+ * assert.deepEqual(ids, ["weather:forecast"]);
+ * ```
+ */
 export async function rankTools(
   query: string,
   { among, limit }: { readonly among: readonly Searched[]; readonly limit: number },
@@ -100,17 +175,39 @@ export async function rankTools(
   return hits.map(({ id }) => id);
 }
 
-/** How to read a folder. */
+/** The options of `readFolder`. */
 export interface FolderReading {
-  /** Is called for each file that is left out, with the reason. */
+  /** Called for each file that is left out, with the reason. */
   readonly warn: (message: string) => void;
   /** Ends the reading. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Reads a folder as `pml registry serve` does: modules and manifests, and their tags. The metadata
- * of a module is read in a sandbox child without grants.
+ * Reads a folder as `pml registry serve` does: modules and manifests, and their tags. The metadata of
+ * a module is read in a sandbox child without grants. A file that cannot be used is left out, after a
+ * warning.
+ *
+ * @throws {Deno.errors.NotFound} If there is no such folder.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { readFolder } from "@casys/pml/registry";
+ *
+ * const path = await Deno.makeTempDir();
+ * await Deno.writeTextFile(
+ *   `${path}/hello.ts`,
+ *   `export const __meta__ = { version: "1.0.0", tools: { greet: {} } };
+ * export const greet = () => "Hello";
+ * `,
+ * );
+ * const signal = AbortSignal.timeout(60_000);
+ * const [hello] = await readFolder(path, { warn: console.warn, signal });
+ * assert.equal(hello?.fqdn, "hello");
+ * assert.equal(hello.entries[0]?.version, "1.0.0");
+ * await Deno.remove(path, { recursive: true });
+ * ```
  */
 export async function readFolder(
   path: string,
@@ -134,13 +231,17 @@ export async function readFolder(
 
 /** Sends requests over TLS to public addresses, and to hosts that the operator named. */
 export interface Outgoing extends Disposable {
-  /** Sends a request, and follows no redirect. Throws `PmlError` where the address is not allowed. */
+  /**
+   * Sends a request, and follows no redirect. Throws PERMISSION_DENIED if the address or a header is
+   * not allowed, UPSTREAM_DOWN if the host cannot be reached, and UPSTREAM_PROTOCOL if its answer is
+   * not valid.
+   */
   readonly fetch: (url: string, options: OutgoingOptions) => Promise<Response>;
 }
 
-/** A request that is sent. */
+/** The options of a request. */
 export interface OutgoingOptions {
-  /** The method of HTTP. */
+  /** The HTTP method. */
   readonly method: string;
   /** The headers, by their names. */
   readonly headers: Readonly<Record<string, string>>;
@@ -150,7 +251,30 @@ export interface OutgoingOptions {
   readonly signal: AbortSignal;
 }
 
-/** Opens a way to the network; `named` are hosts that may be in a private network, with ports. */
+/**
+ * Creates an `Outgoing`. `named` has the hosts, with their ports, that may be in a private network or
+ * on this machine. Dispose it to close its connections.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { listen, openOutgoing } from "@casys/pml/registry";
+ *
+ * await using listener = await listen({
+ *   host: "127.0.0.1",
+ *   port: 0,
+ *   what: "an example",
+ *   answer: (_request, response) => void response.end("hello"),
+ * });
+ * using outgoing = await openOutgoing(new Set([new URL(listener.origin).host]));
+ * const response = await outgoing.fetch(listener.origin, {
+ *   method: "GET",
+ *   headers: {},
+ *   signal: AbortSignal.timeout(10_000),
+ * });
+ * assert.equal(await response.text(), "hello");
+ * ```
+ */
 export async function openOutgoing(named: ReadonlySet<string>): Promise<Outgoing> {
   const { GuardedFetch } = await import("../transport/http/client/guarded_fetch.ts");
   const guarded = new GuardedFetch();

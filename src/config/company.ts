@@ -37,7 +37,7 @@ export interface ServerLike {
   readonly url?: string;
   /** The URL of a server in the cloud, as a registry says it. */
   readonly proxyTo?: string;
-  /** Whether a registry has it. */
+  /** Whether its definition is from a registry. */
   readonly isOfRegistry?: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface ServerLike {
 export interface Forbidding {
   /** The path of the policy. */
   readonly path: string;
-  /** The error that says so. */
+  /** The PERMISSION_DENIED error for it. */
   readonly error: PmlError;
 }
 
@@ -65,7 +65,19 @@ export interface RestrictedParts {
   readonly osLayer: OsLayer;
 }
 
-/** The policies of this machine, as one. Each can only restrict. */
+/**
+ * The policies of this machine, as one. Each can only restrict. `Narrowing` has it as `company`.
+ *
+ * @example
+ * ```ts
+ * import { openGateway } from "@casys/pml";
+ *
+ * await using gateway = await openGateway();
+ * const company = gateway.config().narrowing?.company;
+ * const forbidding = company?.forbidsHost("https://example.com");
+ * if (forbidding !== undefined) console.log(`${forbidding.path}: ${forbidding.error.message}`);
+ * ```
+ */
 export class Company {
   /** The files that were read. */
   readonly files: readonly PolicyFile[];
@@ -77,7 +89,7 @@ export class Company {
   });
   readonly #grants = memoized((all: Grants) => this.#narrowed(all));
 
-  /** Takes the files that were read. */
+  /** Creates the policy from the files that were read. */
   constructor(files: readonly PolicyFile[]) {
     this.files = files;
     this.#ask = files.flatMap(({ rules: { ask } }) => ask);
@@ -117,7 +129,7 @@ export class Company {
     };
   }
 
-  /** Returns why a server is forbidden; undefined if it is not. */
+  /** Returns why a policy forbids a server; undefined if none does. */
   forbids(server: ServerLike): Forbidding | undefined {
     const { name, url = server.proxyTo } = server;
     const words = wordsOf(server);
@@ -128,7 +140,7 @@ export class Company {
     return url === undefined ? undefined : this.forbidsHost(url, `the server ${quoted(name)}`);
   }
 
-  /** Returns why a registry is forbidden; undefined if it is not. */
+  /** Returns why a policy forbids a registry; undefined if none does. */
   forbidsRegistry(url: string): Forbidding | undefined {
     const what = `the registry ${quoted(url, 300)}`;
     for (const { path, said: { forbid, registries } } of this.files) {
@@ -140,7 +152,7 @@ export class Company {
     return undefined;
   }
 
-  /** Returns why the host of a URL is forbidden; undefined if it is not. */
+  /** Returns why a policy forbids the host of a URL; undefined if none does. */
   forbidsHost(url: string, what = "the network"): Forbidding | undefined {
     const host = writtenHost(url);
     if (host === undefined) {

@@ -31,7 +31,7 @@ export interface PersonSettings {
   readonly model: string | undefined;
   /** All limits. */
   readonly limits: Limits;
-  /** The only channel for questions, if the person chose one. */
+  /** The only channel for questions, if the user chose one. */
   readonly channel: Channel | undefined;
   /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
@@ -49,7 +49,7 @@ export interface PersonSettings {
   readonly sampling: SamplingSettings | undefined;
   /** The keys of a client's `_meta` that pass to servers without being shown. */
   readonly clientMeta: readonly string[];
-  /** The proxy, if the person has one. */
+  /** The proxy, if the user configured one. */
   readonly network: NetworkSection | undefined;
 }
 

@@ -10,7 +10,7 @@ import { type PersonValues, SAMPLING } from "./settings.ts";
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
-  /** Whose format the model is spoken to in. */
+  /** The format of requests to the model. */
   readonly provider: "anthropic" | "openai";
   /** The name of the model. */
   readonly model: string;

@@ -36,7 +36,18 @@ export function isLiteral(host: string): boolean {
   return /^[\d.]+(:\d+)?$|^\[/.test(host);
 }
 
-/** Returns whether a host of a URL, as `URL` writes it, is this machine. */
+/**
+ * Returns whether a host is this machine. Takes a host without its port, as `URL.hostname` has it.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { isLoopback } from "@casys/pml/registry";
+ *
+ * assert.equal(isLoopback(new URL("http://[::1]:8080/").hostname), true);
+ * assert.equal(isLoopback("192.168.0.1"), false);
+ * ```
+ */
 export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }

@@ -14,7 +14,7 @@ export interface HttpRefusal {
   readonly signal: AbortSignal;
 }
 
-/** The key `oauth` next to the URL of a server. */
+/** The value of the key `oauth` next to the URL of a server. */
 export interface OAuthSettings {
   /** The id of a client that the user registered. */
   readonly client_id?: string | undefined;

@@ -66,6 +66,19 @@ export interface PmlErrorOptions {
 /**
  * An error with a code of the closed list. The message has the attempted action and the reason. The
  * hint is one action.
+ *
+ * @example
+ * ```ts
+ * import { openGateway, PmlError } from "@casys/pml";
+ *
+ * await using gateway = await openGateway();
+ * try {
+ *   await gateway.callTool("read_file");
+ * } catch (error) {
+ *   if (!(error instanceof PmlError)) throw error;
+ *   console.error(`${error.code}: ${error.message}`, error.hint);
+ * }
+ * ```
  */
 export class PmlError extends Error {
   /** Always `PmlError`. */
@@ -96,7 +109,19 @@ export function keyHint(name = "NAME"): string {
   return `Run \`pml key set ${name}\`, or set it where you start pml`;
 }
 
-/** Returns who must act on an error with this code. */
+/**
+ * Returns who must act on an error with this code.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { audienceOf } from "@casys/pml";
+ *
+ * assert.equal(audienceOf("CONFIG_INVALID"), "operator");
+ * assert.equal(audienceOf("PERMISSION_DENIED"), "model");
+ * assert.equal(audienceOf("UNKNOWN_TOOL"), "client");
+ * ```
+ */
 export function audienceOf(code: ErrorCode): Audience {
   if (FOR_CLIENT.includes(code)) return "client";
   return FOR_OPERATOR.includes(code) ? "operator" : "model";

@@ -21,7 +21,22 @@ const MARK_LENGTH = 18;
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2d, 0x30, 0x39];
 const [PLUS, POINT, LOWER_E, UPPER_E] = [0x2b, 0x2e, 0x65, 0x45];
 
-/** Parses a JSON text. Numbers that `JSON.parse` would change are raw. Throws as `JSON.parse` does. */
+/**
+ * Parses a JSON text. Numbers that `JSON.parse` would change, such as integers beyond 2^53, keep their
+ * text: each is the object that `JSON.rawJSON()` creates.
+ *
+ * @throws {SyntaxError} If the text is not JSON.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseExact } from "@casys/pml/registry";
+ *
+ * const text = '{"id":12345678901234567890}';
+ * assert.equal(JSON.stringify(parseExact(text)), text);
+ * assert.notEqual(JSON.stringify(JSON.parse(text)), text);
+ * ```
+ */
 export function parseExact(text: string): ReturnType<typeof JSON.parse> {
   if (!CANDIDATE.test(text)) return parseJson(text);
   const mark = crypto.randomUUID().slice(0, MARK_LENGTH);

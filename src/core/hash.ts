@@ -20,6 +20,14 @@ export async function sha256Async(data: string | Uint8Array<ArrayBuffer>): Promi
 /**
  * Returns the hash of exact bytes, or of UTF-8 text, as approvals, locks and caches have it:
  * `sha256-` and 64 lower-case hexadecimal digits.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { integrityOf } from "@casys/pml/registry";
+ *
+ * assert.equal(integrityOf("code"), integrityOf(new TextEncoder().encode("code")));
+ * ```
  */
 export function integrityOf(content: string | Uint8Array): string {
   return `sha256-${sha256(content)}`;

@@ -16,7 +16,18 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** Returns whether a value is an object, and neither null, nor an array, nor an exact number. */
+/**
+ * Returns whether a value is an object, and neither null, nor an array, nor an exact number.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { isObject } from "@casys/pml/registry";
+ *
+ * assert.equal(isObject({}), true);
+ * assert.equal(isObject([]), false);
+ * ```
+ */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) &&
     !("rawJSON" in value && isExactNumber(value));
@@ -30,12 +41,34 @@ export function hasAny(object: object, names: readonly string[]): boolean {
 
 const EMPTY: JsonObject = Object.freeze({});
 
-/** Returns a value of parsed JSON if it is an object, and an empty object otherwise. */
+/**
+ * Returns a value of parsed JSON if it is an object, and an empty object otherwise.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { objectOf } from "@casys/pml/registry";
+ *
+ * assert.equal(objectOf(JSON.parse('{"name":"weather"}')).name, "weather");
+ * assert.equal(objectOf(JSON.parse("null")).name, undefined);
+ * ```
+ */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value as JsonObject : EMPTY;
 }
 
-/** Returns a value if it is a string, and an empty string otherwise. */
+/**
+ * Returns a value if it is a string, and an empty string otherwise.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { textOf } from "@casys/pml/registry";
+ *
+ * assert.equal(textOf("weather"), "weather");
+ * assert.equal(textOf(42), "");
+ * ```
+ */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
@@ -87,8 +120,17 @@ export type Defined<T> =
   & { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
 
 /**
- * Returns a text that is safe to show to a person: control, bidirectional and invisible characters
+ * Returns a text that is safe to show to a user: control, bidirectional and invisible characters
  * become visible escapes, and a text longer than `max` characters is cut with a mark.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { visible } from "@casys/pml/registry";
+ *
+ * assert.equal(visible("a\tb"), "a\\u{9}b");
+ * assert.equal(visible("abcdef", 3), "abc… (6 characters)");
+ * ```
  */
 export function visible(text: string, max = 200): string {
   return shortened(text, max).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) => {
@@ -113,7 +155,17 @@ function shortened(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
 }
 
-/** Returns a name in quotes, made visible and shortened, for texts that came from others. */
+/**
+ * Returns a name in quotes, made visible and shortened, for texts from outside.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { quoted } from "@casys/pml/registry";
+ *
+ * assert.equal(quoted("weather"), '"weather"');
+ * ```
+ */
 export function quoted(text: string, max = 80): string {
   return `"${visible(text, max)}"`;
 }

@@ -13,7 +13,19 @@ import { isObject } from "./json.ts";
 const COLON = /[ \t\n\r]*:/y;
 const BACKSLASH = 92;
 
-/** Parses a JSON text. Throws as `JSON.parse` does. */
+/**
+ * Parses a JSON text as `JSON.parse` does, without its error for names of members with escapes.
+ *
+ * @throws {SyntaxError} If the text is not JSON.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseJson } from "@casys/pml/registry";
+ *
+ * assert.deepEqual(parseJson('{"a\\u0062":1}'), { ab: 1 });
+ * ```
+ */
 export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   let mark = "";
   let names: Map<string, string> | undefined;

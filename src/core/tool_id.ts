@@ -86,7 +86,17 @@ export function splitToolId(id: ToolId): { readonly server: string; readonly too
 
 /**
  * Parses an id from outside: `server:tool`, `server__tool` or `mcp__pml__server__tool`. Returns
- * undefined if it is none.
+ * undefined if the text is not such an id.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseToolId } from "@casys/pml";
+ *
+ * assert.equal(parseToolId("git__status"), "git:status");
+ * assert.equal(parseToolId("mcp__pml__git__status"), "git:status");
+ * assert.equal(parseToolId("status"), undefined);
+ * ```
  */
 export function parseToolId(text: string): ToolId | undefined {
   const plain = text.replace(/^mcp__pml__/, "");

@@ -64,7 +64,26 @@ const CONNECTIONS = 256;
 /** How many requests may be without their answer on one connection. */
 const MOST_AT_ONCE = 101;
 
-/** Begins to listen. Throws USAGE if it cannot. */
+/**
+ * Listens for HTTP requests until the listener is disposed.
+ *
+ * @throws {PmlError} USAGE if it cannot listen: the port is in use, or the address is not one of this
+ * machine.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { listen } from "@casys/pml/registry";
+ *
+ * await using listener = await listen({
+ *   host: "127.0.0.1",
+ *   port: 0,
+ *   what: "an example",
+ *   answer: (_request, response) => void response.end("hello"),
+ * });
+ * assert.equal(await (await fetch(listener.origin)).text(), "hello");
+ * ```
+ */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const { host, port, what, tls, silentMs = 0 } = options;
   const busy: Busy = new WeakMap();
@@ -229,6 +248,16 @@ export interface Names {
  * Returns the status that refuses a request because of its host or origin; undefined if it may be
  * answered. A web page can reach this machine through its own host name (DNS rebinding), and must
  * not read or do anything.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { refusedSender } from "@casys/pml/registry";
+ *
+ * const from = (host: string) => ({ url: "/mcp", headers: { host }, rawHeaders: ["Host", host] });
+ * assert.equal(refusedSender(from("127.0.0.1:3003")), undefined);
+ * assert.equal(refusedSender(from("attacker.example")), 403);
+ * ```
  */
 export function refusedSender(
   sender: RequestOrigin,

@@ -7,7 +7,7 @@
 import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
-/** The options of `openRegular`. */
+/** The options to open a regular file. */
 export interface OpenFileOptions extends Deno.OpenOptions {
   /** Whether a link is followed. Otherwise it is refused. */
   readonly links?: boolean;
@@ -52,7 +52,25 @@ export function openRegular(
   return file;
 }
 
-/** Reads a whole regular file. Throws the error of the system, or CONFIG_INVALID. */
+/**
+ * Reads a whole regular file, and no device, pipe or folder.
+ *
+ * @throws {PmlError} CONFIG_INVALID if it is not a regular file, is a link although `links` is not
+ * set, or has more than `most` bytes.
+ * @throws {Deno.errors.NotFound} If there is no such file. Other errors of the system pass, too.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { readRegular } from "@casys/pml/registry";
+ *
+ * const path = await Deno.makeTempFile();
+ * await Deno.writeTextFile(path, "four");
+ * assert.equal(readRegular(path).bytes.length, 4);
+ * assert.throws(() => readRegular(path, { most: 3 }), { code: "CONFIG_INVALID" });
+ * await Deno.remove(path);
+ * ```
+ */
 export function readRegular(
   path: string,
   { most = MOST_BYTES, links }: ReadFileOptions = {},

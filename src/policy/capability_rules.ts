@@ -81,8 +81,24 @@ export interface PermissionLists {
 
 /**
  * Returns whether a capability that calls these tools may run without a question: `auto` if all are
- * allowed, `hil` (a human in the loop) if one asks or no rule matches it. Throws PERMISSION_DENIED
- * if one is denied. Each real call is judged again, so this allows nothing by itself.
+ * allowed, `hil` (a human in the loop) if one asks or no rule matches it. Each real call is judged
+ * again, so this allows nothing by itself.
+ *
+ * @throws {PmlError} PERMISSION_DENIED if a rule denies one of the tools; CONFIG_INVALID if a pattern
+ * is not a rule.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { inferCapabilityApprovalMode } from "@casys/pml";
+ *
+ * const permissions = { allow: ["git:*"], ask: ["git:push"], deny: ["shell:*"] };
+ * assert.equal(inferCapabilityApprovalMode(["git:status"], permissions), "auto");
+ * assert.equal(inferCapabilityApprovalMode(["git:status", "git:push"], permissions), "hil");
+ * assert.throws(() => inferCapabilityApprovalMode(["shell:exec"], permissions), {
+ *   code: "PERMISSION_DENIED",
+ * });
+ * ```
  */
 export function inferCapabilityApprovalMode(
   toolsUsed: readonly string[],

@@ -27,14 +27,39 @@ export function canonicalText(value: unknown): string {
   return canonicalize(withRoundedNumbers(value)) ?? "";
 }
 
-/** Returns the hash of a value's canonical JSON. */
+/**
+ * Returns the hash of a value's canonical JSON (RFC 8785): `sha256-` and 64 hexadecimal digits. The
+ * order of keys does not matter, and numbers are rounded to doubles.
+ *
+ * @throws {Error} If JSON cannot contain the value: a number that is not finite, or a part of a
+ * surrogate pair.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { canonicalHash } from "@casys/pml/registry";
+ *
+ * assert.equal(canonicalHash({ a: 1, b: 2 }), canonicalHash({ b: 2, a: 1.0 }));
+ * assert.throws(() => canonicalHash({ a: Infinity }));
+ * ```
+ */
 export function canonicalHash(value: unknown): string {
   return integrityOf(canonicalText(value));
 }
 
 /**
  * Returns the hash of a tool's definition. Numbers are hashed as doubles, as in earlier versions of
- * PML and of hubs, so that pins and locks stay valid.
+ * PML and of hubs, so that pins and locks stay valid. Throws nothing for a definition that came as
+ * JSON.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { definitionHash } from "@casys/pml/registry";
+ *
+ * const definition = { name: "greet", inputSchema: { type: "object" } };
+ * assert.match(definitionHash(definition), /^sha256-[0-9a-f]{64}$/);
+ * ```
  */
 export function definitionHash(definition: ToolDefinition): string {
   try {

@@ -211,8 +211,22 @@ export const metaSchema = object(
 );
 
 /**
- * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` is the path
- * of the module: the message names it, and a missing name is taken from it.
+ * Parses `__meta__` (JSON from outside). `source` is the path of the module: the message names it, and
+ * a missing name is taken from it.
+ *
+ * @throws {PmlError} CONFIG_INVALID if a member is wrong; the message names the member and the wanted
+ * value.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseModuleMeta } from "@casys/pml/registry";
+ *
+ * const { name, tools } = parseModuleMeta({ tools: { greet: {} } }, "modules/hello.ts");
+ * assert.equal(name, "hello");
+ * assert.equal(tools[0]?.definition.name, "greet");
+ * assert.throws(() => parseModuleMeta({}, "modules/hello.ts"), { code: "CONFIG_INVALID" });
+ * ```
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const named = isObject(value) && value.name === undefined

@@ -40,7 +40,26 @@ const PAGE = 100;
 const PAGE_MAX = 1_000;
 const NOTHING = new Uint8Array();
 
-/** Answers a request to `/mcp` or `/mcp/NAME`; the `/mcp` is optional. */
+/**
+ * Answers a request to `/mcp` or `/mcp/NAME`; the `/mcp` is optional. An unknown name gets 404, a
+ * wrong query 400, and a method other than GET and HEAD 405. Rejects only if the store does.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { answer, type RegistryStore } from "@casys/pml/registry";
+ *
+ * const manifest = { fqdn: "weather", version: "1.0.0", type: "http" };
+ * const weather = { fqdn: "weather", version: "1.0.0", manifest, immutable: true };
+ * const store: RegistryStore = {
+ *   entry: (fqdn) => Promise.resolve(fqdn === "weather" ? weather : undefined),
+ *   page: () => Promise.resolve([weather]),
+ * };
+ * const { status, body } = await answer({ method: "GET", target: "/mcp/weather" }, store);
+ * assert.equal(status, 200);
+ * assert.deepEqual(JSON.parse(new TextDecoder().decode(body)), manifest);
+ * ```
+ */
 export async function answer(
   asked: RegistryRequest,
   store: RegistryStore,
@@ -116,7 +135,21 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
-/** Returns the response with a body and its hash as `etag`. */
+/**
+ * Returns the response with a body, its length, and its hash as `etag`.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { ok } from "@casys/pml/registry";
+ *
+ * const { status, headers } = ok(new TextEncoder().encode("{}"), {
+ *   "content-type": "application/json",
+ * });
+ * assert.equal(status, 200);
+ * assert.equal(headers["content-length"], "2");
+ * ```
+ */
 export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
@@ -127,7 +160,19 @@ export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): Regi
   };
 }
 
-/** Returns an error response. */
+/**
+ * Returns an error response. Its body is JSON with the members `error`, a code, and `message`.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { failure } from "@casys/pml/registry";
+ *
+ * const { status, body } = failure(404, "not_found", { message: "No such entry" });
+ * assert.equal(status, 404);
+ * assert.equal(JSON.parse(new TextDecoder().decode(body)).error, "not_found");
+ * ```
+ */
 export function failure(
   status: number,
   error: string,
@@ -144,7 +189,20 @@ export function failure(
   };
 }
 
-/** Removes the body if the client has it already or sent HEAD. */
+/**
+ * Returns a response without its body if the client has that body already (304) or sent HEAD, and the
+ * same response otherwise.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { conditional, ok } from "@casys/pml/registry";
+ *
+ * const made = ok(new TextEncoder().encode("{}"), { "content-type": "application/json" });
+ * const request = { method: "GET", target: "/mcp/weather", ifNoneMatch: made.headers.etag };
+ * assert.equal(conditional(made, request).status, 304);
+ * ```
+ */
 export function conditional(
   made: RegistryResponse,
   { method, ifNoneMatch }: RegistryRequest,

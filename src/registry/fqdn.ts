@@ -25,7 +25,19 @@ const VERSION = /^[A-Za-z0-9](?:[A-Za-z0-9.+_-]{0,62}[A-Za-z0-9])?$/;
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/;
 
 /**
- * Parses a registry name. Throws NAME_INVALID if it is not valid, before any request or write.
+ * Parses a registry name.
+ *
+ * @throws {PmlError} NAME_INVALID if it is not valid, before any request or write.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseFqdn } from "@casys/pml/registry";
+ *
+ * const { name, action, version } = parseFqdn("fs:read_json@1.2.0");
+ * assert.deepEqual([name, action, version], ["fs", "read_json", "1.2.0"]);
+ * assert.throws(() => parseFqdn("../etc"), { code: "NAME_INVALID" });
+ * ```
  */
 export function parseFqdn(text: string): Fqdn {
   const fqdn = fqdnOf(text);
@@ -35,7 +47,18 @@ export function parseFqdn(text: string): Fqdn {
   });
 }
 
-/** Parses a registry name; undefined if it is not valid. */
+/**
+ * Parses a registry name; undefined if it is not valid.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { fqdnOf } from "@casys/pml/registry";
+ *
+ * assert.equal(fqdnOf("serena@latest")?.version, "latest");
+ * assert.equal(fqdnOf("Serena"), undefined);
+ * ```
+ */
 export function fqdnOf(text: string): Fqdn | undefined {
   const at = text.indexOf("@");
   const version = at < 0 ? undefined : text.slice(at + 1);
@@ -46,12 +69,33 @@ export function fqdnOf(text: string): Fqdn | undefined {
   return valid ? { name, action, version } : undefined;
 }
 
-/** Returns whether a text is a valid version or tag of an entry. */
+/**
+ * Returns whether a text is a valid version or tag of an entry.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { isVersion } from "@casys/pml/registry";
+ *
+ * assert.equal(isVersion("1.2.0-beta.1"), true);
+ * assert.equal(isVersion("../1"), false);
+ * ```
+ */
 export function isVersion(text: string): boolean {
   return VERSION.test(text) && !text.includes("..");
 }
 
-/** Returns a registry name without its version. */
+/**
+ * Returns a registry name without its version.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { entryName, parseFqdn } from "@casys/pml/registry";
+ *
+ * assert.equal(entryName(parseFqdn("fs:read_json@1.2.0")), "fs:read_json");
+ * ```
+ */
 export function entryName({ name, action }: Fqdn): string {
   return action === undefined ? name : `${name}:${action}`;
 }

@@ -29,7 +29,32 @@ export type Answerer = (asked: RegistryRequest) => Promise<RegistryResponse>;
 
 const SILENT_MS = 60_000;
 
-/** Starts a registry that listens until it is disposed. */
+/**
+ * Starts a registry that listens until it is disposed. If only this machine can reach it, requests of
+ * web pages from elsewhere get 403. If `answer` rejects, the client gets 500, and `onError` the error.
+ *
+ * @throws {PmlError} USAGE if it cannot listen.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { answer, openReference, type RegistryStore } from "@casys/pml/registry";
+ *
+ * const manifest = { fqdn: "weather", version: "1.0.0", type: "http" };
+ * const weather = { fqdn: "weather", version: "1.0.0", manifest, immutable: true };
+ * const store: RegistryStore = {
+ *   entry: (fqdn) => Promise.resolve(fqdn === "weather" ? weather : undefined),
+ *   page: () => Promise.resolve([weather]),
+ * };
+ * await using registry = await openReference((request) => answer(request, store), {
+ *   host: "127.0.0.1",
+ *   port: 0,
+ *   onError: console.error,
+ * });
+ * const response = await fetch(`${registry.url}/weather`);
+ * assert.deepEqual(await response.json(), manifest);
+ * ```
+ */
 export async function openReference(
   answer: Answerer,
   options: ReferenceOptions,

@@ -73,7 +73,18 @@ function fits(entry: EntryVersion, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Returns the searchable text of an entry in lower case: name, description and tools. */
+/**
+ * Returns the searchable text of an entry in lower case: name, description and names of tools.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { searchText } from "@casys/pml/registry";
+ *
+ * const manifest = { description: "Weather of a city", tools: ["forecast"] };
+ * assert.match(searchText({ fqdn: "weather", manifest }), /forecast/);
+ * ```
+ */
 export function searchText({ fqdn, manifest }: Pick<EntryVersion, "fqdn" | "manifest">): string {
   const tools = Array.isArray(manifest.tools) ? manifest.tools as readonly Json[] : [];
   const names = tools.map((tool) => textOf(isObject(tool) ? tool.name : tool));
@@ -93,7 +104,24 @@ export function versionsOf(
   }));
 }
 
-/** Returns the entry of a version or a tag; without one, the newest release. */
+/**
+ * Returns the entry of a version or a tag; without one, the newest release. Returns undefined if no
+ * entry has that version or tag.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { chosen } from "@casys/pml/registry";
+ *
+ * const versions = {
+ *   entries: [{ version: "2.0.0-rc.1" }, { version: "1.1.0" }, { version: "1.0.0" }],
+ *   tags: { beta: "2.0.0-rc.1" },
+ * };
+ * assert.equal(chosen(versions, undefined)?.version, "1.1.0");
+ * assert.equal(chosen(versions, "beta")?.version, "2.0.0-rc.1");
+ * assert.equal(chosen(versions, "3.0.0"), undefined);
+ * ```
+ */
 export function chosen<T extends Pick<EntryVersion, "version">>(
   { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
@@ -138,7 +166,21 @@ export interface SavedCapability {
   readonly calls: readonly string[];
 }
 
-/** Returns the manifest of a saved capability: its parameters, its calls and its hash. */
+/**
+ * Returns the manifest of a saved capability: its parameters, its calls and its hash.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { capabilityIn, capabilityManifest } from "@casys/pml/registry";
+ *
+ * const content =
+ *   '{"code":"return 42;","kind":"code","parameters":{"type":"object"},"tools_used":{},"version":1}';
+ * const saved = await capabilityIn(new TextEncoder().encode(content));
+ * const manifest = capabilityManifest({ fqdn: "math:answer", version: "1.0.0", saved });
+ * assert.equal(manifest.type, "capability");
+ * ```
+ */
 export function capabilityManifest(
   { fqdn, version, saved }: {
     readonly fqdn: string;
@@ -159,7 +201,22 @@ function local(members: object, integrity: string): JsonObject {
   return defined({ ...members, warnings: [], routing: "local", integrity }) as JsonObject;
 }
 
-/** Compares two versions by the rules of semantic versioning. Other texts are compared as texts. */
+/**
+ * Compares two versions by the rules of semantic versioning. Other texts are compared as texts.
+ * Returns a number below 0 if the first one is older, above 0 if it is newer, and 0 if both are equal.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { compareVersions } from "@casys/pml/registry";
+ *
+ * assert.deepEqual(["1.10.0", "1.9.0", "1.10.0-rc.1"].sort(compareVersions), [
+ *   "1.9.0",
+ *   "1.10.0-rc.1",
+ *   "1.10.0",
+ * ]);
+ * ```
+ */
 export function compareVersions(a: string, b: string): number {
   const [one, other] = [partsOf(a), partsOf(b)] as const;
   const byCore = compareParts(one.core, other.core);

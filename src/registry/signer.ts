@@ -19,8 +19,23 @@ export interface Signer {
 }
 
 /**
- * Creates a signer from an Ed25519 key as PEM. Throws CONFIG_INVALID if the key is not valid; the
- * error does not contain the key.
+ * Creates a signer from an Ed25519 key as PEM.
+ *
+ * @throws {PmlError} CONFIG_INVALID if the key is not valid; the error does not contain the key.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { generateKeyPairSync } from "node:crypto";
+ * import { signerOf } from "@casys/pml/registry";
+ *
+ * const { privateKey } = generateKeyPairSync("ed25519");
+ * const signer = signerOf(privateKey.export({ type: "pkcs8", format: "pem" }).toString());
+ * const of = { registry: "https://registry.example/mcp", issued: new Date() };
+ * const signed = signer.sign({ fqdn: "weather", version: "1.0.0", type: "http" }, of);
+ * assert.ok("signature" in signed);
+ * assert.throws(() => signerOf("not a key"), { code: "CONFIG_INVALID" });
+ * ```
  */
 export function signerOf(privateKey: string): Signer {
   const key = publicHalf(privateKey);

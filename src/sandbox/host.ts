@@ -29,11 +29,15 @@ export interface Host {
     args?: readonly string[],
     options?: ExecOptions,
   ): Promise<ExecResult>;
-  /** Opens a SQLite database in the workspace. */
+  /**
+   * Opens a SQLite database in the workspace. Rejects with `NotCapable` if the path lacks a
+   * read grant, or with `write` a write grant.
+   */
   sqlite(path: string, options?: SqliteOptions): Promise<Database>;
   /**
    * Fetches from a host that a net grant names. Reads the whole body, up to the size limit of a
-   * result. Follows redirects only to granted hosts.
+   * result. Follows redirects only to granted hosts. Rejects with `NotCapable` if no grant names the
+   * host.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
   /**

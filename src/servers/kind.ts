@@ -66,7 +66,7 @@ export interface RemoteDefinition extends ServerDefinition {
   readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
-  /** How one signs in. `${NAME}` in the secret is replaced. */
+  /** The settings of the sign-in. `${NAME}` in the secret is replaced. */
   readonly oauth?: OAuthSettings | undefined;
   /** The file of authorities that are trusted for it as well; only in the user's file. */
   readonly ca?: string;

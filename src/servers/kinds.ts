@@ -109,6 +109,15 @@ export function pinnedKinds(): readonly string[] {
 /**
  * Returns the words for the manifests of a type, and the parts of their entries. Returns undefined
  * for an unknown type.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { publishedKind } from "@casys/pml/registry";
+ *
+ * assert.equal(publishedKind("deno")?.hasCode, true);
+ * assert.equal(publishedKind("unknown"), undefined);
+ * ```
  */
 export function publishedKind(type: unknown): PublishedKind | undefined {
   const { manifest, isInCloud = false } = KINDS.find(({ name }) => name === type) ?? {};

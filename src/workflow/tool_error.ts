@@ -6,7 +6,27 @@
 
 import type { ToolResult } from "../protocol/call.ts";
 
-/** The error of a tool that ran and returned an error. */
+/**
+ * The error of a tool that ran and returned an error. `OpenedGateway.tools()` and code that PML runs
+ * throw it.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { openGateway, ToolError } from "@casys/pml";
+ *
+ * interface Tools {
+ *   readonly filesystem: { read_file(args: { path: string }): Promise<unknown> };
+ * }
+ *
+ * await using gateway = await openGateway();
+ * const { filesystem } = gateway.tools<Tools>();
+ * const error = await filesystem.read_file({ path: "missing.txt" }).catch((error) => error);
+ * assert.ok(error instanceof ToolError);
+ * assert.equal(error.tool, "filesystem:read_file");
+ * assert.equal(error.result.isError, true);
+ * ```
+ */
 export class ToolError extends Error {
   /** The name of the class. */
   override readonly name = "ToolError";

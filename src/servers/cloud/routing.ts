@@ -17,8 +17,16 @@ export function isListedLocal(server: string): boolean {
 }
 
 /**
- * Returns where the tools of a server run; a server that is not on the list is local. Takes a
- * server, `server:tool` or `server__tool`.
+ * Returns where the tools of a server run by the list that ships with PML; a server that is not on the
+ * list is local. Takes a server, `server:tool` or `server__tool`.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { getToolRouting } from "@casys/pml";
+ *
+ * assert.equal(getToolRouting("filesystem:read_file"), "local");
+ * ```
  */
 export function getToolRouting(id: string): ToolRouting {
   const [server = ""] = id.replace(/^mcp__pml__/, "").split(/:|__/, 1);
