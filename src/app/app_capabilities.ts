@@ -17,10 +17,10 @@ import { quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { Capabilities, type KnownDefinition, type ToolSource } from "../workflow/capabilities.ts";
 import {
-  type Asking,
   CapabilitySaving,
   type Review,
   type SavingApproval,
+  type SavingContext,
   type TakenNames,
 } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
@@ -97,7 +97,7 @@ class SavingQuestions implements SavingApproval {
     this.#app = app;
   }
 
-  async ask(review: Review, { client, signal, actor }: Asking): Promise<void> {
+  async ask(review: Review, { client, signal, actor }: SavingContext): Promise<void> {
     const app = this.#app;
     const { onQuestion } = client;
     const { id, hash, facts } = review;

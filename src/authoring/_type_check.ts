@@ -12,7 +12,7 @@ import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 
 /** A problem that the compiler found. */
-export interface TypeProblem {
+export interface CompilerProblem {
   readonly message: string;
   readonly line?: number;
   readonly column?: number;
@@ -33,7 +33,7 @@ export async function typeProblems(
     readonly specifiers: readonly string[];
     readonly signal: AbortSignal;
   },
-): Promise<readonly TypeProblem[]> {
+): Promise<readonly CompilerProblem[]> {
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
   const folder = await Deno.makeTempDir({ dir: home, prefix: "check-" });
   try {
@@ -65,7 +65,7 @@ export async function typeProblems(
 }
 
 /** Splits the output of Deno into problems: the message and the place. */
-function problemsOf(said: string): readonly TypeProblem[] {
+function problemsOf(said: string): readonly CompilerProblem[] {
   const found = said.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
     const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];
     const [line = 0, column = 0] = /^ {4}at .+:(\d+):(\d+)$/m.exec(part)?.slice(1).map(Number) ??

@@ -26,7 +26,7 @@ import { typeProblems } from "./_type_check.ts";
 export type { Finding, SchemaChecker };
 
 /** A tool as its author sees it. */
-export interface CheckedTool {
+export interface AuthoredTool {
   readonly name: string;
   readonly permissions: Permissions;
   /** Arguments that its schema accepts, if any were found. */
@@ -39,7 +39,7 @@ export interface ModuleReport {
   /** Whether no check failed. Warnings are not failures. */
   readonly ok: boolean;
   readonly checks: readonly Finding[];
-  readonly tools: readonly CheckedTool[];
+  readonly tools: readonly AuthoredTool[];
   /** All permissions that its tools ask for. */
   readonly permissions: Permissions;
 }
@@ -77,7 +77,7 @@ export async function checkModule(path: string, options: CheckOptions): Promise<
 /** The checks of one module, and their findings. */
 class ModuleCheck {
   readonly checks: Finding[] = [];
-  tools: readonly CheckedTool[] = [];
+  tools: readonly AuthoredTool[] = [];
   code: ModuleCode | undefined;
   meta: ModuleMeta | undefined;
   readonly #path: string;
@@ -236,7 +236,7 @@ const WELL: Readonly<Record<string, string>> = {
   types: "no problem",
 };
 
-function askedBy(tools: readonly CheckedTool[]): Permissions {
+function askedBy(tools: readonly AuthoredTool[]): Permissions {
   return joinedPermissions(tools.map(({ permissions }) => permissions));
 }
 

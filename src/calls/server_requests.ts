@@ -10,7 +10,7 @@ import { quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 
 /** The method by which a server asks a model. */
-export const SAMPLING = "sampling/createMessage";
+export const SAMPLING_METHOD = "sampling/createMessage";
 
 /** The facts for the approval of a request that sends text of a server to the client's model. */
 const GIVES = [
@@ -21,7 +21,7 @@ const GIVES = [
 /** Returns the facts for the approval of a call, besides those of its server. */
 export function factsOf({ facts, method, via }: Call): readonly string[] {
   if (facts !== undefined) return facts;
-  if (method === SAMPLING) return GIVES;
+  if (method === SAMPLING_METHOD) return GIVES;
   return via === "server" && method !== "elicitation/create" ? PASSES : [];
 }
 

@@ -21,7 +21,7 @@ import {
   unchanged,
 } from "./_command_context.ts";
 import { programsOf } from "../servers/kinds.ts";
-import { type Change, changeOf } from "./_config_file.ts";
+import { changeOf, type FileChange } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
@@ -200,7 +200,7 @@ export async function remove(
   { words: [name = ""], workspace }: Typed,
 ): Promise<Shown> {
   const { app } = at;
-  const changes: Change[] = [];
+  const changes: FileChange[] = [];
   const known: string[] = [];
   for (const isWorkspace of workspace === undefined ? [false, true] : [workspace]) {
     const target = await findTarget(app, isWorkspace);

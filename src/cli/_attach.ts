@@ -17,13 +17,16 @@ import { commandProcess } from "./command_process.ts";
 import { connected, hashed, socketOf, Talk } from "../transport/attach/window_socket.ts";
 
 /** How a window ended; undefined if there was none. */
-type Attached = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;
+type AttachResult = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;
 
 /**
  * Passes everything on to a running PML until the client closes its end or the signal comes. Returns
  * undefined if there is none, and pipes if it has ended before its client.
  */
-export async function attached(environment: Environment, signal: AbortSignal): Promise<Attached> {
+export async function attached(
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<AttachResult> {
   const { cwd } = commandProcess();
   const { home, workspace } = environment;
   const folders = workspace === undefined ? [cwd, ...foldersAbove(cwd)] : [resolve(cwd, workspace)];

@@ -17,10 +17,10 @@ import { named, usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
-type Open = Awaited<ReturnType<App["capabilities"]>>;
-type Prepared = ReturnType<Open["saving"]["prepare"]>;
+type OpenCapabilities = Awaited<ReturnType<App["capabilities"]>>;
+type Prepared = ReturnType<OpenCapabilities["saving"]["prepare"]>;
 /** The context of a subcommand: the open capabilities, and its words. */
-interface At extends CommandContext, Open {
+interface At extends CommandContext, OpenCapabilities {
   readonly typed: Typed;
   /** The first word: a name or a file. A name that is none is not found. */
   readonly first: ToolId;
@@ -165,7 +165,7 @@ async function remove(at: At): Promise<Shown> {
 }
 
 /** An action that the user confirms by typing a word. */
-interface Asked {
+interface ConfirmedAction {
   readonly value: unknown;
   readonly facts: readonly string[];
   readonly work: () => Promise<void>;
@@ -178,7 +178,7 @@ interface Asked {
 async function agreedTo(
   { signal, first }: At,
   word: string,
-  { value, facts, work, done, isAgreed = false }: Asked,
+  { value, facts, work, done, isAgreed = false }: ConfirmedAction,
 ): Promise<Shown> {
   if (!isAgreed) {
     // guard: capability-person

@@ -11,7 +11,7 @@ import { withoutCmd } from "../config/windows_command.ts";
 import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { refused, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, put, type Setting, withListItem } from "./_yaml_text.ts";
+import { isAdded, plain, put, withListItem, type YamlSetting } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -22,7 +22,7 @@ const NAME = "pml";
 const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
 
 /** The position of a value in a file. */
-interface Place extends Setting {
+interface FilePosition extends YamlSetting {
   readonly path: string;
 }
 
@@ -97,7 +97,7 @@ async function withInput(
 /** Returns a TOML text with a table behind everything else, or in the place of another one. */
 async function withTable(
   text: string,
-  { path, at, entry, before }: Place & { readonly before: ClientEntryValue | undefined },
+  { path, at, entry, before }: FilePosition & { readonly before: ClientEntryValue | undefined },
 ): Promise<string> {
   const { stringify } = await import("smol-toml");
   const wanted = put(await parseToml(text, path), { at, entry });
@@ -126,7 +126,7 @@ function addedLines(before: string, after: string): readonly string[] {
  */
 export async function withValue(
   text: string,
-  { path, at, entry, adds = false }: Place,
+  { path, at, entry, adds = false }: FilePosition,
 ): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";

@@ -25,12 +25,12 @@ import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { blankOf, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
-import { canUndo, editFile, findUndo, type Target, targetAt } from "./_import_file.ts";
+import { canUndo, editFile, findUndo, targetAt, type TargetFile } from "./_import_file.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** One file, whether it was changed, and why. */
-export interface Step {
+export interface SetupStep {
   readonly path: string;
   readonly changed: boolean;
   readonly said: string;
@@ -39,7 +39,7 @@ export interface Step {
 }
 
 /** The file of a client that is to start PML, and the edit that it needs. */
-export interface ClientSetup extends Target {
+export interface ClientSetup extends TargetFile {
   readonly client: ClientName;
   /** Whether the file applies to every workspace. */
   readonly isOwn: boolean;
@@ -55,7 +55,7 @@ export interface ClientState {
 }
 
 /** The context of a step, and whether it may ask the person. */
-export interface Asking extends CommandContext {
+export interface SetupContext extends CommandContext {
   readonly ask: boolean;
   /** Whether nothing is written. */
   readonly dry: boolean;
@@ -141,7 +141,7 @@ export async function readSetup(
   return { ...target, client, isOwn, edit };
 }
 
-async function targetOf({ path, inside }: ClientFile): Promise<Target> {
+async function targetOf({ path, inside }: ClientFile): Promise<TargetFile> {
   return exists(dirname(path)) ? await targetAt(path, inside) : { path, found: undefined };
 }
 
@@ -160,8 +160,8 @@ function commandOf(place: ClientPlace): string {
 /** Adds PML to the file of a client, after showing the change and asking where required. */
 export async function writeSetup(
   { client, path, found, isOwn, edit }: ClientSetup,
-  { app, ask, dry, signal }: Asking,
-): Promise<Step> {
+  { app, ask, dry, signal }: SetupContext,
+): Promise<SetupStep> {
   const todo = `${client} does not start PML yet: give it the command \`pml stdio\``;
   if (edit === undefined) return { path, changed: false, said: "has PML already" };
   const { text, added, other } = edit;

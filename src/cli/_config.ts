@@ -9,7 +9,7 @@ import { defined, quoted, visible } from "../core/json.ts";
 import { costsText, measure } from "./_config_costs.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
-import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
+import { type SettingValue, valuesOf, warningsOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
 import { named, unknownWords, usage } from "./_failure.ts";
@@ -88,11 +88,11 @@ async function showConfig(at: CommandContext): Promise<Shown> {
   };
 }
 
-function entryOf({ key, value = null, ...rest }: Value): readonly [string, unknown] {
+function entryOf({ key, value = null, ...rest }: SettingValue): readonly [string, unknown] {
   return [key, { value, ...rest }];
 }
 
-function lineOf({ key, value, from, ignored }: Value, app: App): string {
+function lineOf({ key, value, from, ignored }: SettingValue, app: App): string {
   const but = ignored === undefined
     ? ""
     : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;

@@ -10,14 +10,14 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { type CommandContext, type Shown, unchanged } from "./_command_context.ts";
-import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
+import { findTarget, make, replace, type TargetFile, textWith } from "./_import_file.ts";
 import { changed } from "./_files.ts";
 import { isTyped, needPerson } from "./_terminal.ts";
-import type { Setting } from "./_yaml_text.ts";
+import type { YamlSetting } from "./_yaml_text.ts";
 import { tell } from "./out.ts";
 
 /** A change of a file that is not written yet. */
-export interface Change {
+export interface FileChange {
   readonly path: string;
   /** The removed and added lines; empty if nothing changes. */
   readonly diff: string;
@@ -33,8 +33,11 @@ export interface Change {
  */
 export async function changeOf(
   app: App,
-  { workspace, settings }: { readonly workspace: boolean; readonly settings: readonly Setting[] },
-): Promise<Change> {
+  { workspace, settings }: {
+    readonly workspace: boolean;
+    readonly settings: readonly YamlSetting[];
+  },
+): Promise<FileChange> {
   const target = await findTarget(app, workspace);
   const { path, found } = target;
   if (workspace) await assertTrusted(app, target);
@@ -58,7 +61,7 @@ export async function changeOf(
  */
 export async function setForPerson(
   app: App,
-  { keys, value }: { readonly keys: Setting["at"]; readonly value: unknown },
+  { keys, value }: { readonly keys: YamlSetting["at"]; readonly value: unknown },
 ): Promise<string> {
   const settings = [{ at: keys, entry: value }];
   const { path, diff, write } = await changeOf(app, { workspace: false, settings });
@@ -70,7 +73,7 @@ export async function setForPerson(
 export async function agreed(
   { signal }: CommandContext,
   { change: { path, diff, shown, write }, said = "", about, json = false, also }: {
-    readonly change: Change;
+    readonly change: FileChange;
     /** What else the person has to know before the answer. */
     readonly said?: string | undefined;
     /** The other members of the JSON output, next to the file and its change. */
@@ -94,7 +97,7 @@ export async function agreed(
   return { value, text: `${path}: written` };
 }
 
-async function assertTrusted(app: App, { path, found }: Target): Promise<void> {
+async function assertTrusted(app: App, { path, found }: TargetFile): Promise<void> {
   if (found === undefined) return;
   const hash = sha256(found.text);
   // A file that PML_TRUST lists is trusted only with the content that was read at the start.

@@ -12,14 +12,14 @@ import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { number } from "./_config_costs.ts";
-import { agreed, type Change, changeOf } from "./_config_file.ts";
+import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
-import type { Setting } from "./_yaml_text.ts";
+import type { YamlSetting } from "./_yaml_text.ts";
 
 /** The change that a preset makes. */
 export interface PresetPlan {
-  readonly change: Change;
+  readonly change: FileChange;
   /** The costs of a list before and after, and the ignored values of the preset. */
   readonly said: string;
   readonly about: object;
@@ -73,7 +73,7 @@ async function named(name: string): Promise<Preset> {
 }
 
 /** Each key is set on its own, so that other keys of the section stay. */
-function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Setting[] {
+function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly YamlSetting[] {
   return [
     ...Object.entries(rest).map(([key, entry]) => ({ at: ["gateway", key] as const, entry })),
     ...Object.entries(hybrid)

@@ -10,7 +10,7 @@ import { readWorkspaceFile } from "../config/file.ts";
 import { readPerson } from "../config/person.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, memberOf, quoted } from "../core/json.ts";
-import { agreed, type Change, changeOf } from "./_config_file.ts";
+import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { OTHER_COMMANDS } from "./_setting_keys.ts";
@@ -49,7 +49,7 @@ function valueOf(text: string): JsonObject[string] {
 async function mustBeReadable(
   app: App,
   { change: { text }, workspace, key }: {
-    readonly change: Change;
+    readonly change: FileChange;
     readonly workspace: boolean;
     readonly key: string;
   },

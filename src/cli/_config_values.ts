@@ -18,7 +18,7 @@ import { MANY_TOKENS } from "./_cost.ts";
 import { keysIn } from "./_setting_keys.ts";
 
 /** A setting and its value. */
-export interface Value {
+export interface SettingValue {
   /** The key as it is written in files. */
   readonly key: string;
   /** Undefined if it is not set and has no default. */
@@ -35,7 +35,7 @@ type Flat = Readonly<Record<string, unknown>>;
  * Returns the settings of the gateway, the model, the intent, each limit that is not the default,
  * the proxy without its user and password, and the certificates of servers.
  */
-export function valuesOf(app: App): readonly Value[] {
+export function valuesOf(app: App): readonly SettingValue[] {
   const { file, person } = app.loaded();
   const { limits } = app.config();
   const said = {
@@ -55,7 +55,7 @@ export function valuesOf(app: App): readonly Value[] {
 }
 
 /** Returns each policy of the company, and the servers that it forbids. */
-export function policyValues(app: App): readonly Value[] {
+export function policyValues(app: App): readonly SettingValue[] {
   const { file, person, others } = app.loaded();
   const own = [...file?.servers ?? [], ...person.servers];
   return (others?.company?.files ?? []).flatMap(({ path, said }) => {
@@ -69,7 +69,7 @@ export function policyValues(app: App): readonly Value[] {
 }
 
 /** Returns the proxy, without its user and password, and the certificates of servers. */
-export function networkValues(app: App): readonly Value[] {
+export function networkValues(app: App): readonly SettingValue[] {
   const { network, servers } = app.config();
   const files = servers.flatMap((server) =>
     (["ca", "cert", "key"] as const).map((name) => [
@@ -123,7 +123,7 @@ export function warningsOf(
 function valueOf(key: string, { said, app }: {
   readonly said: { readonly default: Flat; readonly person: Flat; readonly file: Flat };
   readonly app: App;
-}): Value {
+}): SettingValue {
   const { file, person } = app.loaded();
   const own = said.file[key];
   const trusted = file !== undefined && app.config().trusted;

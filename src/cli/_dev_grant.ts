@@ -8,10 +8,10 @@ import { dirname, relative, resolve } from "node:path";
 import type { Permissions } from "../protocol/tool.ts";
 import { isInside } from "../io/place.ts";
 
-type Grants = Partial<Permissions>;
+type ServerGrants = Partial<Permissions>;
 
 /** A permission that a call did not have. */
-export interface Missing {
+export interface MissingPermission {
   readonly kind: keyof Permissions;
   readonly item: string;
   /** Whether only a grant that names it opens it, wherever it lies. */
@@ -28,13 +28,13 @@ export interface GrantPlace {
   /** What its tool asks for. */
   readonly asked: Permissions;
   /** What that file grants the server now; undefined if it does not name the module. */
-  readonly granted: Grants | undefined;
+  readonly granted: ServerGrants | undefined;
 }
 
 /** The changes that grant a missing permission. */
 export interface GrantAdvice {
   /** What `__meta__` has to ask for; undefined if it does. */
-  readonly ask?: Grants | undefined;
+  readonly ask?: ServerGrants | undefined;
   /** The grants for the workspace file; undefined if it has them. */
   readonly file?: string;
   readonly config?: unknown;
@@ -45,7 +45,7 @@ const DENIED =
   /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
 
 /** Returns the permission that the message of an error says is missing; undefined if none. */
-export function missingIn(message: string): Missing | undefined {
+export function missingIn(message: string): MissingPermission | undefined {
   const [, op = "", name, said, host, isProtected] = DENIED.exec(message) ?? [];
   if (name === undefined) return undefined;
   // The pattern finds no other names of permissions.
@@ -59,7 +59,7 @@ export function missingIn(message: string): Missing | undefined {
 
 /** Returns the changes that grant a missing permission. */
 export function adviceOn(
-  { kind, item, isProtected }: Missing,
+  { kind, item, isProtected }: MissingPermission,
   { server, path, workspace, file, asked, granted }: GrantPlace,
 ): GrantAdvice {
   const isPath = kind === "read" || kind === "write";

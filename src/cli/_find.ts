@@ -266,14 +266,14 @@ function originSaid(
 }
 
 /** A tool that is listed or found. */
-interface FoundTool {
+interface ListedTool {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
   readonly server: { readonly name: string; readonly asksFirst?: boolean };
 }
 
 function listedBy(app: App) {
-  return ({ id: own, ...found }: FoundTool) => {
+  return ({ id: own, ...found }: ListedTool) => {
     const { tool: { description = "" }, server } = found;
     const id = shownId(found);
     const { kind } = app.policy.now.judge(own);

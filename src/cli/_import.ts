@@ -27,13 +27,19 @@ import { quoted } from "../core/json.ts";
 import { placeOf } from "./_client_setup.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
+import {
+  addServers,
+  findTarget,
+  findUndo,
+  presentServers,
+  type TargetFile,
+} from "./_import_file.ts";
 import { keep } from "./_key.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
 /** The found servers, and the planned changes. */
-interface Plan extends PickResult {
+interface ImportPlan extends PickResult {
   readonly files: readonly ClientFile[];
   /** The errors of files that could not be read. */
   readonly problems: readonly PmlError[];
@@ -74,7 +80,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
  */
 export async function keepValues(
   at: CommandContext,
-  { taken, values }: Pick<Plan, "taken" | "values">,
+  { taken, values }: Pick<ImportPlan, "taken" | "values">,
   source: string,
 ): Promise<ReadonlyMap<string, string>> {
   const kept = new Map<string, string>();
@@ -94,12 +100,12 @@ export async function keepValues(
   return kept;
 }
 
-function unsetIn(taken: Plan["taken"]): readonly string[] {
+function unsetIn(taken: ImportPlan["taken"]): readonly string[] {
   const open = taken.flatMap(({ variables }) => variables).filter(({ isSet }) => !isSet);
   return [...new Set(open.map(({ name }) => name))];
 }
 
-async function undo(at: CommandContext, target: Target): Promise<Shown> {
+async function undo(at: CommandContext, target: TargetFile): Promise<Shown> {
   const { said: summary, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "");
   if (!await agrees(`${summary}. Continue?`, at)) return unchanged();
@@ -108,8 +114,8 @@ async function undo(at: CommandContext, target: Target): Promise<Shown> {
 
 async function planOf(
   { app }: CommandContext,
-  { from, target }: { readonly from: string | undefined; readonly target: Target },
-): Promise<Plan> {
+  { from, target }: { readonly from: string | undefined; readonly target: TargetFile },
+): Promise<ImportPlan> {
   const place = placeOf(app);
   const files = filesOf(from, place);
   const problems: PmlError[] = [];
@@ -129,7 +135,7 @@ async function planOf(
 export async function picked(
   app: App,
   entries: readonly ClientEntry[],
-  target: Target,
+  target: TargetFile,
 ): Promise<PickResult> {
   return pickServers(entries, {
     ...placeOf(app),
@@ -152,7 +158,7 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   );
 }
 
-function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandContext): string {
+function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: CommandContext): string {
   const name = (entry: ClientEntry) => app.parts.redactor.redact(quoted(entry.name));
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
@@ -189,7 +195,7 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
   ];
 }
 
-function noteOf({ taken }: Plan, kept: ReadonlyMap<string, string>): string {
+function noteOf({ taken }: ImportPlan, kept: ReadonlyMap<string, string>): string {
   const names = unsetIn(taken).filter((name) => !kept.has(name));
   const set = names.length === 0
     ? ""
@@ -201,7 +207,7 @@ function noteOf({ taken }: Plan, kept: ReadonlyMap<string, string>): string {
 }
 
 function valueOf(
-  { files, problems, taken, skipped }: Plan,
+  { files, problems, taken, skipped }: ImportPlan,
   { into, app }: { readonly into: string; readonly app: CommandContext["app"] },
 ): unknown {
   const from = ({ client, path, name }: ClientEntry) => ({

@@ -17,10 +17,10 @@ import { withValue } from "./_client_file.ts";
 import { record } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { backUp, place, readInside, refused, type TextFile } from "./_files.ts";
-import { type Setting, yamlWith } from "./_yaml_text.ts";
+import { type YamlSetting, yamlWith } from "./_yaml_text.ts";
 
 /** A file that is to be edited. `found` is undefined if it does not exist yet. */
-export interface Target {
+export interface TargetFile {
   readonly path: string;
   readonly found: TextFile | undefined;
 }
@@ -35,21 +35,21 @@ interface ImportRecord {
   readonly trusted: boolean;
 }
 
-type Servers = Readonly<Record<string, unknown>>;
+type ServerEntries = Readonly<Record<string, unknown>>;
 
 /** The sections that define servers. */
 export const SECTIONS = ["private_mcps", "mcpServers"] as const;
 const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
 /** Finds the person's `config.yaml`, or the workspace file. */
-export async function findTarget(app: App, workspace: boolean): Promise<Target> {
+export async function findTarget(app: App, workspace: boolean): Promise<TargetFile> {
   const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
   await Deno.mkdir(app.config().home, { recursive: true, mode: 0o700 });
   return await targetAt(path);
 }
 
 /** Reads a file that is to be edited. Throws if it is a link, or is not in the folder `inside`. */
-export async function targetAt(path: string, inside?: string): Promise<Target> {
+export async function targetAt(path: string, inside?: string): Promise<TargetFile> {
   const folder = await Deno.realPath(dirname(path));
   // guard: client-file-elsewhere
   if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");
@@ -60,7 +60,7 @@ export async function targetAt(path: string, inside?: string): Promise<Target> {
 }
 
 /** Returns the servers that a file defines. */
-export async function presentServers(target: Target): Promise<Servers> {
+export async function presentServers(target: TargetFile): Promise<ServerEntries> {
   const value = objectOf(await valueIn(target));
   return Object.assign({}, ...SECTIONS.map((name) => objectOf(value[name])));
 }
@@ -79,7 +79,11 @@ export async function definedIn(app: App, { name, title = name }: ServerDefiniti
 /**
  * Adds servers to a file. The file keeps the trust that it had; a new workspace file is trusted.
  */
-export async function addServers(app: App, target: Target, servers: Servers): Promise<string> {
+export async function addServers(
+  app: App,
+  target: TargetFile,
+  servers: ServerEntries,
+): Promise<string> {
   const { path, found } = target;
   const text = await textWith(target, [{ at: ["mcpServers"], entry: servers, adds: true }]);
   const { backup, trusted } = await editFile(app, target, { text });
@@ -94,7 +98,7 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
  */
 export async function editFile(
   app: App,
-  { path, found }: Target,
+  { path, found }: TargetFile,
   { text, mode }: { readonly text: string; readonly mode?: number },
 ): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
@@ -131,7 +135,7 @@ export function canUndo(app: App, path: string): boolean {
  */
 export async function findUndo(
   app: App,
-  target: Target,
+  target: TargetFile,
   what = "the import",
 ): Promise<{ readonly path: string; readonly said: string; readonly run: () => Promise<string> }> {
   const { path, found } = target;
@@ -234,8 +238,8 @@ function isTrustable(path: string): boolean {
 
 /** Returns the text of a file with these settings. A missing file counts as empty. */
 export async function textWith(
-  { path, found }: Target,
-  settings: readonly Setting[],
+  { path, found }: TargetFile,
+  settings: readonly YamlSetting[],
 ): Promise<string> {
   if (!isTrustable(path)) return await yamlWith(found?.text ?? "", { path, settings });
   let text = found?.text ?? NEW_WORKSPACE;
@@ -244,7 +248,7 @@ export async function textWith(
 }
 
 /** Returns the parsed value of a file; an empty object if there is no file. */
-export async function valueIn({ path, found }: Target): Promise<unknown> {
+export async function valueIn({ path, found }: TargetFile): Promise<unknown> {
   if (found === undefined) return {};
   if (!isTrustable(path)) return (await import("yaml")).parse(found.text);
   return (await import("jsonc-parser")).parse(found.text.replace(/^\uFEFF/, ""));

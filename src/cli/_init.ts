@@ -11,18 +11,18 @@ import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { allowedLine } from "../config/shown.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import {
-  type Asking,
   chosenClients,
   clientStates,
   readSetup,
-  type Step,
+  type SetupContext,
+  type SetupStep,
   undoSetups,
   writeSetup,
 } from "./_client_setup.ts";
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { CLOUD, keep } from "./_key.ts";
+import { CLOUD_KEY, keep } from "./_key.ts";
 import { make } from "./_import_file.ts";
 import { importServers } from "./_import.ts";
 import { askSecret, isTerminal } from "./_terminal.ts";
@@ -61,7 +61,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   for (const each of clients) {
     setups.push(await readSetup(at.app, each, { user: user || !isProject, http }));
   }
-  const steps: Step[] = [];
+  const steps: SetupStep[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
   const offer = await offered(asking, clients);
@@ -87,13 +87,13 @@ function isNew(app: App): boolean {
 }
 
 /** Keeps the key of the cloud, typed unseen or read from stdin. An empty answer keeps none. */
-async function keepCloudKey(at: CommandContext): Promise<Step | undefined> {
+async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> {
   const value = isTerminal()
-    ? await askSecret(`${CLOUD}, for tools in the cloud (Enter goes on without it)`, at.signal)
+    ? await askSecret(`${CLOUD_KEY}, for tools in the cloud (Enter goes on without it)`, at.signal)
     : (await readAll()).replace(/\r?\n$/, "");
   if (!value) return undefined;
-  await keep(at, CLOUD, value);
-  return { path: CLOUD, changed: true, said: "kept in your PML home, readable for you alone" };
+  await keep(at, CLOUD_KEY, value);
+  return { path: CLOUD_KEY, changed: true, said: "kept in your PML home, readable for you alone" };
 }
 
 /**
@@ -101,7 +101,7 @@ async function keepCloudKey(at: CommandContext): Promise<Step | undefined> {
  * them, and about other clients.
  */
 async function offered(
-  { ask, dry, ...at }: Asking,
+  { ask, dry, ...at }: SetupContext,
   clients: readonly ClientName[],
 ): Promise<readonly string[]> {
   const states = await clientStates(at.app);
@@ -127,13 +127,13 @@ async function offered(
 }
 
 /** Returns the open tasks of the user, which come before the next steps of the clients. */
-function noteOf(steps: readonly Step[]): string {
+function noteOf(steps: readonly SetupStep[]): string {
   const todos = steps.flatMap(({ todo = [] }) => todo);
   if (todos.length > 0) return `\n${todos.join("\n")}`;
   return steps.some((step) => step.changed) ? "\nNext:" : "Nothing was changed. Next:";
 }
 
-async function writeWorkspace(app: App, dry: boolean): Promise<Step> {
+async function writeWorkspace(app: App, dry: boolean): Promise<SetupStep> {
   const { root, file } = app.loaded().workspace;
   const path = join(root, FILE_NAME);
   if (file !== undefined) {

@@ -19,7 +19,7 @@ type Finder = Awaited<ReturnType<App["finder"]>>;
 type Meaning = Awaited<ReturnType<Finder["model"]>>;
 
 /** The parts of an installation, with the bytes to download and the bytes on disk. */
-interface Plan {
+interface InstallPlan {
   readonly model: {
     readonly name: string;
     readonly folder: string;
@@ -86,7 +86,7 @@ async function isMeant(folder: string, { signal }: CommandContext): Promise<bool
 async function planOfHub(
   finder: Finder,
   { at, from }: { readonly at: CommandContext; readonly from: string | undefined },
-): Promise<Plan> {
+): Promise<InstallPlan> {
   const hub = await finder.hub({ from, signal: at.signal });
   const { name, revision } = hub.model;
   const folder = join(at.app.config().home, "models", hub.model.folder);
@@ -109,7 +109,7 @@ async function planOfHub(
   };
 }
 
-async function planOfFolder(finder: Finder, folder: string): Promise<Plan> {
+async function planOfFolder(finder: Finder, folder: string): Promise<InstallPlan> {
   await using meaning = await finder.model(folder);
   const { bytes } = meaning.look();
   return {
@@ -119,7 +119,7 @@ async function planOfFolder(finder: Finder, folder: string): Promise<Plan> {
   };
 }
 
-function libraryOf(meaning: Meaning): Plan["library"] {
+function libraryOf(meaning: Meaning): InstallPlan["library"] {
   const { isThere, name, bytes, downloadBytes } = meaning.library();
   return { name, bytes, downloadBytes: isThere ? 0 : downloadBytes };
 }
@@ -155,9 +155,9 @@ async function index(
   }
 }
 
-function textOf({ model, library }: Plan): string {
+function textOf({ model, library }: InstallPlan): string {
   const total = model.downloadBytes + library.downloadBytes;
-  const line = (what: string, { name, downloadBytes, bytes }: Plan["library"]) => {
+  const line = (what: string, { name, downloadBytes, bytes }: InstallPlan["library"]) => {
     const net = downloadBytes === 0 ? "nothing" : fileSize(downloadBytes);
     return `${what}: ${name}\n  ${net} to download, ${fileSize(bytes)} on disk`;
   };

@@ -32,14 +32,14 @@ import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 
 /** The key of the cloud account, which has its own file. */
-export const CLOUD = "PML_API_KEY";
+export const CLOUD_KEY = "PML_API_KEY";
 const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
 const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 
 /** Keeps a key, lists where keys come from, removes one, or says which program has it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [, name = CLOUD, ...command], stdin } = typed;
+  const { words: [, name = CLOUD_KEY, ...command], stdin } = typed;
   const does = named<(at: CommandContext, said: KeyWords) => Promise<Shown>>("key", typed.words, {
     set: [set, 0, 1],
     from: [from, 2, Infinity],
@@ -58,7 +58,7 @@ interface KeyWords {
 }
 
 function assertName(name: string): void {
-  if (name === CLOUD) return;
+  if (name === CLOUD_KEY) return;
   const why = !NAME.test(name)
     ? "it is no name of a variable"
     : isOwn(name)
@@ -95,20 +95,20 @@ async function set(
 /** Keeps a key in the keyring, or in the file of PML where there is none. */
 export async function keep(at: CommandContext, name: string, value: string): Promise<Shown> {
   assertName(name);
-  if (!VALUE.test(value) || value.includes("${") || name === CLOUD && /\s/.test(value)) {
+  if (!VALUE.test(value) || value.includes("${") || name === CLOUD_KEY && /\s/.test(value)) {
     throw usage(
       `Cannot keep ${name}: its value has characters that no key has`,
       "Paste only the key",
     );
   }
-  if (name !== CLOUD) placesIn(at.app.config().home);
+  if (name !== CLOUD_KEY) placesIn(at.app.config().home);
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
-  if (name !== CLOUD && await systemKeyring(at.app)?.set(name, value)) {
+  if (name !== CLOUD_KEY && await systemKeyring(at.app)?.set(name, value)) {
     await moveTo(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
   }
   const path = await edit(at, name, () => value);
-  if (name !== CLOUD) await setSource(at, name, undefined);
+  if (name !== CLOUD_KEY) await setSource(at, name, undefined);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
@@ -117,7 +117,7 @@ async function from(
   at: CommandContext,
   { name, command: [program = "", ...args] }: KeyWords,
 ): Promise<Shown> {
-  if (name === CLOUD) throw usage(`Cannot keep ${CLOUD} elsewhere`, "Use `pml key set`");
+  if (name === CLOUD_KEY) throw usage(`Cannot keep ${CLOUD_KEY} elsewhere`, "Use `pml key set`");
   needPerson(`Cannot take ${name} from a program`, "");
   const file = programOf(at.app, program);
   const source = { command: [file, ...args] };
@@ -189,18 +189,18 @@ async function edit(
 ): Promise<string> {
   const { home } = app.config();
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
-  const path = join(home, name === CLOUD ? KEY_FILE : KEYS_FILE);
+  const path = join(home, name === CLOUD_KEY ? KEY_FILE : KEYS_FILE);
   await app.policy.store.whileEditing(path, async () => {
     const found = await readInside(home, basename(path));
     const before = found?.text ?? "";
-    const values = new Map(name === CLOUD ? [] : app.keys.kept());
-    const old = name === CLOUD ? before.trim() || undefined : values.get(name);
+    const values = new Map(name === CLOUD_KEY ? [] : app.keys.kept());
+    const old = name === CLOUD_KEY ? before.trim() || undefined : values.get(name);
     const value = change(old);
     if (value === old) return;
     if (value === undefined) values.delete(name);
     else values.set(name, value);
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
-    const text = name === CLOUD ? value === undefined ? "" : `${value}\n` : lines.join("");
+    const text = name === CLOUD_KEY ? value === undefined ? "" : `${value}\n` : lines.join("");
     await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
     await record({ app }, value === undefined ? "key removed" : "key kept", { name });
   });
@@ -215,7 +215,7 @@ async function list({ app }: CommandContext): Promise<Shown> {
   const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
   for (const { name } of wanted) rest.delete(name);
   const keys = [
-    { name: CLOUD, by: ["cloud tools"], from: app.keys.cloud()?.from },
+    { name: CLOUD_KEY, by: ["cloud tools"], from: app.keys.cloud()?.from },
     ...[...wanted, ...[...rest].map((name) => ({ name, by: [] }))]
       .map(({ name, by }) => ({ name, by, from: app.keys.find(name)?.from })),
   ];

@@ -17,10 +17,13 @@ import { type CommandContext, record, type Shown, type Typed } from "./_command_
 import { isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
-type Entry = State["lock"][string];
+type PinsState = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
+type PinnedServer = PinsState["lock"][string];
 /** Something to approve: the lines to show, and the function that pins it. */
-type Open = Pick<NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>, "facts" | "accept">;
+type ApprovalItem = Pick<
+  NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>,
+  "facts" | "accept"
+>;
 
 /** Shows the lock, checks it, or updates pins if the user agrees. */
 export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
@@ -52,7 +55,9 @@ async function show({ app }: CommandContext): Promise<Shown> {
   };
 }
 
-function textOf(entry: Entry & { readonly name: string; readonly approved: boolean }): string {
+function textOf(
+  entry: PinnedServer & { readonly name: string; readonly approved: boolean },
+): string {
   const { name, source, kind, version, integrity, command, url, tools, approved } = entry;
   const facts = { version, integrity, command: command && JSON.stringify(command), url };
   const lines = Object.entries({ ...facts, ...tools }).flatMap(([key, value]) =>
@@ -128,7 +133,7 @@ async function updateServer(
 ): Promise<{ readonly facts: readonly string[]; readonly isAgreed: boolean }> {
   const pins = await at.app.pins();
   const facts: string[] = [];
-  const agreed = async (open: readonly Open[]) => {
+  const agreed = async (open: readonly ApprovalItem[]) => {
     const lines = open.flatMap((one) => one.facts);
     facts.push(...lines);
     if (json || lines.length === 0) return true;
@@ -161,7 +166,7 @@ async function mustBeTrusted(app: App): Promise<void> {
 async function covered(
   app: App,
   { name, isGone }: { readonly name: string; readonly isGone: boolean },
-): Promise<Open> {
+): Promise<ApprovalItem> {
   const pins = await app.pins();
   await pins.settled();
   const identities = (await app.identities()).filter((identity) => identity.name === name);
@@ -175,7 +180,10 @@ async function covered(
 }
 
 /** Asks a server for the tools that are pinned, and returns those that changed. */
-async function staleTools({ app, signal }: CommandContext, name: string): Promise<readonly Open[]> {
+async function staleTools(
+  { app, signal }: CommandContext,
+  name: string,
+): Promise<readonly ApprovalItem[]> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
@@ -184,7 +192,7 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
   await unlessAborted(app.servers.lists.load(name).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);
-  const found: Open[] = [];
+  const found: ApprovalItem[] = [];
   // Tools that were listed and never called may have changed, too.
   const { changed = [] } = app.servers.states().find((state) => state.name === name) ?? {};
   const tools = new Set([

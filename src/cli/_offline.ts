@@ -27,14 +27,14 @@ export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 /** Something to fetch. `get` returns quickly if it is there. */
-interface Part {
+interface OfflinePart {
   readonly kind: "package of PML" | "server" | "library of the search model";
   readonly name: string;
   readonly get: () => Promise<unknown>;
 }
 
 /** A part that could not be fetched. */
-interface Failure extends Pick<Part, "kind" | "name"> {
+interface Failure extends Pick<OfflinePart, "kind" | "name"> {
   readonly code: string;
   readonly message: string;
   readonly hint: string | undefined;
@@ -45,7 +45,7 @@ interface Failure extends Pick<Part, "kind" | "name"> {
  * the library of the search model. A failure does not stop the rest.
  */
 export async function installForOffline(at: CommandContext, { json }: Typed): Promise<Shown> {
-  const ready: Pick<Part, "kind" | "name">[] = [];
+  const ready: Pick<OfflinePart, "kind" | "name">[] = [];
   const failed: Failure[] = [];
   for (const { kind, name, get } of await partsOf(at)) {
     at.signal.throwIfAborted();
@@ -75,16 +75,20 @@ export async function installForOffline(at: CommandContext, { json }: Typed): Pr
   return { value, text: lines.join("\n"), note, code: failed.length === 0 ? 0 : 1 };
 }
 
-async function partsOf({ app }: CommandContext): Promise<readonly Part[]> {
+async function partsOf({ app }: CommandContext): Promise<readonly OfflinePart[]> {
   const { machine } = await app.callPath();
   const finder = await app.finder();
   const { model } = app.config();
   const registered = app.servers.states().filter(({ name, kind, state }) =>
     app.directory.at(name).origin.isFetched && !isOnline(kind) && state !== "blocked"
   );
-  const server = (name: string, get: Part["get"]): Part => ({ kind: "server", name, get });
+  const server = (name: string, get: OfflinePart["get"]): OfflinePart => ({
+    kind: "server",
+    name,
+    get,
+  });
   return [
-    ...Object.entries(PACKAGES).map(([name, get]): Part => ({
+    ...Object.entries(PACKAGES).map(([name, get]): OfflinePart => ({
       kind: "package of PML",
       name,
       get,
@@ -97,7 +101,7 @@ async function partsOf({ app }: CommandContext): Promise<readonly Part[]> {
         kind: "library of the search model",
         name: model,
         get: () => finder.installLibrary(),
-      } satisfies Part,
+      } satisfies OfflinePart,
     ]),
   ];
 }

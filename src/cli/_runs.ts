@@ -19,15 +19,15 @@ import { trust } from "./_trust.ts";
 import { update } from "./_update.ts";
 
 /** Runs a command. Returns the exit code. */
-export type Run = (typed: Typed) => Promise<number>;
+export type RunCommand = (typed: Typed) => Promise<number>;
 
-type Command = Parameters<typeof inContext>[0];
+type ContextCommand = Parameters<typeof inContext>[0];
 
 const setup = async () => (await import("./_setup_runs.ts")).SETUP;
 const settings = async () => (await import("./_settings_runs.ts")).SETTINGS;
 
 /** The commands that run with PML open, under a configuration that is not broken. */
-const USUAL: Readonly<Record<string, Command>> = {
+const USUAL: Readonly<Record<string, ContextCommand>> = {
   ...{ approve, call, install, lock, login, logs, memory, search, tools, update, why },
   ...later(["add", "import", "init", "list", "remove"], setup),
   ...later(["allow", "ask", "capability", "config", "deny", "install-model", "key"], settings),
@@ -35,14 +35,14 @@ const USUAL: Readonly<Record<string, Command>> = {
   ...later(["dev"], () => import("./_dev.ts")),
 };
 /** Those that also run under a broken one; the empty name is `pml` alone. */
-const ALWAYS: Readonly<Record<string, Command>> = {
+const ALWAYS: Readonly<Record<string, ContextCommand>> = {
   logout,
   ...later(["", "doctor", "uninstall"], setup),
   ...later(["check"], () => import("./_check.ts")),
 };
 
 /** The function of each command. */
-export const RUNS: Readonly<Record<string, Run>> = {
+export const RUNS: Readonly<Record<string, RunCommand>> = {
   ...withPml(USUAL),
   ...withPml(ALWAYS, { broken: true }),
   ...withPml({ trust }, { tellsTrust: true }),
@@ -57,9 +57,9 @@ export const RUNS: Readonly<Record<string, Run>> = {
 
 /** Returns functions that run commands with PML open. */
 function withPml(
-  commands: Readonly<Record<string, Command>>,
+  commands: Readonly<Record<string, ContextCommand>>,
   options?: Parameters<typeof inContext>[1],
-): Readonly<Record<string, Run>> {
+): Readonly<Record<string, RunCommand>> {
   return Object.fromEntries(
     Object.entries(commands).map(([name, command]) => [name, inContext(command, options)]),
   );
@@ -68,10 +68,10 @@ function withPml(
 /** Returns commands of a module that is loaded when one of them runs. */
 function later<N extends string>(
   names: readonly N[],
-  load: () => Promise<Readonly<Record<N, Command>>>,
-): Readonly<Record<string, Command>> {
+  load: () => Promise<Readonly<Record<N, ContextCommand>>>,
+): Readonly<Record<string, ContextCommand>> {
   return Object.fromEntries(
-    names.map((name): [string, Command] => [
+    names.map((name): [string, ContextCommand] => [
       name,
       async (at, typed) => await (await load())[name](at, typed),
     ]),

@@ -53,7 +53,7 @@ const TURN_MS = 10;
 const MOST_ANSWERS = 4;
 
 /** A window that is attached. */
-class Attached implements StdioHost {
+class AttachedWindow implements StdioHost {
   readonly mayPrepare = false;
   readonly socket: Duplex;
   /** Brings its work to its end. */
@@ -67,7 +67,7 @@ class Attached implements StdioHost {
   constructor(
     windows: Windows,
     socket: Duplex,
-    { end, most }: Pick<Attached, "end"> & { readonly most: number },
+    { end, most }: Pick<AttachedWindow, "end"> & { readonly most: number },
   ) {
     this.#windows = windows;
     this.socket = socket;
@@ -105,7 +105,7 @@ class Windows {
   readonly #process = commandProcess();
   readonly #environment = readEnvironment(this.#process.variables, this.#process.cwd);
   readonly #closing = new AbortController();
-  readonly #attached = new Set<Attached>();
+  readonly #attached = new Set<AttachedWindow>();
   #isDraining = false;
   readonly #open = new Set<Promise<void>>();
   /** The variables that were compared with each window. */
@@ -179,7 +179,7 @@ class Windows {
     talk.end();
     talk.say({ inputBytes });
     const { listen, end, ...own } = this.#gateway.apart();
-    const attached = new Attached(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
+    const attached = new AttachedWindow(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
     this.#attached.add(attached);
     let listening: Listening | undefined;
     await serveStdio(() => Promise.resolve(own), attached, {

@@ -11,7 +11,7 @@ import { isObject, memberOf } from "../core/json.ts";
 import { refused, uneditable } from "./_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
-export interface Setting {
+export interface YamlSetting {
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
   /** Whether the members of the entry are added to the present value. */
@@ -24,7 +24,7 @@ export interface Setting {
  */
 export async function yamlWith(
   text: string,
-  { path, settings }: { readonly path: string; readonly settings: readonly Setting[] },
+  { path, settings }: { readonly path: string; readonly settings: readonly YamlSetting[] },
 ): Promise<string> {
   const yaml = await import("yaml");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
@@ -99,12 +99,12 @@ export async function withListItem(
 }
 
 /** Splits a setting into settings of single members. */
-function eachOf({ at, entry, adds }: Setting): readonly Setting[] {
+function eachOf({ at, entry, adds }: YamlSetting): readonly YamlSetting[] {
   if (!adds) return [{ at, entry }];
   return Object.entries(Object(entry)).map(([name, one]) => ({ at: [...at, name], entry: one }));
 }
 
-function set(document: Document, { at, entry }: Setting): void {
+function set(document: Document, { at, entry }: YamlSetting): void {
   if (entry === undefined) return void (document.hasIn(at) && document.deleteIn(at));
   // A section with only comments is null in YAML, and no value can be set in null.
   for (let depth = 1; depth < at.length; depth++) {

@@ -28,7 +28,7 @@ export interface AnswerCost {
 }
 
 /** A tool, and the first line of its description. */
-interface Asked {
+interface ToolLine {
   readonly id: ToolId;
   readonly query: string;
 }
@@ -80,7 +80,7 @@ export class Costs {
   async #answers(
     name: "search" | "schema",
     most: number,
-    argumentsOf: (asked: Asked) => JsonObject,
+    argumentsOf: (asked: ToolLine) => JsonObject,
   ): Promise<AnswerCost> {
     const scope = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
     const tokens: number[] = [];
@@ -96,7 +96,7 @@ export class Costs {
   }
 
   /** Returns tools that no rule denies, spread evenly over all. Servers are asked for theirs first. */
-  async #asked(most: number): Promise<readonly Asked[]> {
+  async #asked(most: number): Promise<readonly ToolLine[]> {
     const { servers, catalog, policy } = this.#app;
     await servers.lists.prepare();
     const tools = catalog.list().filter(({ id }) => policy.now.judge(id).kind !== "deny");

@@ -39,7 +39,7 @@ const NO_META: SplitMeta = {};
 export type CallMembers = Pick<Call, "meta" | "members">;
 
 /** The parts of a request that its members are split by. */
-export interface MembersOptions {
+export interface CallMembersOptions {
   /** The keys of `_meta` that the user added to the known ones. */
   readonly listed: readonly string[];
   /** The other members of the message, next to `params`. */
@@ -47,13 +47,16 @@ export interface MembersOptions {
 }
 
 /** Splits the members of a request that is not a `tools/call`. `meta` is the `_meta` of its params. */
-export function metaOf(meta: unknown, { listed, message }: MembersOptions): CallMembers {
+export function metaOf(meta: unknown, { listed, message }: CallMembersOptions): CallMembers {
   const { known, other } = splitMeta(meta, listed);
   return callMembers(known, other && { _meta: other }, message);
 }
 
 /** Splits the members of a `tools/call` request. */
-export function membersOf(params: JsonObject, { listed, message }: MembersOptions): CallMembers {
+export function membersOf(
+  params: JsonObject,
+  { listed, message }: CallMembersOptions,
+): CallMembers {
   const { known, other } = params._meta === undefined ? NO_META : splitMeta(params._meta, listed);
   let all: JsonObject | undefined = other && { _meta: other };
   for (const name in params) {

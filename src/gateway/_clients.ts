@@ -9,7 +9,7 @@ import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { type ListName, LISTS } from "../protocol/lists.ts";
 import type { DroppedMembers } from "./_dropped_members.ts";
-import type { Place } from "./_offers.ts";
+import type { ServerItem } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../protocol/levels.ts";
 import { canOpenPage } from "./interaction/capabilities.ts";
 import type { Peer } from "../protocol/connection.ts";
@@ -25,7 +25,7 @@ export interface Follower {
   /** Sends a notification. */
   readonly tell: (method: string, params: JsonObject) => void;
   /** The followed resources, by the URIs that the client uses. */
-  readonly followed: Map<string, Place>;
+  readonly followed: Map<string, ServerItem>;
   /** Resolves when the present change of the followed resources is done. */
   turn: Promise<void>;
 }
@@ -43,7 +43,7 @@ export interface Client extends Follower {
 }
 
 /** A stream, or a process, on which a client of the newest revision listens. */
-export interface Listener extends Follower {
+export interface ClientListener extends Follower {
   readonly party: Party;
   /** The ids of the tasks that it listens for. */
   tasks: readonly string[];
@@ -62,7 +62,7 @@ export class Clients {
   /** The streams of clients over HTTP, which listen for changes of lists. */
   streams: NotificationStreams | undefined;
   /** The streams that listen for resources and tasks. */
-  readonly listeners: Set<Listener> = new Set();
+  readonly listeners: Set<ClientListener> = new Set();
   readonly #all = new Set<Client>();
   readonly #onError: (error: Error) => void;
   readonly #dropped: DroppedMembers | undefined;
@@ -97,7 +97,7 @@ export class Clients {
 
   /** Returns whether a client or a stream is still connected. */
   has(one: Follower): boolean {
-    return this.#all.has(one as Client) || this.listeners.has(one as Listener);
+    return this.#all.has(one as Client) || this.listeners.has(one as ClientListener);
   }
 
   /** Sends a notification to all clients of a party that use the newest revision. */
@@ -124,7 +124,7 @@ export class Clients {
   }
 
   /** Notifies the followers of a resource of its change. */
-  updated(changed: Place, others: JsonObject = {}): void {
+  updated(changed: ServerItem, others: JsonObject = {}): void {
     const method = "notifications/resources/updated";
     for (const { tell, followed } of [...this.#all, ...this.listeners]) {
       for (const uri of urisOf(followed, changed)) tell(method, { ...others, uri });
@@ -179,7 +179,7 @@ export class Clients {
  * Returns the addresses by which a follower is notified of a change: its own for the resource, also
  * if the server writes it in another way, and that of the change for a part of the resource.
  */
-function urisOf(followed: Follower["followed"], { server, name }: Place): ReadonlySet<string> {
+function urisOf(followed: Follower["followed"], { server, name }: ServerItem): ReadonlySet<string> {
   const changed = normalized(name);
   const uris = [...followed].flatMap(([uri, place]) => {
     if (place.server !== server) return [];

@@ -6,18 +6,18 @@
 
 import { type JsonObject, quoted } from "../core/json.ts";
 import { LimitedLog } from "../io/limited_log.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 
 /** The most names in a line. */
 const NAMES_MAX = 10;
 
 /** Writes a line for the members of servers' messages that were not passed on. */
 export class DroppedMembers {
-  readonly #write: GatewayOptions["log"];
+  readonly #write: GatewayHost["log"];
   readonly #log = new LimitedLog();
 
   /** Takes the log. */
-  constructor(write: GatewayOptions["log"]) {
+  constructor(write: GatewayHost["log"]) {
     this.#write = write;
   }
 

@@ -16,7 +16,7 @@ import type { SearchOptions } from "../search/search.ts";
 import type { HybridOptions } from "../config/exposure.ts";
 import { exposed } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { RenderedLists } from "./rendered_lists.ts";
 import { Servers } from "../servers/lists/servers.ts";
@@ -34,7 +34,7 @@ interface SceneOptions {
   readonly builtins?: readonly string[];
   readonly scores?: Scores;
   readonly problem?: PmlError;
-  readonly search?: GatewayOptions["search"];
+  readonly search?: GatewayHost["search"];
 }
 
 const HYBRID: HybridOptions = {
@@ -116,7 +116,7 @@ export class Scene implements Disposable {
     this.servers[Symbol.dispose]();
   }
 
-  readonly #search: GatewayOptions["search"] = (query, options) => {
+  readonly #search: GatewayHost["search"] = (query, options) => {
     this.asked.push({ query, options });
     const { scores = {} } = this.#options;
     const hits = Object.entries(scores).sort(([, a], [, b]) => b - a).map(([id, score]) => ({

@@ -5,13 +5,13 @@
  * @module
  */
 
-import type { Client, Clients, Follower, Listener } from "./_clients.ts";
-import type { Offers, Place } from "./_offers.ts";
+import type { Client, ClientListener, Clients, Follower } from "./_clients.ts";
+import type { Offers, ServerItem } from "./_offers.ts";
 import { isOwn } from "./_own_resources.ts";
-import type { ServerRequests, Wanted } from "./_server_requests.ts";
+import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 
-/** The options of `Following`. */
+/** The options of `ResourceFollowing`. */
 export interface FollowingOptions {
   readonly clients: Clients;
   readonly offers: Offers;
@@ -24,7 +24,7 @@ export interface FollowingOptions {
 }
 
 /** Follows the resources that clients want to follow, and no others. */
-export class Following {
+export class ResourceFollowing {
   readonly #options: FollowingOptions;
 
   /** Takes the options; follows nothing. */
@@ -35,7 +35,7 @@ export class Following {
   /** Follows a resource for a client that has a session. */
   async subscribe(request: ClientRequest, uri: string): Promise<void> {
     const { client } = request;
-    const ask = (wanted: Wanted) => this.#options.requests.ask(request, wanted);
+    const ask = (wanted: ForwardedRequest) => this.#options.requests.ask(request, wanted);
     await inTurn(client, () => this.#follow({ client, uri }, ask));
   }
 
@@ -45,9 +45,9 @@ export class Following {
   }
 
   /** Follows these resources for a stream, and no others. */
-  listen(listener: Listener, uris: readonly string[]): void {
+  listen(listener: ClientListener, uris: readonly string[]): void {
     const { requests, onLost, onError } = this.#options;
-    const ask = (wanted: Wanted) => requests.askAlone(wanted);
+    const ask = (wanted: ForwardedRequest) => requests.askAlone(wanted);
     inTurn(listener, async () => {
       for (const uri of listener.followed.keys()) {
         if (!uris.includes(uri)) this.#unfollow(listener, uri);
@@ -63,7 +63,7 @@ export class Following {
 
   async #follow(
     { client, uri }: { readonly client: Follower; readonly uri: string },
-    ask: (wanted: Wanted) => Promise<unknown>,
+    ask: (wanted: ForwardedRequest) => Promise<unknown>,
   ): Promise<void> {
     const { clients, offers } = this.#options;
     if (isOwn(uri) || client.followed.has(uri)) return;
@@ -82,7 +82,7 @@ export class Following {
     this.#giveUp(place);
   }
 
-  #giveUp({ server, name }: Place): void {
+  #giveUp({ server, name }: ServerItem): void {
     this.#options.unfollow({ server, uri: name });
   }
 }

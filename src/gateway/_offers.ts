@@ -27,7 +27,7 @@ export interface OffersOptions {
 }
 
 /** A resource or a prompt of a server, with its name there. */
-export interface Place {
+export interface ServerItem {
   readonly server: string;
   readonly name: string;
 }
@@ -85,7 +85,7 @@ export class Offers {
   }
 
   /** Finds the server of a URI or a template. Throws if no server has it, or several do. */
-  async resource(uri: string): Promise<Place> {
+  async resource(uri: string): Promise<ServerItem> {
     const { servers, prefix } = this.#options;
     const [, server, name] = PLACED.exec(uri) ?? [];
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
@@ -110,7 +110,7 @@ export class Offers {
   }
 
   /** Finds the server of a prompt. Throws if no server has it. */
-  async prompt(name: string): Promise<Place> {
+  async prompt(name: string): Promise<ServerItem> {
     const { servers } = this.#options;
     const find = () => this.#promptOf(name);
     const known = find() ?? await servers.lists.prepare("prompts").then(find);
@@ -144,7 +144,7 @@ export class Offers {
    * Returns whether a server listed or linked a resource or a template, or a template that it listed
    * covers it. Lists of the server that are unknown are loaded.
    */
-  async isOffered({ server, name }: Place): Promise<boolean> {
+  async isOffered({ server, name }: ServerItem): Promise<boolean> {
     if (this.#links.get(name)?.has(server)) return true;
     const { servers } = this.#options;
     const itemsOf = async (list: ListName) => {
@@ -159,7 +159,7 @@ export class Offers {
   }
 
   /** Returns the URI by which a client reads a resource of a server. */
-  uriOf({ server, name }: Place): string {
+  uriOf({ server, name }: ServerItem): string {
     return this.#options.prefix() ? `pml://${server}/${name}` : name;
   }
 
@@ -178,11 +178,11 @@ export class Offers {
     }
   }
 
-  #promptName({ server, name }: Place): string {
+  #promptName({ server, name }: ServerItem): string {
     return this.#options.prefix() ? wireName(toolId(server, name)) : name;
   }
 
-  #promptOf(wire: string): Place | undefined {
+  #promptOf(wire: string): ServerItem | undefined {
     for (const { server, items } of this.#options.servers.lists.listed("prompts")) {
       const found = items.find(({ name }) =>
         this.#promptName({ server, name: String(name) }) === wire

@@ -13,7 +13,7 @@ const PAGE = 1_000;
 const CURSOR = /^(\d{1,9})-(.*)$/s;
 
 /** A part of a list. */
-export interface Part<T> {
+export interface ListPage<T> {
   readonly items: readonly T[];
   /** How many items come before it. */
   readonly from: number;
@@ -30,7 +30,7 @@ export function partOf<T>(
   all: readonly T[],
   params: JsonObject,
   keyOf: (item: T) => Json | undefined,
-): Part<T> {
+): ListPage<T> {
   const from = beginOf(all, keyOf, optionalText(params, "cursor"));
   const items = all.slice(from, from + PAGE);
   const end = from + items.length;

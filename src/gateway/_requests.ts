@@ -19,22 +19,22 @@ import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Clients } from "./_clients.ts";
 import type { DroppedMembers } from "./_dropped_members.ts";
-import { Following } from "./_following.ts";
+import { ResourceFollowing } from "./_following.ts";
 import type { Offers } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { invalid, text } from "./_params.ts";
-import { ServerRequests, type Wanted } from "./_server_requests.ts";
+import { type ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
 import { UnknownNotifications } from "./_unknown_notifications.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import { Interaction, type SealedStates } from "./interaction/interaction.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 
 /** The options of `Requests`. */
 export interface RequestsOptions {
-  readonly options: GatewayOptions;
+  readonly options: GatewayHost;
   readonly clients: Clients;
   readonly offers: Offers;
   /** Reports the members of messages that clients do not get. */
@@ -45,10 +45,10 @@ export interface RequestsOptions {
 
 /** The parts that handlers use. */
 interface RequestParts {
-  readonly options: GatewayOptions;
+  readonly options: GatewayHost;
   readonly offers: Offers;
   readonly requests: ServerRequests;
-  readonly following: Following;
+  readonly following: ResourceFollowing;
   readonly tasks: Tasks;
   readonly toolCalls: ToolCalls;
 }
@@ -76,7 +76,7 @@ export class Requests implements Disposable {
   /** The tasks that clients began. */
   readonly tasks: Tasks;
   /** The resources that clients follow. */
-  readonly following: Following;
+  readonly following: ResourceFollowing;
   /** Passes on notifications whose methods no revision has. */
   readonly notifications: UnknownNotifications;
   /** Gets input from clients. */
@@ -89,12 +89,12 @@ export class Requests implements Disposable {
   constructor({ options: given, clients, offers, dropped, replica }: RequestsOptions) {
     const { servers } = given;
     const callTool: CallTool = (call) => this.#callInOrder(given, call);
-    const options: GatewayOptions = { ...given, callTool };
+    const options: GatewayHost = { ...given, callTool };
     const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
     const requests = new ServerRequests({ ...options, interaction });
     const shared = { ...options, replica, clients, offers, requests };
     const tasks = this.tasks = new Tasks(shared);
-    const following = this.following = new Following(shared);
+    const following = this.following = new ResourceFollowing(shared);
     const toolCalls = this.toolCalls = new ToolCalls(options, interaction, tasks);
     this.#parts = { options, offers, requests, following, tasks, toolCalls };
     const owners = { offers, servers, tasks };
@@ -113,7 +113,7 @@ export class Requests implements Disposable {
   }
 
   /** Makes a call of the gateway's user. Returns its outcome after the notifications before it. */
-  #callInOrder({ settings, callTool }: GatewayOptions, call: Call): Promise<Outcome> {
+  #callInOrder({ settings, callTool }: GatewayHost, call: Call): Promise<Outcome> {
     const { actor } = settings();
     // Requests of servers have the actor "local".
     const own = call.actor === actor ? call : changedCall(call, { actor });
@@ -183,7 +183,7 @@ async function complete(request: ClientRequest, parts: RequestParts): Promise<Js
 /** Asks a server. Returns the result in the form that the client's revision has. */
 async function ask(
   request: ClientRequest,
-  place: Omit<Wanted, "method">,
+  place: Omit<ForwardedRequest, "method">,
   { requests }: RequestParts,
 ): Promise<JsonObject> {
   const { method } = request.context;
@@ -191,13 +191,19 @@ async function ask(
 }
 
 /** Finds the server of a prompt. The params have the name that the server gave it. */
-async function promptAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
+async function promptAt(
+  offers: Offers,
+  params: JsonObject,
+): Promise<Omit<ForwardedRequest, "method">> {
   const { server, name } = await offers.prompt(text(params, "name"));
   return { door: "@prompts", server, params: { ...params, name } };
 }
 
 /** Finds the server of a resource. The params have the URI that the server gave it. */
-async function resourceAt(offers: Offers, params: JsonObject): Promise<Omit<Wanted, "method">> {
+async function resourceAt(
+  offers: Offers,
+  params: JsonObject,
+): Promise<Omit<ForwardedRequest, "method">> {
   const place = await offers.resource(text(params, "uri"));
   const { server, name } = place;
   const isOffered = await offers.isOffered(place);

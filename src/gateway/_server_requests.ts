@@ -19,7 +19,7 @@ import type { ClientRequest, RequestScope } from "./interaction/client_request.t
 import type { Interaction } from "./interaction/interaction.ts";
 
 /** A request to a server other than a call of a tool. */
-export interface Wanted {
+export interface ForwardedRequest {
   /** The name that rules have for the method, or the tool whose task the request is about. */
   readonly door: string;
   readonly server: string;
@@ -59,7 +59,7 @@ export class ServerRequests {
   }
 
   /** Sends a request for a client, which can be asked for input meanwhile. */
-  async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
+  async ask(request: ClientRequest, wanted: ForwardedRequest): Promise<JsonObject> {
     return await this.#options.interaction.serve(request, (scope) => {
       const { members } = request.context;
       return this.#pass(members === undefined ? wanted : { ...wanted, members }, scope);
@@ -79,13 +79,13 @@ export class ServerRequests {
   }
 
   /** Sends a request for a client that cannot be asked for input meanwhile, or for no client. */
-  async askAlone(wanted: Wanted, scope = NO_REQUEST): Promise<JsonObject> {
+  async askAlone(wanted: ForwardedRequest, scope = NO_REQUEST): Promise<JsonObject> {
     const outcome = await this.#pass(wanted, scope);
     if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
     return outcome.result as unknown as JsonObject; // plain JSON
   }
 
-  async #pass(wanted: Wanted, scope: RequestScope): Promise<Outcome> {
+  async #pass(wanted: ForwardedRequest, scope: RequestScope): Promise<Outcome> {
     const { door, server, method, params, members: message, isOffered = false } = wanted;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();

@@ -15,7 +15,7 @@ import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
-import type { ServerRequests, Wanted } from "./_server_requests.ts";
+import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import type { TaskPlaces } from "./_unknown_methods.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { SealedStates } from "./interaction/interaction.ts";
@@ -214,7 +214,7 @@ export class Tasks implements TaskPlaces {
 
   async #ask(
     request: ClientRequest,
-    { own, begun, method, params }: Omit<Wanted, "door" | "server"> & {
+    { own, begun, method, params }: Omit<ForwardedRequest, "door" | "server"> & {
       readonly own: string;
       readonly begun: Begun;
     },

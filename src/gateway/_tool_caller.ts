@@ -12,7 +12,7 @@ import { differingHeader } from "../protocol/marked_arguments.ts";
 import { outputOf } from "../protocol/output.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 
 /** A request to call a tool, without the name of the tool. */
 export interface ToolRequest {
@@ -30,10 +30,10 @@ export interface ToolRequest {
 
 /** Calls tools of servers. */
 export class ToolCaller {
-  readonly #options: GatewayOptions;
+  readonly #options: GatewayHost;
 
   /** Takes the options of the gateway. */
-  constructor(options: GatewayOptions) {
+  constructor(options: GatewayHost) {
     this.#options = options;
   }
 

@@ -19,14 +19,14 @@ import { ToolCaller, type ToolRequest } from "./_tool_caller.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import type { MetaTool } from "../config/exposure.ts";
 import { isMetaTool } from "./meta_tools.ts";
-import { type GatewayOptions, optionsWithin } from "./options.ts";
+import { type GatewayHost, optionsWithin } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { failed } from "../protocol/failures.ts";
 import { unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
 export class ToolCalls {
-  readonly #options: GatewayOptions;
+  readonly #options: GatewayHost;
   readonly #interaction: Interaction;
   readonly #tasks: Tasks;
   readonly #caller: ToolCaller;
@@ -34,7 +34,7 @@ export class ToolCalls {
   #metaCalls: MetaCalls | undefined;
 
   /** Takes the collaborators; loads the meta-tools with the first call. */
-  constructor(options: GatewayOptions, interaction: Interaction, tasks: Tasks) {
+  constructor(options: GatewayHost, interaction: Interaction, tasks: Tasks) {
     this.#options = options;
     this.#interaction = interaction;
     this.#tasks = tasks;
@@ -122,7 +122,7 @@ export class ToolCalls {
 /** Returns the id of a tool by its name in a list; undefined if no known list has the name. */
 function listedId(
   name: string,
-  { catalog, settings, servers }: GatewayOptions,
+  { catalog, settings, servers }: GatewayHost,
 ): ToolId | undefined {
   const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
   return bare ?? servers.idOf(name);

@@ -27,7 +27,7 @@ export interface ServerNotification extends MethodNotification {
 }
 
 /** A notification of a client. */
-export interface SentNotification extends MethodNotification {
+export interface ClientNotification extends MethodNotification {
   readonly client: Client;
   /** The capabilities of the client. */
   readonly capabilities: JsonObject;
@@ -68,7 +68,7 @@ export class UnknownNotifications {
    * Passes a notification of a client on to the server that it belongs to. Resolves when the server
    * has it, or it was refused.
    */
-  fromClient(sent: SentNotification): Promise<void> {
+  fromClient(sent: ClientNotification): Promise<void> {
     const { method, params, members, client: { party } } = sent;
     const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
     this.#ofParties.set(party, queue);
@@ -122,7 +122,7 @@ export class UnknownNotifications {
   }
 
   async #toOwner(
-    { method, params, members: message, client, capabilities: able, toolset }: SentNotification,
+    { method, params, members: message, client, capabilities: able, toolset }: ClientNotification,
   ) {
     const { problem, owners, settings } = this.#options;
     const failure = problem();

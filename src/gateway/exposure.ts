@@ -12,7 +12,7 @@ import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { Naming, RenderedLists } from "./rendered_lists.ts";
@@ -20,7 +20,7 @@ import type { ExposureSettings } from "./options.ts";
 
 /** The sources of a list of tools. */
 export interface ExposureSources
-  extends Pick<GatewayOptions, "servers" | "catalog" | "judge" | "problem" | "search"> {
+  extends Pick<GatewayHost, "servers" | "catalog" | "judge" | "problem" | "search"> {
   readonly rendered: RenderedLists;
 }
 

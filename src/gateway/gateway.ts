@@ -13,7 +13,7 @@ import type {
   RequestContext,
   UnknownNotification,
 } from "../protocol/connection.ts";
-import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
+import { type Client, type ClientListener, Clients, type Party } from "./_clients.ts";
 import { DroppedMembers } from "./_dropped_members.ts";
 import { Offers } from "./_offers.ts";
 import { RequestDrain } from "./_request_drain.ts";
@@ -27,7 +27,7 @@ import type { Interaction, SealedStates } from "./interaction/interaction.ts";
 import type { ClientInput } from "./interaction/client_input.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { dispatch, type GatewayParts } from "./methods.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import { RenderedLists } from "./rendered_lists.ts";
 
 /** The subscription of a client without a session, until it is disposed. */
@@ -42,7 +42,7 @@ export class Gateway implements Face, Disposable {
   readonly clients: Clients;
   /** Set if PML has several processes. */
   replica: SealedStates | undefined;
-  readonly #options: GatewayOptions;
+  readonly #options: GatewayHost;
   readonly #parts: GatewayParts;
   readonly #dropped: DroppedMembers;
   #requests: Requests | undefined;
@@ -51,7 +51,7 @@ export class Gateway implements Face, Disposable {
   readonly #here: Party = {};
 
   /** Takes the options. Sends no request to any server yet. */
-  constructor(options: GatewayOptions) {
+  constructor(options: GatewayHost) {
     const { servers, settings, onError } = options;
     this.#options = options;
     const rendered = new RenderedLists();
@@ -99,9 +99,11 @@ export class Gateway implements Face, Disposable {
    * Opens the subscription of a client without a session. Returns functions that set its resources
    * and tasks, and that close it. By default all such clients of its party are notified.
    */
-  listen({ party = this.#here, tell }: Partial<Pick<Listener, "party" | "tell">> = {}): Listening {
+  listen(
+    { party = this.#here, tell }: Partial<Pick<ClientListener, "party" | "tell">> = {},
+  ): Listening {
     const { clients } = this;
-    const listener: Listener = {
+    const listener: ClientListener = {
       party,
       tell: tell ?? ((...told) => clients.tellModern(party, ...told)),
       tasks: [],

@@ -33,7 +33,7 @@ import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
@@ -54,12 +54,12 @@ const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
-  readonly #options: GatewayOptions;
+  readonly #options: GatewayHost;
   readonly #schemas: Schemas;
   readonly #caller: ToolCaller;
 
   /** Takes the collaborators. */
-  constructor(options: GatewayOptions, schemas: Schemas, caller: ToolCaller) {
+  constructor(options: GatewayHost, schemas: Schemas, caller: ToolCaller) {
     this.#options = options;
     this.#schemas = schemas;
     this.#caller = caller;

@@ -10,7 +10,7 @@ import { type ToolId, toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
-import type { GatewayOptions } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import { ToolCaller } from "./_tool_caller.ts";
 import { MetaCalls } from "./meta_calls.ts";
 import { Schemas } from "../calls/schemas.ts";
@@ -23,15 +23,15 @@ Deno.test("schema shows that an offered tool asks first until it is used, also i
   const catalog = new Catalog();
   const offered = (id: string) => id === toolId("far", "go") ? OFFERED : undefined;
   using servers = new Servers({ catalog, waitMs: () => 100, onChange: () => {}, offered });
-  const options: Partial<GatewayOptions> = {
+  const options: Partial<GatewayHost> = {
     servers,
     catalog,
     judge: () => ({ kind: "allow", rule: "far:go", source: "test" }),
-    settings: () => ({ batchMax: 10 }) as ReturnType<GatewayOptions["settings"]>,
+    settings: () => ({ batchMax: 10 }) as ReturnType<GatewayHost["settings"]>,
     problem: () => undefined,
   };
   // Members that the test does not use are left out.
-  const calls = metaCallsOf(options as GatewayOptions);
+  const calls = metaCallsOf(options as GatewayHost);
   const shown = async () => {
     const outcome = await calls.call("schema", {
       arguments: { tools: ["far:go"] },
@@ -76,13 +76,12 @@ async function answered(
   );
   await servers.lists.prepare();
   const search = new Search(catalog);
-  const options: Partial<GatewayOptions> = {
+  const options: Partial<GatewayHost> = {
     servers,
     catalog,
     search: (query, more) => search.search(query, more),
     judge: (id) => ({ kind: isDenied(id) ? "deny" : "ask", rule: "", source: "" }),
-    settings: () =>
-      ({ batchMax: 10, resultBytes: 1_000 }) as ReturnType<GatewayOptions["settings"]>,
+    settings: () => ({ batchMax: 10, resultBytes: 1_000 }) as ReturnType<GatewayHost["settings"]>,
     problem: () => undefined,
     askForAll: () => Promise.resolve(new Map()),
     callTool: (call) => {
@@ -90,7 +89,7 @@ async function answered(
       return Promise.resolve({ kind: "result", result: { content: [] } });
     },
   };
-  const outcome = await metaCallsOf(options as GatewayOptions).call(name, {
+  const outcome = await metaCallsOf(options as GatewayHost).call(name, {
     arguments: args,
     scope: newScope(),
   });
@@ -205,6 +204,6 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
   assert.deepEqual(paths, ["a"]);
 });
 
-function metaCallsOf(options: GatewayOptions): MetaCalls {
+function metaCallsOf(options: GatewayHost): MetaCalls {
   return new MetaCalls(options, new Schemas(), new ToolCaller(options));
 }

@@ -16,13 +16,13 @@ import { invalid, optionalText, text } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
 import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-import { type GatewayOptions, optionsWithin } from "./options.ts";
+import { type GatewayHost, optionsWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { Maybe } from "../core/maybe.ts";
 
 /** The parts of the gateway that handlers use. */
 export interface GatewayParts {
-  readonly options: GatewayOptions;
+  readonly options: GatewayHost;
   readonly clients: Clients;
   readonly offers: Offers;
   readonly rendered: RenderedLists;
@@ -31,10 +31,10 @@ export interface GatewayParts {
 }
 
 /** Returns the result of a request. */
-type Handler = (request: ClientRequest, parts: GatewayParts) => Promise<JsonObject>;
+type MethodHandler = (request: ClientRequest, parts: GatewayParts) => Promise<JsonObject>;
 
 /** The handlers by method. `protocol/revisions.ts` has the revisions of each method. */
-const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+const HANDLERS: ReadonlyMap<string, MethodHandler> = new Map<string, MethodHandler>([
   ["tools/list", listTools],
   ["resources/list", listOf("resources")],
   ["resources/templates/list", listOf("resourceTemplates")],
@@ -77,7 +77,7 @@ async function listTools(
 }
 
 /** Returns the handler of a list of servers' own names. */
-function listOf(list: Exclude<ListName, "tools">): Handler {
+function listOf(list: Exclude<ListName, "tools">): MethodHandler {
   return async ({ client, params, toolset }, { options, offers, rendered }) => {
     const { problem, judge, servers } = optionsWithin(options, toolset);
     const items = problem() === undefined ? await offers.list(list, judge) : [];

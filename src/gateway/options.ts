@@ -44,7 +44,7 @@ export interface FaceSettings extends ExposureSettings {
 }
 
 /** The options of `Gateway`. Functions are called for each request. */
-export interface GatewayOptions {
+export interface GatewayHost {
   readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;
@@ -85,9 +85,9 @@ export interface GatewayOptions {
 
 /** Returns the options for a client with a tool set: the judge denies all other tools. */
 export function optionsWithin(
-  options: GatewayOptions,
+  options: GatewayHost,
   toolset: CallClient["toolset"],
-): GatewayOptions {
+): GatewayHost {
   const set = toolset?.();
   if (set === undefined) return options;
   const { judge } = options;

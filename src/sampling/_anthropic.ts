@@ -5,7 +5,7 @@
  */
 
 import { defined, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import type { Block, Message } from "./_request.ts";
+import type { MessagePart, ModelMessage } from "./_request.ts";
 import {
   type AnswerReader,
   Parts,
@@ -52,11 +52,11 @@ function bodyOf(turn: Turn): JsonObject {
   }) as JsonObject; // its parts are JSON
 }
 
-function messageOf({ role, content }: Message): JsonObject {
+function messageOf({ role, content }: ModelMessage): JsonObject {
   return { role, content: content.map(blockOf) };
 }
 
-function blockOf(block: Block): JsonObject {
+function blockOf(block: MessagePart): JsonObject {
   switch (block.type) {
     case "text":
       return { type: "text", text: textOf(block.text) };

@@ -19,7 +19,7 @@ export interface Used {
   readonly money: number;
 }
 
-interface Kept extends Used {
+interface StoredUse extends Used {
   /** The day, in UTC. */
   readonly day: string;
   /** Start times of the requests in the last minute, in milliseconds since the epoch. */
@@ -30,7 +30,7 @@ const MINUTE = 60_000;
 const FILE = "sampling.json";
 
 /** Counts requests, tokens and money, and enforces their limits. */
-export class Budget {
+export class SamplingBudget {
   readonly #path: string;
 
   /** Creates a budget in the PML home. Reads nothing yet. */
@@ -95,13 +95,13 @@ export class Budget {
     return this.#read();
   }
 
-  async #change(change: (kept: Kept) => Kept): Promise<void> {
+  async #change(change: (kept: StoredUse) => StoredUse): Promise<void> {
     await locked(`${this.#path}.lock`, async () => {
       await writePrivate(this.#path, change(this.#read()));
     });
   }
 
-  #read(): Kept {
+  #read(): StoredUse {
     const now = Date.now();
     const day = new Date(now).toISOString().slice(0, 10);
     const plain = readPlain(this.#path);
@@ -138,11 +138,11 @@ function unreadable(path: string): PmlError {
   });
 }
 
-function parsed(bytes: Uint8Array): Kept | undefined {
+function parsed(bytes: Uint8Array): StoredUse | undefined {
   const { day, tokens, money, recent } = objectOf(boundedJson(bytes));
   const isKept = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
     Array.isArray(recent) && recent.every(isAmount);
-  return isKept ? { day, tokens, money, recent } as Kept : undefined; // every member was checked
+  return isKept ? { day, tokens, money, recent } as StoredUse : undefined; // every member was checked
 }
 
 function isAmount(value: unknown): boolean {

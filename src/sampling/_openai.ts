@@ -5,7 +5,7 @@
  */
 
 import { defined, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
-import type { Block, Message } from "./_request.ts";
+import type { MessagePart, ModelMessage } from "./_request.ts";
 import {
   type AnswerReader,
   Parts,
@@ -57,7 +57,7 @@ function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
 }
 
 /** Returns one message for each tool result, then one with the rest of the content. */
-function messagesOf({ role, content }: Message): readonly JsonObject[] {
+function messagesOf({ role, content }: ModelMessage): readonly JsonObject[] {
   const results = content.filter(({ type }) => type === "tool_result").map((block) => ({
     role: "tool",
     tool_call_id: textOf(block.toolUseId),
@@ -78,7 +78,7 @@ function messagesOf({ role, content }: Message): readonly JsonObject[] {
   return [...results, { role, content: said, ...(calls.length > 0 && { tool_calls: calls }) }];
 }
 
-function partOf({ type, text, data, mimeType }: Block, role: string): JsonObject {
+function partOf({ type, text, data, mimeType }: MessagePart, role: string): JsonObject {
   if (type === "text") return { type: "text", text: textOf(text) };
   if (type !== "image" || role !== "user") throw untaken(`${type} of the ${role}`, "OpenAI");
   return {

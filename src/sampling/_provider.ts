@@ -15,7 +15,7 @@ import { pause } from "../io/waiting.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import { ANTHROPIC } from "./_anthropic.ts";
 import { OPENAI } from "./_openai.ts";
-import type { Answer, Turn } from "./_wire.ts";
+import type { ModelAnswer, Turn } from "./_wire.ts";
 
 /** Receives the progress of one request. */
 export interface AnswerProgress {
@@ -26,7 +26,7 @@ export interface AnswerProgress {
 }
 
 /** The settings and collaborators of a request. */
-export interface Asking {
+export interface ProviderContext {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly fetch: Fetch;
@@ -37,7 +37,7 @@ export interface Asking {
 }
 
 /** A request that the provider rejected. */
-interface Refusal {
+interface ProviderRefusal {
   readonly status: number;
   readonly said: string;
   /** The time from `Retry-After`, in milliseconds. */
@@ -66,7 +66,7 @@ export function hostOf({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
 }
 
 /** Sends a request and returns the answer. Throws a `PmlError` with a hint if there is none. */
-export async function askProvider(turn: Turn, asking: Asking): Promise<Answer> {
+export async function askProvider(turn: Turn, asking: ProviderContext): Promise<ModelAnswer> {
   const { settings, signal, progress } = asking;
   for (let attempt = 1;; attempt++) {
     const answer = await attempted(turn, asking);
@@ -80,7 +80,10 @@ export async function askProvider(turn: Turn, asking: Asking): Promise<Answer> {
   }
 }
 
-async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> {
+async function attempted(
+  turn: Turn,
+  asking: ProviderContext,
+): Promise<ModelAnswer | ProviderRefusal> {
   const { settings: { provider, baseUrl, isCompatible }, key, fetch, signal } = asking;
   const format = FORMATS[provider];
   const { hostname } = new URL(baseUrl);
@@ -110,13 +113,13 @@ async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> 
 async function read(
   { body }: Response,
   turn: Turn,
-  { settings, redactor, progress, ...asking }: Asking,
-): Promise<Answer | Refusal> {
+  { settings, redactor, progress, ...asking }: ProviderContext,
+): Promise<ModelAnswer | ProviderRefusal> {
   const reader = FORMATS[settings.provider].reader();
   const most = turn.maxTokens * BYTES_A_TOKEN + BYTES_BESIDE;
   const limits = { lineBytes: most, resultBytes: most };
   let [bytes, characters] = [0, 0];
-  let refusal: Refusal | undefined;
+  let refusal: ProviderRefusal | undefined;
   const take = ({ data }: { readonly data: Uint8Array }) => {
     if ((bytes += data.length) > most) throw new Error(`it has more than ${most} bytes`);
     const event = boundedJson(data);
@@ -149,7 +152,7 @@ async function read(
   return answer;
 }
 
-function refusalIn(error: JsonObject): Refusal {
+function refusalIn(error: JsonObject): ProviderRefusal {
   const kind = textOf(error.type);
   return { status: IN_STREAM.get(kind) ?? 400, said: messageIn(JSON.stringify({ error })) };
 }
@@ -176,7 +179,10 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 }
 
 /** Returns the error for a rejected request, with a hint for the user. */
-function refusalError({ status, said: body, waitMs }: Refusal, asking: Asking): PmlError {
+function refusalError(
+  { status, said: body, waitMs }: ProviderRefusal,
+  asking: ProviderContext,
+): PmlError {
   const { settings: { key, model, baseUrl }, redactor } = asking;
   const fault = (code: ErrorCode, why: string, hint: string) =>
     new PmlError(

@@ -13,12 +13,12 @@ import { matches, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId, wireName } from "../core/tool_id.ts";
 
 /** A part of a message: text, image, audio, a tool use, or a tool result. */
-export type Block = JsonObject & { readonly type: string };
+export type MessagePart = JsonObject & { readonly type: string };
 
 /** A message of a conversation. */
-export interface Message {
+export interface ModelMessage {
   readonly role: "user" | "assistant";
-  readonly content: readonly Block[];
+  readonly content: readonly MessagePart[];
 }
 
 /** A tool that a model may use. */
@@ -30,7 +30,7 @@ export interface OfferedTool {
 
 /** A parsed request to a model. */
 export interface Prompt {
-  readonly messages: readonly Message[];
+  readonly messages: readonly ModelMessage[];
   readonly systemPrompt?: string;
   readonly maxTokens?: number;
   readonly temperature?: number;
@@ -117,14 +117,14 @@ export function fits(
   };
 }
 
-function messageOf(said: unknown, at: number): Message {
+function messageOf(said: unknown, at: number): ModelMessage {
   const { role, content } = objectOf(said);
   const place = `messages[${at}]`;
   check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
   const given = typeof content === "string" ? { type: "text", text: content } : content;
   const blocks: readonly unknown[] = Array.isArray(given) ? given : [given];
   check(blocks.length > 0 && blocks.every(isBlock), `${place}.content`, "content of MCP");
-  return { role, content: blocks } as Message; // see above
+  return { role, content: blocks } as ModelMessage; // see above
 }
 
 function isBlock(said: unknown): boolean {

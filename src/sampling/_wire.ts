@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import type { Block, Prompt } from "./_request.ts";
+import type { MessagePart, Prompt } from "./_request.ts";
 
 /** One request to a model. */
 export interface Turn extends Omit<Prompt, "hints" | "patterns"> {
@@ -24,9 +24,9 @@ export interface Usage {
 }
 
 /** The answer of a model. */
-export interface Answer {
+export interface ModelAnswer {
   readonly model: string;
-  readonly content: readonly Block[];
+  readonly content: readonly MessagePart[];
   /** `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or the provider's own word. */
   readonly stopReason: string;
   /** The usage that the provider reported; undefined without one. */
@@ -38,7 +38,7 @@ export interface AnswerReader {
   /** Adds the data of one event. Returns the number of added characters. */
   take(event: JsonObject): number;
   /** Returns the answer; undefined if the stream ended early. */
-  end(): Answer | undefined;
+  end(): ModelAnswer | undefined;
 }
 
 /** The format of a provider. */
@@ -57,10 +57,10 @@ const BLOCKS_MAX = 256;
 
 /** The parts of an answer, by position. Texts and arguments arrive in pieces. */
 export class Parts {
-  readonly #parts = new Map<string, { block: Block; pieces: string[] }>();
+  readonly #parts = new Map<string, { block: MessagePart; pieces: string[] }>();
 
   /** Starts a part if it has not started. */
-  begin(key: string, block: Block): void {
+  begin(key: string, block: MessagePart): void {
     if (this.#parts.has(key)) return;
     if (this.#parts.size >= BLOCKS_MAX) throw new Error("it has too many parts");
     this.#parts.set(key, { block, pieces: [] });
@@ -74,8 +74,8 @@ export class Parts {
   }
 
   /** Returns the complete parts. */
-  blocks(): readonly Block[] {
-    return [...this.#parts.values()].flatMap(({ block, pieces }): readonly Block[] => {
+  blocks(): readonly MessagePart[] {
+    return [...this.#parts.values()].flatMap(({ block, pieces }): readonly MessagePart[] => {
       const text = pieces.join("");
       if (block.type === "text") return text === "" ? [] : [{ type: "text", text }];
       return [{ ...block, ...inputOf(text) }];
@@ -102,13 +102,13 @@ function countOf(values: readonly unknown[]): number | undefined {
 }
 
 /** Returns the content of a tool's result as blocks of text and images. */
-export function resultBlocks({ content, structuredContent }: JsonObject): readonly Block[] {
+export function resultBlocks({ content, structuredContent }: JsonObject): readonly MessagePart[] {
   const blocks = Array.isArray(content) && content.length > 0 ? content : [structuredContent ?? ""];
   return blocks.map((block) => {
     const { type } = objectOf(block);
     const isPlain = type === "text" || type === "image";
-    // Text and image blocks have the fields of `Block`.
-    return isPlain ? block as Block : { type: "text", text: JSON.stringify(block) };
+    // Text and image blocks have the fields of `MessagePart`.
+    return isPlain ? block as MessagePart : { type: "text", text: JSON.stringify(block) };
   });
 }
 

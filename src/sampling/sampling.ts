@@ -13,10 +13,16 @@ import type { Fetch } from "../core/fetch.ts";
 import { defined, type JsonObject, textOf, visible } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { Budget, moneyOf, shownMoney, type Used } from "./_budget.ts";
+import { moneyOf, SamplingBudget, shownMoney, type Used } from "./_budget.ts";
 import { type AnswerProgress, askProvider, hostOf } from "./_provider.ts";
-import { type Block, type Message, type OfferedTool, type Prompt, promptOf } from "./_request.ts";
-import { type Answer, BAD_INPUT, resultBlocks, type Turn, type Usage } from "./_wire.ts";
+import {
+  type MessagePart,
+  type ModelMessage,
+  type OfferedTool,
+  type Prompt,
+  promptOf,
+} from "./_request.ts";
+import { BAD_INPUT, type ModelAnswer, resultBlocks, type Turn, type Usage } from "./_wire.ts";
 
 export { fits, patternsOf } from "./_request.ts";
 
@@ -69,13 +75,13 @@ const TOLD_MS = 500;
 
 /** Answers requests for completions. */
 export class Sampling {
-  readonly #budget: Budget;
+  readonly #budget: SamplingBudget;
   readonly #fetch: Fetch;
   readonly #redactor: Pick<Redactor, "clean">;
 
   /** Creates an instance with its budget in the PML home. Sends nothing yet. */
   constructor(home: string, fetch: Fetch, redactor: Pick<Redactor, "clean">) {
-    this.#budget = new Budget(home);
+    this.#budget = new SamplingBudget(home);
     this.#fetch = fetch;
     this.#redactor = redactor;
   }
@@ -140,7 +146,7 @@ export class Sampling {
         const why = `it used ${settings.maxTokens} tokens (sampling.max_tokens)`;
         return stopped(messages, said.model, why);
       }
-      const results: Block[] = [];
+      const results: MessagePart[] = [];
       for (const [at, use] of uses.entries()) {
         request.report(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
         const isOne = at < USES_MAX;
@@ -152,7 +158,7 @@ export class Sampling {
     }
   }
 
-  async #ask(turn: Turn, request: SamplingRequest, count: number): Promise<Answer> {
+  async #ask(turn: Turn, request: SamplingRequest, count: number): Promise<ModelAnswer> {
     const { settings, key, signal } = request;
     // guard: late-turn
     request.assertCurrent();
@@ -249,7 +255,7 @@ function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
 }
 
 /** Estimates the tokens of a request or of an answer. */
-function estimateOf(said: Turn | readonly Block[]): number {
+function estimateOf(said: Turn | readonly MessagePart[]): number {
   const blocks = "messages" in said ? said.messages.flatMap(({ content }) => content) : said;
   const parts = blocks.flatMap((one) => one.type === "tool_result" ? resultBlocks(one) : [one]);
   // In other blocks, `data` is sent as text.
@@ -264,10 +270,10 @@ function estimateOf(said: Turn | readonly Block[]): number {
 
 /** Runs a tool for a model. Returns errors to the model, but throws APPROVAL_REQUIRED. */
 async function used(
-  use: Block,
+  use: MessagePart,
   tools: readonly RunnableTool[],
-  { request, room }: { readonly request: SamplingRequest; readonly room: Room },
-): Promise<Block> {
+  { request, room }: { readonly request: SamplingRequest; readonly room: ImageAllowance },
+): Promise<MessagePart> {
   const tool = tools.find(({ name }) => name === use.name);
   if (tool === undefined) return failed(use, "You have no tool of this name");
   // guard: sampling-arguments
@@ -285,20 +291,20 @@ async function used(
   }
 }
 
-function failed(use: Block, why: string): Block {
+function failed(use: MessagePart, why: string): MessagePart {
   return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
 }
 
 /** The characters of images that a model may still receive. */
-interface Room {
+interface ImageAllowance {
   pictures: number;
 }
 
 function toolResult(
-  { id }: Block,
+  { id }: MessagePart,
   { isError, ...result }: JsonObject,
-  room: Room = { pictures: 0 },
-): Block {
+  room: ImageAllowance = { pictures: 0 },
+): MessagePart {
   let left = RESULT_MAX;
   const content = resultBlocks(result).map((block) => {
     if (block.type === "image") {
@@ -327,13 +333,13 @@ function capOf(turns: number): string {
 }
 
 /** Returns the result of a loop that a limit ended: the model's last text and the reason. */
-function stopped(messages: readonly Message[], model: string, why: string): JsonObject {
+function stopped(messages: readonly ModelMessage[], model: string, why: string): JsonObject {
   const last = messages.findLast(({ role }) => role === "assistant");
   const content = (last?.content ?? []).filter(({ type }) => type === "text");
   return resultOf({ model, content, stopReason: "maxTurns", usage: undefined }, why);
 }
 
-function resultOf({ model, content, stopReason }: Answer, why?: string): JsonObject {
+function resultOf({ model, content, stopReason }: ModelAnswer, why?: string): JsonObject {
   const bad = content.find((block) => block[BAD_INPUT] !== undefined);
   if (bad !== undefined) {
     const message = "Cannot sample: the model wrote arguments that are no JSON object";

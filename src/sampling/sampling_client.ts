@@ -4,7 +4,7 @@
  * @module
  */
 
-import { SAMPLING } from "../calls/server_requests.ts";
+import { SAMPLING_METHOD } from "../calls/server_requests.ts";
 import { type Call, type CallClient, changedClient } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
@@ -22,7 +22,7 @@ export function samplingClient(
   const { onAsk, sampling } = client;
   return changedClient(client, {
     onAsk: async (asked) => {
-      if (asked.method !== SAMPLING) {
+      if (asked.method !== SAMPLING_METHOD) {
         if (onAsk !== undefined) return await onAsk(asked);
         const what = `Cannot ask the user for ${quoted(asked.server)}: no client is connected`;
         throw new PmlError("BAD_REQUEST", what, {

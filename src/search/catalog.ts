@@ -51,7 +51,7 @@ export interface CatalogEntry {
 }
 
 /** A tool of the catalog. */
-export interface KnownTool extends CatalogEntry {
+export interface CatalogTool extends CatalogEntry {
   /** The tool as its server defines it. An approval binds to this. */
   readonly own: ToolDefinition;
 }
@@ -71,7 +71,7 @@ export interface RejectedTool {
 /** Contains all known tools. */
 export class Catalog {
   readonly #toolsByServer = new Map<string, readonly CatalogEntry[]>();
-  readonly #entries = new Map<ToolId, KnownTool>();
+  readonly #entries = new Map<ToolId, CatalogTool>();
   readonly #wireNames = new Map<string, ToolId>();
   #sorted: readonly CatalogEntry[] | undefined;
 
@@ -119,7 +119,7 @@ export class Catalog {
   }
 
   /** Returns a tool by its id. */
-  get(id: ToolId): KnownTool | undefined {
+  get(id: ToolId): CatalogTool | undefined {
     return this.#entries.get(id);
   }
 
@@ -139,7 +139,7 @@ export class Catalog {
     return this.#sorted;
   }
 
-  #add(entry: KnownTool): string | undefined {
+  #add(entry: CatalogTool): string | undefined {
     const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
     if (!isToolName(entry.tool.name) && !isWhole) return NO_TOOL_NAME;
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";

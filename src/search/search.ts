@@ -106,13 +106,13 @@ interface QuerySearch extends Pick<PickingLimits, "allowed"> {
 }
 
 /** A ranked tool, and the part of the query's words that it has. */
-interface FoundTool extends RankedTool {
+interface MatchedTool extends RankedTool {
   readonly covered: number;
 }
 
 /** The result of one query. */
 interface QueryResult {
-  readonly ranked: readonly FoundTool[];
+  readonly ranked: readonly MatchedTool[];
   readonly fit: "none" | "loosely" | "well";
 }
 
@@ -304,8 +304,8 @@ function preferred(
 /** Puts the tools whose name is the query before the others. */
 function first(
   named: readonly CatalogEntry[],
-  ranked: readonly FoundTool[],
-): readonly FoundTool[] {
+  ranked: readonly MatchedTool[],
+): readonly MatchedTool[] {
   const others = ranked.filter(({ entry }) => !named.includes(entry));
   return [
     ...named.map((entry) => ({ entry, slot: -1, score: 1, covered: 1 })),
@@ -333,8 +333,11 @@ function checked(query: string | readonly string[]): readonly string[] {
  * Takes the best hits of each query in turn, so that none excludes the others, and sorts them by
  * score.
  */
-function inTurn(ranked: readonly (readonly FoundTool[])[], limit: number): readonly FoundTool[] {
-  const taken = new Map<ToolId, FoundTool>();
+function inTurn(
+  ranked: readonly (readonly MatchedTool[])[],
+  limit: number,
+): readonly MatchedTool[] {
+  const taken = new Map<ToolId, MatchedTool>();
   const longest = Math.max(0, ...ranked.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
     for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
@@ -348,7 +351,7 @@ function inTurn(ranked: readonly (readonly FoundTool[])[], limit: number): reado
   );
 }
 
-function hitOf({ entry, score, covered }: FoundTool): SearchHit {
+function hitOf({ entry, score, covered }: MatchedTool): SearchHit {
   return {
     id: entry.id,
     score: Math.round(score * 1_000) / 1_000,

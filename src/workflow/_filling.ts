@@ -8,7 +8,7 @@ import { isExactNumber, numberText } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import type { Literal, Step } from "./_steps.ts";
+import type { IntentStep, Literal } from "./_steps.ts";
 
 /** A required argument without a known value. */
 export interface OpenArgument {
@@ -57,7 +57,7 @@ const membersOf = memoized((output: JsonObject) =>
 );
 
 /** Fills the arguments of a tool with literals. Other required arguments stay open. */
-export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
+export function filled(tool: ToolDefinition, { literals, text }: IntentStep): Filled {
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
   const required = new Set(listOf(schema.required));
@@ -102,7 +102,7 @@ export function referenceFor(
   return undefined;
 }
 
-interface Wanted {
+interface WantedArgument {
   readonly schema: JsonObject;
   /** The literals that fill no argument yet. */
   readonly left: Literal[];
@@ -112,7 +112,7 @@ interface Wanted {
   readonly words: ReadonlySet<string>;
 }
 
-function valueFor(name: string, wanted: Wanted): Json | undefined {
+function valueFor(name: string, wanted: WantedArgument): Json | undefined {
   const { schema, left, needed, text, words } = wanted;
   const type = typeText(schema);
   const { const: only } = schema;
@@ -134,7 +134,7 @@ function valueFor(name: string, wanted: Wanted): Json | undefined {
 }
 
 /** Removes and returns the first literal that matches an argument. */
-function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
+function one(name: string, { schema, left, needed }: WantedArgument): Json | undefined {
   const type = typeText(schema);
   const at = left.findIndex(({ kind }) => {
     // A number or a text matches almost every argument, so it fills only required ones.

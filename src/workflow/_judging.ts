@@ -11,14 +11,14 @@ import { asPmlError } from "../core/errors.ts";
 import { paced } from "../io/paced.ts";
 import { keyOf } from "./_plan_run.ts";
 import {
-  type Known,
   type Plan,
-  type Problem,
+  type PlanProblem,
+  type PlanStep,
+  type PlanTask,
+  type ReferenceValues,
   refused,
-  type Step,
   stepOf,
   stepsOf,
-  type Task,
 } from "./plan.ts";
 import type { KeptRun } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
@@ -43,7 +43,7 @@ export interface JudgeParts {
 
 /** The run for which a plan is checked. */
 export interface JudgedRun {
-  readonly known: Known;
+  readonly known: ReferenceValues;
   /** The outputs of earlier runs of the plan. */
   readonly kept: KeptRun;
   /** The fields that all calls share. */
@@ -53,7 +53,7 @@ export interface JudgedRun {
 }
 
 interface Judged {
-  readonly step: Step;
+  readonly step: PlanStep;
   readonly call: Call;
 }
 
@@ -94,11 +94,11 @@ export async function judgePlan(
 
 /** Returns the known calls of a task that have not been made yet. */
 async function callsOf(
-  task: Task,
+  task: PlanTask,
   { tools }: JudgeParts,
   { known, kept, from, problems }: Omit<JudgedRun, "from"> & {
     readonly from: Omit<Call, "id" | "arguments" | "callId">;
-    readonly problems: Problem[];
+    readonly problems: PlanProblem[];
   },
 ): Promise<readonly Judged[]> {
   try {
@@ -119,7 +119,7 @@ async function callsOf(
 async function checkAll(
   calls: readonly Judged[],
   preflight: Preflight,
-  problems: Problem[],
+  problems: PlanProblem[],
 ): Promise<readonly Judged[]> {
   const begun = await paced(calls, async ({ step, call }) => {
     try {

@@ -11,7 +11,14 @@ import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
 import { ownOnly } from "../protocol/progress.ts";
 import { bad } from "./_refs.ts";
-import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";
+import {
+  type Plan,
+  type PlanStep,
+  type PlanTask,
+  type ReferenceValues,
+  runsNow,
+  stepsOf,
+} from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { type Run, tooManyTasks } from "./run.ts";
 import type { ToolNames } from "./tool_names.ts";
@@ -23,7 +30,7 @@ export interface PlanRunParts {
   /** The kept outputs, including those of tasks from earlier runs. */
   readonly kept: KeptRun;
   readonly results: Results;
-  readonly known: Known;
+  readonly known: ReferenceValues;
   readonly tools: ToolNames;
   /** The answers to the approval request before the run, by `keyOf`. */
   readonly answers: ReadonlyMap<string, ApprovalAnswer>;
@@ -56,7 +63,7 @@ const ERRORS_MAX = 10;
 const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call's output: the task and the index of its element. */
-export function keyOf({ task, index }: Pick<Step, "task" | "index">): string {
+export function keyOf({ task, index }: Pick<PlanStep, "task" | "index">): string {
   return index === undefined ? task.id : `${task.id}/${index}`;
 }
 
@@ -97,7 +104,7 @@ export class PlanRun {
     await Promise.all(over.values());
   }
 
-  async #task(task: Task, before: readonly (Promise<void> | undefined)[]): Promise<void> {
+  async #task(task: PlanTask, before: readonly (Promise<void> | undefined)[]): Promise<void> {
     await Promise.all(before);
     const since = performance.now();
     const state = await this.#ran(task).catch((error) => failedBy(error));
@@ -107,7 +114,7 @@ export class PlanRun {
     if (state.of === undefined) this.#tell(task, state);
   }
 
-  async #ran(task: Task): Promise<TaskState> {
+  async #ran(task: PlanTask): Promise<TaskState> {
     const { kept, run, known } = this.#parts;
     // guard: plan-done
     if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
@@ -128,7 +135,7 @@ export class PlanRun {
   }
 
   /** Returns why a task cannot run: a task that it needs is not done. */
-  #stopOf({ needs }: Task): TaskState | undefined {
+  #stopOf({ needs }: PlanTask): TaskState | undefined {
     for (const need of needs) {
       const { state } = this.states.get(need) ?? { state: "not run" };
       if (state === "skipped") {
@@ -142,7 +149,7 @@ export class PlanRun {
     return undefined;
   }
 
-  async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
+  async #each(task: PlanTask, steps: readonly PlanStep[]): Promise<TaskState> {
     const { kept, results, known } = this.#parts;
     this.#total += steps.length - 1;
     // guard: plan-elements
@@ -166,7 +173,7 @@ export class PlanRun {
   }
 
   /** Makes one call and keeps its output. Returns the error if the call failed. */
-  async #step(step: Step): Promise<JsonObject | undefined> {
+  async #step(step: PlanStep): Promise<JsonObject | undefined> {
     const { kept, results, run, answers, tools } = this.#parts;
     const key = keyOf(step);
     // guard: plan-step-done
@@ -204,7 +211,7 @@ export class PlanRun {
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  #tell({ id }: Task, { state }: TaskState): void {
+  #tell({ id }: PlanTask, { state }: TaskState): void {
     const [progress, total] = [++this.#ended, this.#total];
     this.#onProgress?.({
       progress,

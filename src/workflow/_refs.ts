@@ -19,7 +19,7 @@ export interface Ref {
 }
 
 /** The error of a reference to a part that the output does not have. */
-export class Missing extends PmlError {}
+export class MissingReference extends PmlError {}
 
 /** Returns the value of a reference. */
 export type Take = (ref: Ref) => Json;
@@ -79,7 +79,7 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
     const next = valueAt(value, keyIn(part));
     if (next === undefined) {
       const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
-      throw new Missing(
+      throw new MissingReference(
         "BAD_ARGUMENTS",
         `Cannot read it: ${quoted(`${source}#${pointer}`, 300)} is missing: ` +
           `${where} is ${said(value)}`,

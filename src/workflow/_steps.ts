@@ -13,7 +13,7 @@ export interface Literal {
 }
 
 /** One step of an intent. */
-export interface Step {
+export interface IntentStep {
   /** The search query for the tool. Paths and addresses are replaced by their kinds. */
   readonly query: string;
   /** The original words. */
@@ -50,7 +50,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the steps of an intent, in their order. */
-export function stepsOf(intent: string): readonly Step[] {
+export function stepsOf(intent: string): readonly IntentStep[] {
   const literals: Literal[] = [];
   const marked = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(LITERAL, (match, ...groups) => {
     const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";
@@ -58,9 +58,9 @@ export function stepsOf(intent: string): readonly Step[] {
     return `${OPEN}${literals.push(literal) - 1}${CLOSE}`;
   }).replace(/[^\S\n]+/g, " ");
   const at = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
-  const steps: Step[] = [];
+  const steps: IntentStep[] = [];
   for (const part of marked.split(BREAK).map((each) => each.trim().replace(LEADING, ""))) {
-    const step: Step = {
+    const step: IntentStep = {
       query: part.replace(PLACE, (_, index) => kindWords(at(index))),
       text: part.replace(PLACE, (_, index) => at(index).value),
       literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),

@@ -6,7 +6,7 @@
 
 import { decimalText, numberText } from "../core/exact_number.ts";
 import { isObject, type Json } from "../core/json.ts";
-import { bad, filled, isList, Missing, type Take } from "./_refs.ts";
+import { bad, filled, isList, MissingReference, type Take } from "./_refs.ts";
 
 const DEPTH_MAX = 16;
 const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
@@ -76,7 +76,7 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
     } catch (error) {
       // Only a missing value is false. A value that cannot be read is an error.
       // guard: when-too-large
-      if (!(error instanceof Missing)) throw error;
+      if (!(error instanceof MissingReference)) throw error;
       isMissing = true;
       return null;
     }

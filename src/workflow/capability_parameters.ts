@@ -43,7 +43,7 @@ const MEMBER = String
 const CALLED = new RegExp(String.raw`(?<![\w$.])mcp${MEMBER}${MEMBER}`, "g");
 
 /** The result of replacing literals. */
-interface Found {
+interface ReplacedLiterals {
   readonly text: string;
   /** The number of replacements by name. */
   readonly counts: Map<string, number>;
@@ -116,7 +116,7 @@ export function parametrized(
 
 type NameOf = (value: Json) => string | undefined;
 
-function inCode(code: string, nameOf: NameOf): Found {
+function inCode(code: string, nameOf: NameOf): ReplacedLiterals {
   const counts = new Map<string, number>();
   const left: string[] = [];
   // Ignores the text of strings, comments and regular expressions.
@@ -164,7 +164,7 @@ function numberOf(token: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-function inPlan(text: string, nameOf: NameOf): Found {
+function inPlan(text: string, nameOf: NameOf): ReplacedLiterals {
   const counts = new Map<string, number>();
   const read: string[] = [];
   const left: string[] = [];

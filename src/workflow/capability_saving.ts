@@ -44,7 +44,7 @@ export interface Review {
 }
 
 /** Where and for whom the user is asked. */
-export interface Asking {
+export interface SavingContext {
   /** The client that waits for the answer. */
   readonly client: CallClient;
   readonly signal: AbortSignal;
@@ -62,7 +62,7 @@ export interface TakenNames {
 /** Asks the user before a capability is saved. */
 export interface SavingApproval {
   /** Throws if the user refuses, or if no user can be asked. */
-  ask(review: Review, asking: Asking): Promise<void>;
+  ask(review: Review, asking: SavingContext): Promise<void>;
 }
 
 /** The collaborators of `CapabilitySaving`. */
@@ -193,7 +193,11 @@ export class CapabilitySaving {
    * Asks the user, and saves the capability if the user approves. Returns the outcome for the
    * answer of the run, which does not fail if the user refuses.
    */
-  async save(prepared: Prepared, ran: readonly string[], asking: Asking): Promise<JsonObject> {
+  async save(
+    prepared: Prepared,
+    ran: readonly string[],
+    asking: SavingContext,
+  ): Promise<JsonObject> {
     const { id, capability: { kind, parameters }, notes } = prepared;
     try {
       const review = await this.review(prepared, ran);

@@ -6,7 +6,14 @@
  */
 
 import type { Json, JsonObject } from "../core/json.ts";
-import { type Known, parsePlan, type Plan, runsNow, type Step, stepsOf } from "./plan.ts";
+import {
+  parsePlan,
+  type Plan,
+  type PlanStep,
+  type ReferenceValues,
+  runsNow,
+  stepsOf,
+} from "./plan.ts";
 
 /** The tools as functions by server and tool, like `tools` of an open gateway of PML. */
 export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
@@ -38,7 +45,7 @@ export function imported(
 }
 
 /** The outputs of a plan without access to other runs. */
-class OwnOutputs implements Known {
+class OwnOutputs implements ReferenceValues {
   readonly most = MOST;
   readonly mostTaken = MOST_TAKEN;
   readonly params: JsonObject;
@@ -75,7 +82,7 @@ async function outputsOf(
   return outputs;
 }
 
-async function called({ task, arguments: args }: Step, tools: Tools): Promise<Json> {
+async function called({ task, arguments: args }: PlanStep, tools: Tools): Promise<Json> {
   const [server = "", tool = ""] = task.tool.split(/:(.*)/s);
   const call = tools[server]?.[tool];
   if (call === undefined) throw new TypeError(`Cannot call "${task.tool}": there is no such tool`);

@@ -12,7 +12,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
 import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";
-import { type Step, stepsOf } from "./_steps.ts";
+import { type IntentStep, stepsOf } from "./_steps.ts";
 
 /** The sources of information about tools for a plan. */
 export interface IntentTools {
@@ -61,7 +61,7 @@ const USUALLY = 0.5;
 const OFTEN = 0.25;
 
 /** A task before it is ordered. */
-interface Draft {
+interface TaskDraft {
   readonly hit: SearchHit;
   readonly filled: Filled;
   readonly others: readonly SearchHit[];
@@ -97,10 +97,10 @@ export async function planOf(intent: string, tools: IntentTools): Promise<Intent
 }
 
 async function draftOf(
-  step: Step,
+  step: IntentStep,
   tools: IntentTools,
   context: ReadonlyMap<ToolId, number>,
-): Promise<Draft | undefined> {
+): Promise<TaskDraft | undefined> {
   const { hits, isLoose } = await tools.search(step.query);
   const ranked = hits.slice(0, LOOKED_AT).map((hit, at) => {
     const fit = filled(hit.tool, step);
@@ -128,14 +128,14 @@ function clear(rival: number): number {
 }
 
 /** Orders each task after those whose outputs it needs, or that it usually follows. */
-function inOrder(drafts: readonly Draft[], tools: IntentTools): readonly Draft[] {
-  const precedes = (one: Draft, other: Draft) => {
+function inOrder(drafts: readonly TaskDraft[], tools: IntentTools): readonly TaskDraft[] {
+  const precedes = (one: TaskDraft, other: TaskDraft) => {
     const feeds = other.filled.open.some((open) =>
       referenceFor(open, [{ id: "", output: one.output ?? {} }]) !== undefined
     );
     return feeds || (tools.next(one.hit.id).get(other.hit.id) ?? 0) >= USUALLY;
   };
-  const ordered: Draft[] = [];
+  const ordered: TaskDraft[] = [];
   for (const draft of drafts) {
     const at = ordered.findIndex((other) => precedes(draft, other) && !precedes(other, draft));
     ordered.splice(at < 0 ? ordered.length : at, 0, draft);
@@ -144,7 +144,7 @@ function inOrder(drafts: readonly Draft[], tools: IntentTools): readonly Draft[]
 }
 
 function planned(
-  drafts: readonly Draft[],
+  drafts: readonly TaskDraft[],
   known: IntentTools,
   unmet: readonly string[],
 ): IntentPlan {
@@ -189,6 +189,6 @@ function planned(
   };
 }
 
-function onlyReads({ hit }: Draft): boolean {
+function onlyReads({ hit }: TaskDraft): boolean {
   return hit.tool.annotations?.readOnlyHint === true;
 }

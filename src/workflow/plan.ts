@@ -14,7 +14,7 @@ import { sizeOf } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
 
 /** One task of a plan. */
-export interface Task {
+export interface PlanTask {
   readonly id: string;
   /** The tool name that the caller sent. */
   readonly tool: string;
@@ -33,17 +33,17 @@ export interface Task {
 
 /** A parsed plan. Each task comes after those that it needs. */
 export interface Plan {
-  readonly tasks: readonly Task[];
+  readonly tasks: readonly PlanTask[];
   /** The plan that the caller sent. */
   readonly given: JsonObject;
   readonly params: JsonObject;
   /** The problems of the plan. `tasks` contains only the valid tasks. */
-  readonly problems: Problem[];
+  readonly problems: PlanProblem[];
 }
 
 /** One call that a task makes. */
-export interface Step {
-  readonly task: Task;
+export interface PlanStep {
+  readonly task: PlanTask;
   /** The index of its element, if the task has `for_each`. */
   readonly index?: number;
   /** The known arguments. */
@@ -53,7 +53,7 @@ export interface Step {
 }
 
 /** A problem of one task, or of the whole plan. */
-export interface Problem {
+export interface PlanProblem {
   readonly task?: string;
   readonly error: PmlError;
 }
@@ -69,7 +69,7 @@ export interface PlanOptions {
 }
 
 /** The values of references. Undefined means that a value is not known yet. */
-export interface Known {
+export interface ReferenceValues {
   /** The most calls of one task. */
   readonly most: number;
   /** The most characters that one call may use from outputs. */
@@ -107,7 +107,7 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
     throw refused([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
   }
   const ids = new Set(tasks.map(({ id }) => id));
-  const problems: Problem[] = [];
+  const problems: PlanProblem[] = [];
   const seen = new Set<string>();
   const read = tasks.flatMap((task) => {
     try {
@@ -128,7 +128,7 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
 }
 
 /** Returns the error of a plan that does not run, with all its problems. */
-export function refused(problems: readonly Problem[]): PmlError {
+export function refused(problems: readonly PlanProblem[]): PmlError {
   const lines = problems.slice(0, SHOWN).map(({ task, error }) =>
     task === undefined ? error.message : `task ${quoted(task)}: ${error.message}`
   );
@@ -144,7 +144,10 @@ export function refused(problems: readonly Problem[]): PmlError {
  * Returns the known calls of a task; undefined if the elements of its `for_each` are not known yet.
  * Throws if `for_each` is not an array or is too long, or if a referenced value is missing.
  */
-export async function stepsOf(task: Task, known: Known): Promise<readonly Step[] | undefined> {
+export async function stepsOf(
+  task: PlanTask,
+  known: ReferenceValues,
+): Promise<readonly PlanStep[] | undefined> {
   const { forEach } = task;
   if (forEach === undefined) return [stepOf(task, known)];
   if (isOpen(forEach, known)) return undefined;
@@ -155,12 +158,16 @@ export async function stepsOf(task: Task, known: Known): Promise<readonly Step[]
 }
 
 /** Returns whether the `when` of a task is true, or absent. */
-export function runsNow({ when }: Task, known: Known): boolean {
+export function runsNow({ when }: PlanTask, known: ReferenceValues): boolean {
   return when === undefined || holds(when, takeFrom(known));
 }
 
 /** Returns the call for one element, or the arguments that all calls of a task share. */
-export function stepOf(task: Task, known: Known, at?: { item: Json; index: number }): Step {
+export function stepOf(
+  task: PlanTask,
+  known: ReferenceValues,
+  at?: { item: Json; index: number },
+): PlanStep {
   const open = new Set<string>();
   const take = takeFrom(known, at);
   const args = Object.entries(task.arguments).map(([name, value]) => {
@@ -176,7 +183,7 @@ export function stepOf(task: Task, known: Known, at?: { item: Json; index: numbe
   };
 }
 
-function isOpen(value: Json, known: Known): boolean {
+function isOpen(value: Json, known: ReferenceValues): boolean {
   return refsIn(value).some(({ source }) => ID.test(source) && known.output(source) === undefined);
 }
 
@@ -184,7 +191,7 @@ function isOfElement({ source }: Ref): boolean {
   return source === "$item" || source === "$index";
 }
 
-function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
+function takeFrom(known: ReferenceValues, at?: { item: Json; index: number }): Take {
   const { params, mostTaken } = known;
   let taken = 0;
   return (ref) => {
@@ -227,7 +234,7 @@ function tooLarge(most: number): PmlError {
 function taskOf(
   given: GivenTask,
   from: { readonly ids: ReadonlySet<string>; readonly hasParams: boolean },
-): Task {
+): PlanTask {
   const { id, tool, arguments: args = {}, depends_on: named = [], when, for_each: forEach } = given;
   const refs = refsIn(args);
   const others = [...refsIn(when ?? null), ...refsIn(forEach ?? null)];
@@ -275,9 +282,9 @@ function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
 }
 
 /** Orders tasks so that each comes after those that it needs, or adds a problem for a cycle. */
-function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
+function inOrder(tasks: readonly PlanTask[], problems: PlanProblem[]): readonly PlanTask[] {
   const waits = new Map(tasks.map(({ id, needs }) => [id, needs.length]));
-  const needed = new Map<string, Task[]>();
+  const needed = new Map<string, PlanTask[]>();
   for (const task of tasks) {
     for (const need of task.needs) {
       const list = needed.get(need) ?? [];
@@ -300,7 +307,7 @@ function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
 }
 
 /** Returns the tasks of one cycle, in order. */
-function cycleIn(tasks: readonly Task[], waits: ReadonlyMap<string, number>): string {
+function cycleIn(tasks: readonly PlanTask[], waits: ReadonlyMap<string, number>): string {
   const left = tasks.filter(({ id }) => waits.get(id) !== 0);
   const byId = new Map(left.map((task) => [task.id, task.needs]));
   const next = (id: string) => byId.get(id)?.find((need) => byId.has(need)) ?? "";

@@ -3,7 +3,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { filled, parseRef, partAt } from "./_refs.ts";
 import { holds } from "./_when.ts";
-import { type Known, parsePlan, stepsOf } from "./plan.ts";
+import { parsePlan, type ReferenceValues, stepsOf } from "./plan.ts";
 
 function parsed(...tasks: readonly JsonObject[]) {
   return parsePlan({ tasks }, { most: 10 });
@@ -23,7 +23,7 @@ function problemsOf(...tasks: readonly JsonObject[]): string {
   assert.fail("the plan was taken");
 }
 
-function knowing(outputs: Readonly<Record<string, Json>>, most = 10): Known {
+function knowing(outputs: Readonly<Record<string, Json>>, most = 10): ReferenceValues {
   const kept = () => assert.fail("nothing is kept");
   return { most, mostTaken: 1_000, params: {}, output: (id) => outputs[id], kept };
 }

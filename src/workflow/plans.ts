@@ -13,7 +13,7 @@ import type { Limits } from "../config/limits.ts";
 import { type JudgeParts, judgePlan, type Preflight } from "./_judging.ts";
 import { answerOf, type PlanOutcome } from "./_plan_answer.ts";
 import { PlanRun } from "./_plan_run.ts";
-import { type Known, parsePlan, type Plan } from "./plan.ts";
+import { parsePlan, type Plan, type ReferenceValues } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
 import { inTime, type RunParts } from "./run_scope.ts";
@@ -107,7 +107,7 @@ export class Plans {
 }
 
 /** The outputs that the tasks of a run use. */
-class RunOutputs implements Known {
+class RunOutputs implements ReferenceValues {
   readonly most: number;
   readonly mostTaken: number;
   readonly params: JsonObject;

@@ -122,7 +122,7 @@ export async function inTime<T>(
 ): Promise<T> {
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
-  using clock = new Clock(ms, () => abort.abort(over()));
+  using clock = new RunClock(ms, () => abort.abort(over()));
   const { onAsk } = client;
   const held = <A>(ask: () => Promise<A>) => {
     const timeless = () => clock.held(ask);
@@ -145,7 +145,7 @@ export async function inTime<T>(
 }
 
 /** Measures the time of a run. */
-class Clock implements Disposable {
+class RunClock implements Disposable {
   readonly #end: () => void;
   #left: number;
   #since = performance.now();

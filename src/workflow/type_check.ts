@@ -49,7 +49,7 @@ const MOST_BYTES = 768 << 20;
 /** Checks one piece of code at a time. Others wait only briefly, then run unchecked. */
 export class TypeChecker implements TypeCheck, AsyncDisposable {
   readonly #parts: TypeCheckParts;
-  readonly #turns = new Turns();
+  readonly #turns = new CheckTurns();
   #server: LanguageServer | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #idle: ReturnType<typeof setTimeout> | undefined;
@@ -165,13 +165,13 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
 }
 
 /** Resolves the wait for a turn. */
-type Waiting = (isTaken: boolean) => void;
+type ResolveTurn = (isTaken: boolean) => void;
 
 /** Grants one turn at a time. Clients take turns, however many checks each one waits for. */
-class Turns {
+class CheckTurns {
   #isTaken = false;
   #count = 0;
-  readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #waiting = new Map<string, Set<ResolveTurn>>();
 
   /** Waits for a turn. Resolves with false after the time limit, or if too many checks wait. */
   async take(
@@ -203,7 +203,7 @@ class Turns {
     return true;
   }
 
-  #remove(client: string, one: Waiting): boolean {
+  #remove(client: string, one: ResolveTurn): boolean {
     const own = this.#waiting.get(client);
     if (!own?.delete(one)) return false;
     this.#count--;

@@ -47,14 +47,14 @@ const DOUBT = 1;
 const LIKE = 0.4;
 
 /** The latest calls and searches of one client or one run. */
-interface Session {
+interface UseSession {
   tool: ToolId | undefined;
   hash: string;
   ended: number;
-  readonly searches: Searched[];
+  readonly searches: RecordedSearch[];
 }
 
-interface Searched {
+interface RecordedSearch {
   readonly at: number;
   readonly words: readonly string[];
   /** The found tools that have not been called since. */
@@ -87,7 +87,7 @@ export class UseMemory implements Disposable {
   readonly #policy: ConfigOwner<"memory">;
   readonly #log: WarningLog;
   readonly #hash = memoized(definitionHash);
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, UseSession>();
   /** The content of the file at the last read. */
   #kept: ReadonlyMap<ToolId, ToolUse> | undefined;
   /** The use that is not in the file yet. */
@@ -250,7 +250,7 @@ export class UseMemory implements Disposable {
     return use;
   }
 
-  #session(name: string): Session {
+  #session(name: string): UseSession {
     let session = this.#sessions.get(name);
     if (session === undefined) {
       session = { tool: undefined, hash: "", ended: 0, searches: [] };

@@ -63,7 +63,7 @@ export interface InteractionOptions {
  * How an approval request reaches the user: by a request to the client, by a result that asks the
  * client for input, or by `pml approve` in a terminal.
  */
-type Way = "elicitation" | "input_required" | "terminal";
+type ApprovalMethod = "elicitation" | "input_required" | "terminal";
 
 /** The most approval requests of one request: its server may have to be found and trusted first. */
 const APPROVALS_MAX = 4;
@@ -225,7 +225,7 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /** Decides how an approval request reaches the user of a client. */
-  #wayOf(question: Question, { client, capabilities }: ClientRequest): Way {
+  #wayOf(question: Question, { client, capabilities }: ClientRequest): ApprovalMethod {
     if (!this.#reaches(question, capabilities)) return "terminal";
     return client.isModern ? "input_required" : "elicitation";
   }

@@ -27,7 +27,7 @@ export interface EmbeddingModel {
 }
 
 /** The pin of a model that was used. */
-interface Pin {
+interface ModelPin {
   readonly folder: string;
   readonly hash: string;
   /** A stamp that shows quickly that no file has changed. */
@@ -35,7 +35,7 @@ interface Pin {
 }
 
 /** A model as it is now, and whether it differs from its pin. */
-export interface SeenModel extends Pin {
+export interface SeenModel extends ModelPin {
   readonly isOther: boolean;
 }
 
@@ -146,7 +146,7 @@ export class ModelPins {
     return join(this.#folder, `${basename(folder)}-${sha256(folder).slice(0, 16)}.json`);
   }
 
-  #pinOf(folder: string): Pin | undefined {
+  #pinOf(folder: string): ModelPin | undefined {
     const path = this.#fileOf(folder);
     try {
       const said: unknown = JSON.parse(readRegularText(path));
@@ -193,7 +193,7 @@ function isJson(path: string): boolean {
   }
 }
 
-function isPin(record: unknown): record is Pin {
+function isPin(record: unknown): record is ModelPin {
   return isObject(record) &&
     ["folder", "hash", "stamp"].every((key) => typeof record[key] === "string");
 }

@@ -15,7 +15,7 @@ import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Server } from "../server.ts";
 import { settingOf } from "../../core/tool_settings.ts";
 import type { Policy } from "../../policy/policy.ts";
-import { type CatalogEntry, type KnownTool, WHOLE_SERVER } from "../../search/catalog.ts";
+import { type CatalogEntry, type CatalogTool, WHOLE_SERVER } from "../../search/catalog.ts";
 import { type ServerEntry, type ServerState, stateOf, type Trouble, troubleOf } from "./_entry.ts";
 import { Lists, type ListsOptions } from "./lists.ts";
 
@@ -127,7 +127,7 @@ export class Servers implements Disposable {
     return (await this.#known(id)).own;
   }
 
-  async #known(id: ToolId): Promise<KnownTool> {
+  async #known(id: ToolId): Promise<CatalogTool> {
     await this.lists.load(splitToolId(id).server);
     const known = this.#options.catalog.get(id);
     if (known !== undefined) return known;
