@@ -36,7 +36,7 @@ export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subje
 }
 
 /** An open question about a call, with its text. */
-interface OpenQuestion {
+interface CallQuestion {
   readonly call: ResolvedCall;
   readonly subject: Subject;
   /** Set if the server of the call is not approved. */
@@ -46,7 +46,7 @@ interface OpenQuestion {
 /** The texts of the calls that the user approved, and the configuration at that time. */
 interface ApprovedCalls {
   readonly read: object;
-  readonly shown: ReadonlyMap<string, OpenQuestion>;
+  readonly shown: ReadonlyMap<string, CallQuestion>;
 }
 
 /**
@@ -91,7 +91,7 @@ async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
 }
 
 /** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
-async function openOf(given: Call, options: AskAllOptions): Promise<OpenQuestion | undefined> {
+async function openOf(given: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
   try {
     return await lookedAt(given, options);
   } catch {
@@ -100,7 +100,7 @@ async function openOf(given: Call, options: AskAllOptions): Promise<OpenQuestion
   }
 }
 
-async function lookedAt(given: Call, options: AskAllOptions): Promise<OpenQuestion | undefined> {
+async function lookedAt(given: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
   const { look, assertFits, subjectOf, workspace } = options;
   for (let pass = 0; pass < MAX_PASSES; pass++) {
     const call = await look(given);
@@ -123,7 +123,7 @@ async function lookedAt(given: Call, options: AskAllOptions): Promise<OpenQuesti
  * server showed the call itself, and the yes covers no later change.
  */
 function isCovered(
-  { call, subject, unapproved }: OpenQuestion,
+  { call, subject, unapproved }: CallQuestion,
   { said, read }: { readonly said: ApprovedCalls | undefined; readonly read: () => object },
 ): boolean {
   const before = said?.shown.get(call.callId);
@@ -141,7 +141,7 @@ function isCovered(
 
 /** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
 export async function askPerson(
-  opens: readonly (Pick<OpenQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
+  opens: readonly (Pick<CallQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
   options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
 ): Promise<void> {
   const subjects = opens.map(({ subject }) => subject);
@@ -159,7 +159,7 @@ export async function askPerson(
 
 /** Stores the approvals: once where several calls of a question need the same. */
 async function acceptAll(
-  opens: readonly OpenQuestion[],
+  opens: readonly CallQuestion[],
   { record, approvals }: AskAllOptions,
 ): Promise<void> {
   const accepted = new Set<string>();

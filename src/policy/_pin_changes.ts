@@ -19,17 +19,17 @@ export interface Pin {
   readonly isApproved: boolean;
 }
 
-type PinFiles = Pick<PinState, "lock" | "home">;
+type PinEntries = Pick<PinState, "lock" | "home">;
 
 /** Returns the pins with others added. */
-export function pinsAfter({ lock, home }: PinFiles, pins: readonly Pin[]): PinFiles {
+export function pinsAfter({ lock, home }: PinEntries, pins: readonly Pin[]): PinEntries {
   const shared = pins.filter(({ identity }) => identity.isInLock)
     .map((pin) => ({ ...pin, identity: sharedIdentity(pin.identity) }));
   return { lock: shared.reduce(withPin, lock), home: pins.reduce(withPin, home) };
 }
 
 /** Returns whether a pin would change the pins. */
-export function changesPins(now: PinFiles, pin: Omit<Pin, "isApproved">): boolean {
+export function changesPins(now: PinEntries, pin: Omit<Pin, "isApproved">): boolean {
   const after = pinsAfter(now, [{ ...pin, isApproved: false }]);
   const { name } = pin.identity;
   const text = (entries: LockEntries) => {

@@ -49,7 +49,7 @@ export interface ParsedEntry {
   readonly leftOut: readonly OmittedTool[];
 }
 
-type FoundEntry = Extract<Lookup, { readonly kind: "found" }>;
+type EntryLookup = Extract<Lookup, { readonly kind: "found" }>;
 
 /** The registry and the version that a name is pinned to. */
 export interface PinnedEntry {
@@ -215,7 +215,7 @@ export class CachedRegistry {
    * Requests the pinned version if the newest entry of the registry is older: users of a version
    * that was removed from the catalog keep it.
    */
-  async #notOlder(fqdn: Fqdn, found: FoundEntry, signal: AbortSignal): Promise<FoundEntry> {
+  async #notOlder(fqdn: Fqdn, found: EntryLookup, signal: AbortSignal): Promise<EntryLookup> {
     const { version } = this.#user.pinned(entryName(fqdn)) ?? {};
     const isPast = fqdn.version === undefined && isOlder(textOf(found.json.version), version);
     if (!isPast) return found;

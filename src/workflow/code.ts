@@ -71,7 +71,7 @@ const NAME_MAX = 200;
 export async function runCode(asked: CodeRun, { children, tools }: CodeParts): Promise<CodeResult> {
   const { code, run, arguments: args = {}, onLine } = asked;
   const { signal, depth } = run.options;
-  const calls = new CodeCalls(run, tools, onLine);
+  const calls = new CodeRequests(run, tools, onLine);
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
     const said = await children.use({ depth, signal }, (child) => {
@@ -92,7 +92,7 @@ export async function runCode(asked: CodeRun, { children, tools }: CodeParts): P
 }
 
 /** Answers the requests of code. */
-class CodeCalls {
+class CodeRequests {
   readonly #run: Run;
   readonly #tools: ToolNames;
   readonly #onLine: CodeRun["onLine"] | undefined;

@@ -14,7 +14,7 @@ const HOPS_MAX = 10;
 const SECRETS = ["authorization", "cookie", "proxy-authorization"];
 
 /** A request as the Worker sends it. */
-interface ModuleRequest {
+interface FetchArguments {
   readonly url: string;
   readonly method: string;
   readonly headers: readonly (readonly [string, string])[];
@@ -35,7 +35,7 @@ export class Network {
     this.#start = start;
   }
 
-  async #fetch(asked: ModuleRequest, { signal }: HostRequestContext): Promise<unknown> {
+  async #fetch(asked: FetchArguments, { signal }: HostRequestContext): Promise<unknown> {
     let { url, method, body } = asked;
     const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
     for (let hops = 0; hops <= HOPS_MAX; hops++) {

@@ -15,7 +15,7 @@ const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 const KEPT_MAX = 1_000;
 
 /** The state of a task. */
-interface TaskState {
+interface ServerTaskState {
   readonly taskId: string;
   readonly status: string;
   /** How long it lives, in milliseconds. */
@@ -26,7 +26,7 @@ interface TaskState {
 export function taskIn(
   result: Json,
   { method, arguments: args, task }: Call,
-): TaskState | undefined {
+): ServerTaskState | undefined {
   const fields = objectOf(result);
   if (method === "tasks/result") return stateOf({ ...args, status: "completed" });
   // In the newest revision, no state follows a cancellation.
@@ -38,7 +38,7 @@ export function taskIn(
 }
 
 /** Reads the state of a task; undefined if it is not valid. */
-export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): TaskState | undefined {
+export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): ServerTaskState | undefined {
   if (typeof taskId !== "string" || typeof status !== "string") return undefined;
   const life = numberOf(ttl ?? ttlMs) ?? LIFE_MS;
   const ms = Math.min(life, LIFE_MAX_MS);
@@ -56,7 +56,7 @@ export class RunningTasks {
   }
 
   /** Sets the state of a task. A task that has ended no longer keeps its server running. */
-  note(server: string, { taskId, status, ms }: TaskState): void {
+  note(server: string, { taskId, status, ms }: ServerTaskState): void {
     const running = this.#all.get(server) ?? new Map<string, () => void>();
     this.#all.set(server, running);
     const isOver = status !== "working" && status !== "input_required";
@@ -75,7 +75,7 @@ export class RunningTasks {
   }
 
   /** Sets the state of a known task: a server cannot keep itself running with unknown ones. */
-  update(server: string, state: TaskState): void {
+  update(server: string, state: ServerTaskState): void {
     if (this.#all.get(server)?.has(state.taskId)) this.note(server, state);
   }
 

@@ -31,7 +31,7 @@ export interface ServerState {
 export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
 
 /** The cached facts about a server. */
-export interface ServerEntry {
+export interface ListedServer {
   readonly source: Server;
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly failures: Map<ListName, PmlError>;
@@ -57,7 +57,7 @@ export interface ServerEntry {
 }
 
 /** Creates the entry of a server whose lists were not requested yet. */
-export function newEntry(source: Server): ServerEntry {
+export function newEntry(source: Server): ListedServer {
   return {
     source,
     lists: new Map(),
@@ -81,12 +81,12 @@ export function catalogServerOf({ name, title, origin }: Server): CatalogServer 
 }
 
 /** Returns whether a list was requested from this server, so that clients may have an older one. */
-export function isAsked({ lists, failures }: ServerEntry, list: ListName): boolean {
+export function isAsked({ lists, failures }: ListedServer, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
 }
 
 /** Returns why lists of a server are incomplete; `left` is the reason for rejected tools. */
-function whyOf({ source, failures }: ServerEntry, left: string): string | undefined {
+function whyOf({ source, failures }: ListedServer, left: string): string | undefined {
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
   return source.blocked() ?? failures.get("tools")?.message ??
@@ -94,7 +94,7 @@ function whyOf({ source, failures }: ServerEntry, left: string): string | undefi
 }
 
 /** Returns the state of a server. */
-export function stateOf(entry: ServerEntry): ServerState {
+export function stateOf(entry: ListedServer): ServerState {
   const { source, lists, failures, rejected, unmet } = entry;
   const left = rejected.slice(0, REJECTED_MAX)
     .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
@@ -114,7 +114,7 @@ export function stateOf(entry: ServerEntry): ServerState {
 }
 
 /** Returns the problem of a server; undefined if it has none. */
-export function troubleOf(entry: ServerEntry): Trouble | undefined {
+export function troubleOf(entry: ListedServer): Trouble | undefined {
   const { rejected: { length } } = entry;
   const left = length === 0 ? "" : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
   const why = whyOf(entry, left);

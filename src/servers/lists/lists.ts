@@ -18,7 +18,7 @@ import {
 import type { Server } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Catalog } from "../../search/catalog.ts";
-import { catalogServerOf, isAsked, newEntry, type ServerEntry } from "./_entry.ts";
+import { catalogServerOf, isAsked, type ListedServer, newEntry } from "./_entry.ts";
 import { ListChanges } from "./_list_changes.ts";
 
 /** How many servers a message names whose list is missing. */
@@ -66,9 +66,9 @@ export class Lists implements Disposable {
   readonly #options: ListsOptions;
   readonly #changes: ListChanges;
   /** The lists that are being loaded. */
-  readonly #loading = new Map<Promise<unknown>, { list: ListName; entry: ServerEntry }>();
+  readonly #loading = new Map<Promise<unknown>, { list: ListName; entry: ListedServer }>();
   /** In the order of their names. */
-  #entries = new Map<string, ServerEntry>();
+  #entries = new Map<string, ListedServer>();
   /** Counts the sets of capabilities that clients declared. A list is as old as its set. */
   #age = 0;
   #able: JsonObject = {};
@@ -83,7 +83,7 @@ export class Lists implements Disposable {
   }
 
   /** The state of each server, by name. */
-  get entries(): ReadonlyMap<string, ServerEntry> {
+  get entries(): ReadonlyMap<string, ListedServer> {
     return this.#entries;
   }
 
@@ -287,7 +287,7 @@ export class Lists implements Disposable {
   }
 
   // Reading the lists of a server runs its code.
-  async #loadApproved(entry: ServerEntry): Promise<void> {
+  async #loadApproved(entry: ListedServer): Promise<void> {
     const why = entry.source.blocked();
     if (why === undefined) {
       const wasAsked = isAsked(entry, "tools");
@@ -305,7 +305,7 @@ export class Lists implements Disposable {
     return await this.#load(entry, list).catch(() => false);
   }
 
-  async #load(entry: ServerEntry, list: ListName): Promise<boolean> {
+  async #load(entry: ListedServer, list: ListName): Promise<boolean> {
     const load = this.#read(entry, list);
     this.#loading.set(load, { list, entry });
     try {
@@ -318,7 +318,7 @@ export class Lists implements Disposable {
   /**
    * Returns whether a list is the one for the present client. A module shows all clients the same.
    */
-  #isKnown({ source, lists, ages }: ServerEntry, list: ListName): boolean {
+  #isKnown({ source, lists, ages }: ListedServer, list: ListName): boolean {
     return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
   }
 
@@ -326,7 +326,7 @@ export class Lists implements Disposable {
    * Loads a list. Returns whether clients see another one than before, where an unknown list counts
    * as empty. Throws why it failed.
    */
-  async #read(entry: ServerEntry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
+  async #read(entry: ListedServer, list: ListName, tries = LOADS_MAX): Promise<boolean> {
     const { source, lists, failures, ages } = entry;
     if (source.tells && !lists.has(list)) await this.#takeEarlier(entry, list);
     const before = lists.get(list);
@@ -355,14 +355,14 @@ export class Lists implements Disposable {
   }
 
   /** Takes the list for a client with other capabilities, until the one for this client is there. */
-  async #takeEarlier(entry: ServerEntry, list: ListName): Promise<void> {
+  async #takeEarlier(entry: ListedServer, list: ListName): Promise<void> {
     const all = await entry.source.earlierList?.(list).catch(() => undefined);
     if (all === undefined || entry.lists.has(list)) return;
     await this.#take(entry, { list, ...partsOf(entry, list, all), before: undefined });
   }
 
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
-  async #take(entry: ServerEntry, { list, items, said, before }: Loaded): Promise<boolean> {
+  async #take(entry: ListedServer, { list, items, said, before }: Loaded): Promise<boolean> {
     const { source, lists } = entry;
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const { unusableTools } = await import("./_safe_schema.ts");
@@ -398,7 +398,7 @@ export class Lists implements Disposable {
   }
 
   /** Compares the tools of a server with the approved ones again. True if clients see others. */
-  async #review(entry: ServerEntry): Promise<boolean> {
+  async #review(entry: ListedServer): Promise<boolean> {
     const { source, lists, said } = entry;
     const items = lists.get("tools");
     if (items === undefined || source.blocked() !== undefined) return false;
@@ -417,7 +417,7 @@ async function hasList(source: Server, list: ListName): Promise<boolean> {
 
 /** Returns the definitions to show for tools and instructions that changed without an approval. */
 async function unapprovedOf(
-  { source }: ServerEntry,
+  { source }: ListedServer,
   tools: readonly ToolDefinition[],
   said: ToolDefinition | undefined,
 ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
@@ -427,7 +427,7 @@ async function unapprovedOf(
 
 /** Returns the items of a list, and the instructions that a list of tools contains. */
 function partsOf(
-  entry: ServerEntry,
+  entry: ListedServer,
   list: ListName,
   all: readonly ListItem[],
 ): Pick<Loaded, "items" | "said"> {

@@ -16,7 +16,7 @@ import type { Server } from "../server.ts";
 import { settingOf } from "../../core/tool_settings.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { type CatalogEntry, type CatalogTool, WHOLE_SERVER } from "../../search/catalog.ts";
-import { type ServerEntry, type ServerState, stateOf, type Trouble, troubleOf } from "./_entry.ts";
+import { type ListedServer, type ServerState, stateOf, type Trouble, troubleOf } from "./_entry.ts";
 import { Lists, type ListsOptions } from "./lists.ts";
 
 export type { ServerState, Trouble } from "./_entry.ts";
@@ -35,7 +35,7 @@ export interface ServersOptions extends ListsOptions {
 
 /** The present servers, and the policy for them. */
 interface Around extends Pick<ServersOptions, "catalog" | "policy" | "onUnknown"> {
-  readonly entries: ReadonlyMap<string, ServerEntry>;
+  readonly entries: ReadonlyMap<string, ListedServer>;
 }
 
 /** Facts about a tool that are not in its definition. */
