@@ -91,12 +91,12 @@ export class FinishedElicitations {
 
   /** Waits for pages. Several requests may wait for the same page. Throws if the signal aborts. */
   async #finished(keys: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const left = keys.difference(this.#done);
-    if (left.size === 0) return;
+    const open = keys.difference(this.#done);
+    if (open.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const finished = (key: string) => {
-      left.delete(key);
-      if (left.size === 0) resolve();
+      open.delete(key);
+      if (open.size === 0) resolve();
     };
     this.#waiting.add(finished);
     using _ = onAbort(signal, resolve);

@@ -439,8 +439,8 @@ function partsOf(
 /** Compares lists, which may be long, a piece at a time. */
 async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
   if (one.length !== other.length) return false;
-  const { Turns } = await import("./_safe_schema.ts");
-  const turns = new Turns();
+  const { CheckPauses } = await import("./_safe_schema.ts");
+  const turns = new CheckPauses();
   for (const [at, item] of one.entries()) {
     if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
     await turns.next();
