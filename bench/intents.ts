@@ -11,7 +11,7 @@ import type { ToolDefinition } from "../src/protocol/tool.ts";
 import type { ToolId } from "../src/core/tool_id.ts";
 import type { Catalog } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
-import { planOf } from "../src/workflow/intent.ts";
+import { intentPlan } from "../src/workflow/intent.ts";
 import { UseMemory } from "../src/workflow/use_memory.ts";
 import { type Judged, metrics } from "./metrics.ts";
 import { catalogOf, readRows } from "./search.ts";
@@ -45,7 +45,7 @@ class Bench {
 
   /** Returns the tools of a plan, and those with the alternatives. */
   async plan(intent: string, memory?: UseMemory) {
-    const { plan, alternatives } = await planOf(intent, {
+    const { plan, alternatives } = await intentPlan(intent, {
       search: (query) => this.#search.search(query, { memory }),
       output: (_, { outputSchema }) => outputSchema,
       next: (id) => memory?.next(id) ?? new Map(),

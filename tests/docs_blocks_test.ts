@@ -18,7 +18,7 @@ import { readFolder } from "../src/app/registry_face.ts";
 import { COMMANDS } from "../src/cli/_commands.ts";
 import { makeProgram, searched } from "../src/cli/_program.ts";
 import { readCompany } from "../src/config/_company_file.ts";
-import { invalid, type Report } from "../src/config/_problem.ts";
+import { invalidConfig, type Report } from "../src/config/_problem.ts";
 import { Scratch } from "../src/config/_scratch_test.ts";
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { parsePattern } from "../src/core/pattern.ts";
@@ -316,5 +316,5 @@ async function whyNoPolicy(text: string): Promise<string | undefined> {
   Deno.chmodSync(policy, 0o644);
   const report: Report = { problems: [], warnings: [] };
   await readCompany({ ...scratch.environment(), policies: [], policy }, report);
-  return report.problems.length === 0 ? undefined : invalid(report.problems).message;
+  return report.problems.length === 0 ? undefined : invalidConfig(report.problems).message;
 }

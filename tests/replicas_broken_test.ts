@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { linesOf } from "../src/transport/replicas/_link.ts";
+import { sealedLines } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
@@ -36,7 +36,7 @@ function breaking(
     const { nonce } = pass as { readonly nonce: string };
     const events = ReadableStream.from(said.map((one) => new TextEncoder().encode(one)));
     const answer = new Response(events, { headers: { "content-type": "text/event-stream" } });
-    const lines = await Array.fromAsync(linesOf(answer, { sealer, nonce }));
+    const lines = await Array.fromAsync(sealedLines(answer, { sealer, nonce }));
     const first = ReadableStream.from(lines.slice(0, -1));
     if (!signal) return new Response(first);
     const open = new TransformStream<Uint8Array, Uint8Array>();

@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { keysIn, settingWords } from "../src/cli/_setting_keys.ts";
+import { settingKeys, settingWords } from "../src/cli/_setting_keys.ts";
 import { number } from "../src/config/_values.ts";
 import { PERSON, personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { isObject } from "../src/core/json.ts";
@@ -63,7 +63,7 @@ Deno.test("config set completes keys and values, but no keys of other commands",
     "false",
   ]);
   assert.deepEqual(settingWords(workspaceSchema.schema(), ["intent", ""]), []);
-  assert.deepEqual(keysIn(object({}, {}).schema()), []);
+  assert.deepEqual(settingKeys(object({}, {}).schema()), []);
 });
 
 Deno.test("every key has a description, and a default or words about its absence", () => {

@@ -269,11 +269,13 @@ export class App
 
   /** Returns the saved capabilities. They are loaded if there are some, or when the first is saved. */
   capabilities(): Promise<OpenCapabilities> {
-    this.#openingCapabilities ??= import("./app_capabilities.ts").then(({ capabilitiesOf }) => {
-      this.#capabilities = capabilitiesOf(this);
-      this.#capabilities.capabilities.look();
-      return this.#capabilities;
-    });
+    this.#openingCapabilities ??= import("./app_capabilities.ts").then(
+      ({ openCapabilities: capabilitiesOf }) => {
+        this.#capabilities = capabilitiesOf(this);
+        this.#capabilities.capabilities.look();
+        return this.#capabilities;
+      },
+    );
     return this.#openingCapabilities;
   }
 
@@ -319,7 +321,7 @@ export class App
 
   /** Returns the gateway, which is loaded when it is first needed. */
   gateway(): Promise<Gateway> {
-    this.#gateway ??= import("./app_gateway.ts").then(({ gatewayOf }) =>
+    this.#gateway ??= import("./app_gateway.ts").then(({ openGatewayOf: gatewayOf }) =>
       this.openGateway = gatewayOf(this)
     );
     return this.#gateway;

@@ -34,7 +34,7 @@ export { exportForm } from "../workflow/capability_saving.ts";
 const COMPARED_MS = 3_000;
 
 /** Opens the capabilities, and has the directory and the rules know them. */
-export function capabilitiesOf(app: App): OpenCapabilities {
+export function openCapabilities(app: App): OpenCapabilities {
   const { policy, log, servers } = app;
   const tools = new CalledTools(app);
   const capabilities = new Capabilities({ policy, log, tools, opener: app });
@@ -44,7 +44,7 @@ export function capabilitiesOf(app: App): OpenCapabilities {
   const told = new Set<string>();
   policy.onChange(() => {
     for (const name of capabilities.namespaces.keys()) {
-      const owner = told.has(name) ? undefined : ownerOf(app, name);
+      const owner = told.has(name) ? undefined : nameOwner(app, name);
       if (owner === undefined) continue;
       told.add(name);
       log.warn(`${hidden(name, owner)} (NAME_CONFLICT)`);
@@ -140,7 +140,7 @@ class OtherNames implements TakenNames {
   }
 
   ownerOf(namespace: string): string | undefined {
-    return ownerOf(this.#app, namespace);
+    return nameOwner(this.#app, namespace);
   }
 
   hiddenBy(id: ToolId): string | undefined {
@@ -171,7 +171,7 @@ export function hidden(namespace: string, owner: string): string {
 }
 
 /** Returns who has a name that a namespace may not have; undefined if it may. */
-export function ownerOf(app: App, name: string): string | undefined {
+export function nameOwner(app: App, name: string): string | undefined {
   const { builtins, policy, registryServers: used } = app;
   const { config: { servers }, loaded: { file } } = policy.now;
   const has = (all: readonly { readonly name: string }[] = []) =>

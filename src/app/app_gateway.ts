@@ -11,7 +11,7 @@ import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
 
 /** Opens the gateway; calls go to the call path, which opens with the first of them. */
-export function gatewayOf(app: App): Gateway {
+export function openGatewayOf(app: App): Gateway {
   const { servers, catalog, metrics, policy, log } = app;
   let path: CallPath | undefined;
   const callFirst = async (call: Call) => await (path = await app.callPath()).callTool(call);

@@ -11,7 +11,7 @@ import { onAbort } from "../io/waiting.ts";
 import type { Call, CallClient } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { missingIn } from "../protocol/toolset.ts";
+import { missingVerdict } from "../protocol/toolset.ts";
 import {
   declarationsOf,
   type DeclaredServer,
@@ -94,7 +94,7 @@ class AllowedTools implements CallableTools {
 
   async tools(server: string): Promise<DeclaredServer["tools"]> {
     await this.#app.servers.lists.prepare("tools", { only: server });
-    return toolsOf(this.#app, server);
+    return allowedTools(this.#app, server);
   }
 
   async isOffered(name: string): Promise<boolean> {
@@ -105,7 +105,7 @@ class AllowedTools implements CallableTools {
 }
 
 /** Returns the known tools of a server that no rule denies, by the names that clients see. */
-export function toolsOf(app: App, server: string): DeclaredServer["tools"] {
+export function allowedTools(app: App, server: string): DeclaredServer["tools"] {
   return app.catalog.toolsOf(server)
     .filter(({ id }) => app.policy.now.judge(id).kind !== "deny")
     .map(({ tool }) => tool);
@@ -210,7 +210,7 @@ class CallerTools implements IntentTools {
   }
 
   #isAllowed(id: ToolId): boolean {
-    const missing = missingIn([this.#toolset?.()], id);
+    const missing = missingVerdict([this.#toolset?.()], id);
     return (missing ?? this.#app.policy.now.judge(id)).kind !== "deny";
   }
 }

@@ -23,7 +23,7 @@ import {
   type Question,
   shownArguments,
 } from "../protocol/call.ts";
-import { check, type CheckReport } from "../core/check.ts";
+import { type CheckReport, runCheck } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
@@ -54,7 +54,7 @@ import type { Machine } from "../servers/machine.ts";
 import type { Sampler, SamplingPath } from "../sampling/sampler.ts";
 import type { RunJournal } from "../workflow/run_scope.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
-import { factsOf } from "../calls/server_requests.ts";
+import { requestFacts } from "../calls/server_requests.ts";
 
 /** The options of `CallPath`. */
 export interface CallPathOptions extends ServerOpenerOptions {
@@ -145,7 +145,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   async checks(): Promise<readonly CheckReport[]> {
     return [
       ...await this.machine.checks(),
-      await check(
+      await runCheck(
         "journal",
         "a record can be written",
         () => this.#records.write({ kind: "event", event: "checked" }),
@@ -264,7 +264,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
       rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
       workspace: config.workspace,
-      facts: [...await server.consentLines(call), ...factsOf(call), ...offerFacts(call)],
+      facts: [...await server.consentLines(call), ...requestFacts(call), ...offerFacts(call)],
       ...lines.length === 0 ? {} : { definitionLines: lines },
     };
   }

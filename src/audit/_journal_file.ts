@@ -105,7 +105,7 @@ export function journalFiles(folder: string): NamedFile[] {
 }
 
 /** Removes the oldest files beyond a number of bytes, but none of `keep` or of a living process. */
-export function prune(
+export function pruneJournal(
   folder: string,
   limits: { readonly keep: string; readonly bytes: number },
 ): void {

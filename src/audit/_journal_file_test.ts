@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { JournalFile, prune } from "./_journal_file.ts";
+import { JournalFile, pruneJournal } from "./_journal_file.ts";
 
 Deno.test("create() refuses a name that is taken, and follows no link", () => {
   const folder = Deno.makeTempDirSync();
@@ -38,7 +38,7 @@ Deno.test("prune() removes the oldest files beyond a number of bytes", () => {
   // No process has this number, because no system uses numbers this high.
   const name = (n: number) => `2020-01-0${n}T00-00-00.000Z-1073741824-00000000.0001.jsonl`;
   for (const n of [1, 2, 3, 4]) Deno.writeTextFileSync(join(folder, name(n)), "x".repeat(10));
-  prune(folder, { keep: name(1).slice(0, -".0001.jsonl".length), bytes: 25 });
+  pruneJournal(folder, { keep: name(1).slice(0, -".0001.jsonl".length), bytes: 25 });
   const left = [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
   assert.deepEqual(left, [name(1), name(3), name(4)]);
   Deno.removeSync(folder, { recursive: true });

@@ -12,7 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
-import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
+import { JournalFile, pruneJournal, removeIfThere } from "./_journal_file.ts";
 
 /** The version of the format. In version 1 each record had its own hash. */
 const VERSION = 2;
@@ -196,7 +196,7 @@ export class Journal implements Disposable {
     try {
       // Old files are removed here and not at the start, because the user waits for the start.
       const { fileBytes, filesKept } = this.#options;
-      prune(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
+      pruneJournal(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
     } catch (error) {
       this.#fail(error);
     }

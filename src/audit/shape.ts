@@ -16,7 +16,7 @@ const NAME = /^[A-Za-z_$][A-Za-z0-9_$.-]{0,63}$/;
  * Returns the shape of arguments. A name that does not look like a parameter is replaced by its
  * length, because objects from outside may have addresses and keys as names.
  */
-export function shapeOf(value: unknown, depth = 0): Json {
+export function argumentShape(value: unknown, depth = 0): Json {
   if (typeof value === "string") return `string(${value.length})`;
   if (Array.isArray(value)) return `array(${value.length})`;
   if (value === null) return "null";
@@ -25,7 +25,7 @@ export function shapeOf(value: unknown, depth = 0): Json {
   const names = Object.keys(value);
   if (depth >= DEEPEST) return `object(${names.length})`;
   const shown = names.slice(0, MOST_NAMES).map((name, at) => {
-    const shape = shapeOf(Reflect.get(value, name), depth + 1);
+    const shape = argumentShape(Reflect.get(value, name), depth + 1);
     return [NAME.test(name) ? name : `<name ${at + 1}: ${name.length} characters>`, shape] as const;
   });
   const left = names.length - shown.length;
@@ -36,7 +36,7 @@ export function shapeOf(value: unknown, depth = 0): Json {
  * Counts the characters of all texts in a value, and eight for each other value. Stops after 10,000
  * values, to limit the time that a large result takes.
  */
-export function sizeOf(value: unknown): number {
+export function argumentSize(value: unknown): number {
   const left: unknown[] = [value];
   let size = 0;
   for (let seen = 0; left.length > 0 && seen < MOST_VALUES; seen++) {

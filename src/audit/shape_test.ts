@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { shapeOf, sizeOf } from "./shape.ts";
+import { argumentShape, argumentSize } from "./shape.ts";
 
 Deno.test("shapeOf() returns names, types and sizes", () => {
   const value = {
@@ -11,7 +11,7 @@ Deno.test("shapeOf() returns names, types and sizes", () => {
     list: [1, 2],
     deep: { x: { y: {} } },
   };
-  assert.deepEqual(shapeOf(value), {
+  assert.deepEqual(argumentShape(value), {
     path: "string(3)",
     head: "number",
     all: "boolean",
@@ -23,7 +23,12 @@ Deno.test("shapeOf() returns names, types and sizes", () => {
 
 Deno.test("shapeOf() replaces unusual names by their length, and limits their number", () => {
   const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i]));
-  const shape = shapeOf({ "me@example.com": 1, ["__proto__"]: 2, [`${"x".repeat(65)}`]: 3, many });
+  const shape = argumentShape({
+    "me@example.com": 1,
+    ["__proto__"]: 2,
+    [`${"x".repeat(65)}`]: 3,
+    many,
+  });
   const text = JSON.stringify(shape);
   assert.ok(!text.includes("example"));
   assert.ok(text.includes("<name 1: 14 characters>"));
@@ -43,13 +48,13 @@ Deno.test("shapeOf() never contains a text of the value", () => {
     ),
   })).node;
   fc.assert(fc.property(value, (any) => {
-    const text = JSON.stringify(shapeOf(any));
+    const text = JSON.stringify(argumentShape(any));
     assert.ok(!text.includes(secret));
     assert.ok(text.length < 200_000);
   }));
 });
 
 Deno.test("sizeOf() counts characters, and stops early in a large value", () => {
-  assert.equal(sizeOf({ content: [{ type: "text", text: "12345" }], n: 1 }), 4 + 5 + 8);
-  assert.ok(sizeOf(Array.from({ length: 1e6 }, () => [1, 2, 3])) <= 8 * 20_000);
+  assert.equal(argumentSize({ content: [{ type: "text", text: "12345" }], n: 1 }), 4 + 5 + 8);
+  assert.ok(argumentSize(Array.from({ length: 1e6 }, () => [1, 2, 3])) <= 8 * 20_000);
 });

@@ -18,7 +18,7 @@ import { accessOf } from "../policy/grants.ts";
 import { permissionLines } from "../policy/permission_lines.ts";
 import { findDenied } from "./_denied.ts";
 import type { Finding, Say } from "./_finding.ts";
-import { load, type LoadOptions } from "../servers/module/load_check.ts";
+import { loadModule, type LoadOptions } from "../servers/module/load_check.ts";
 import { readMeta, sayFunctions } from "./_meta_check.ts";
 import { sayArguments, type SchemaChecker, usableSchemas } from "./_schema_check.ts";
 import { typeProblems } from "./_type_check.ts";
@@ -155,7 +155,7 @@ class ModuleCheck {
   }
 
   async #load(text: string, say: Say): Promise<Inspection | undefined> {
-    const loaded = await load(text, this.#options);
+    const loaded = await loadModule(text, this.#options);
     const { inspection, printed, isSyntax = false, why = "", line, column } = loaded;
     if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
     if (printed) {

@@ -9,7 +9,7 @@ import type { CallContext } from "./context.ts";
 import type { CallResolver } from "./pipeline.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError } from "../core/errors.ts";
-import { pageOf } from "../protocol/lists.ts";
+import { toolPage } from "../protocol/lists.ts";
 import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -94,7 +94,7 @@ export class ServerResolver implements CallResolver {
       servers.lists.listed("tools").find((one) => one.server === server.name) ?? {};
     // The tools were validated when they were loaded.
     const tools = items as readonly ToolDefinition[];
-    const named = tools.filter((tool) => pageOf(tool) === uri);
+    const named = tools.filter((tool) => toolPage(tool) === uri);
     const pinned = await Promise.all(named.map(async (tool) => ({
       tool,
       isPinned: identity === undefined || await pins.isPinned(identity, tool),

@@ -9,7 +9,7 @@ import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { turn } from "../io/waiting.ts";
+import { yieldTurn } from "../io/waiting.ts";
 
 /** How long a call may take, in milliseconds. */
 export interface Deadline {
@@ -87,7 +87,7 @@ export class Deadlines implements Disposable {
     for (const running of this.#expired) {
       this.#expired.delete(running);
       running.expire();
-      await turn();
+      await yieldTurn();
     }
   }
 }

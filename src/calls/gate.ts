@@ -11,9 +11,9 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import { isMethodDoor } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { missingIn, type Toolset } from "../protocol/toolset.ts";
+import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
 import type { Approvals } from "../policy/approvals.ts";
-import { denied, type Judge } from "../policy/rules.ts";
+import { deniedByRule, type Judge } from "../policy/rules.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 
 /** An event of the gate that asks, for the journal. */
@@ -67,7 +67,7 @@ export function judged(
 ): Verdict {
   const isOfTask = isTaskRequest(id, method);
   const own = isOfTask ? undefined : args;
-  const verdict = (toolset && missingIn([toolset], id)) ??
+  const verdict = (toolset && missingVerdict([toolset], id)) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
   // A condition sees the arguments alone, and a server may obey other members.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
@@ -106,7 +106,7 @@ export function unasked(judge: Judge): Judge {
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
 export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
   // guard: refuse-rule
-  if (verdict?.kind === "deny") throw denied(id, verdict);
+  if (verdict?.kind === "deny") throw deniedByRule(id, verdict);
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 
 import type { EndRecord, StartRecord } from "../audit/journal.ts";
-import { shapeOf, sizeOf } from "../audit/shape.ts";
+import { argumentShape, argumentSize } from "../audit/shape.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -64,7 +64,7 @@ export function startOf(call: RecordedCall): StartRecord {
 function argumentsOf(
   values: Call["arguments"],
 ): Pick<StartRecord, "arguments" | "argumentsOmitted" | "argumentsBytes"> {
-  const shape = shapeOf(values);
+  const shape = argumentShape(values);
   const isSmall = Object.keys(objectOf(shape)).length <= FEW ||
     JSON.stringify(shape).length <= LONGEST_SHAPE;
   if (isSmall) return { arguments: shape };
@@ -89,7 +89,7 @@ export function endOfOutcome(
     kind: "end",
     callId,
     outcome: result.isError === true ? "tool error" : "result",
-    size: sizeOf(result),
+    size: argumentSize(result),
     ...(task !== undefined && { task }),
     ...(code !== undefined && { code }),
     ms: rounded(ms),

@@ -19,7 +19,7 @@ const GIVES = [
 ];
 
 /** Returns the facts for the approval of a call, besides those of its server. */
-export function factsOf({ facts, method, via }: Call): readonly string[] {
+export function requestFacts({ facts, method, via }: Call): readonly string[] {
   if (facts !== undefined) return facts;
   if (method === SAMPLING_METHOD) return GIVES;
   return via === "server" && method !== "elicitation/create" ? PASSES : [];

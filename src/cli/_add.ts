@@ -5,7 +5,7 @@
  */
 
 import { serverToSignInAt } from "../oauth/logins.ts";
-import { prune } from "./prune.ts";
+import { pruneUnused } from "./prune.ts";
 import { unreadTools } from "./unread_tools.ts";
 import { shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
@@ -25,7 +25,7 @@ import { changeOf, type FileChange } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
-import { keepValues, picked } from "./_import.ts";
+import { importablePick, keepValues } from "./_import.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { agrees, needPerson } from "./_terminal.ts";
@@ -90,7 +90,7 @@ async function additionOf(
   const path = "the command line";
   const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
   const target = await findTarget(app, workspace);
-  const found = await picked(app, [entry], target);
+  const found = await importablePick(app, [entry], target);
   const { taken: [taken], skipped: [skipped], values } = found;
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined
@@ -234,7 +234,7 @@ export async function remove(
   if (!await agrees(`Remove ${name}?`, at, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
-  const pruned = await prune(app);
+  const pruned = await pruneUnused(app);
   const note = pruned.length === 0
     ? ""
     : `Removed with it, for nothing names it: ${pruned.join(", ")}`;
@@ -242,7 +242,7 @@ export async function remove(
 }
 
 /** Lists the servers: where each is defined, and whether it may run. Nothing is started. */
-export function list({ app }: CommandContext): Promise<Shown> {
+export function listServers({ app }: CommandContext): Promise<Shown> {
   const { file, person } = app.loaded();
   const pathOf = (name: string) => {
     const { definition } = app.directory.at(name);

@@ -8,7 +8,7 @@
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
-import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { setForPerson } from "./_config_file.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -86,13 +86,13 @@ export async function decide(
     // again before its PML has read the rule.
     await approvals.grant(id);
     await always.add(call);
-    await record(at, "always", { tool: call.id, channel: "terminal" });
+    await recordAction(at, "always", { tool: call.id, channel: "terminal" });
     tell(`Approved always, by ${written}`);
     return "approved";
   }
   if (reply === "No") {
     const isRefused = await approvals.refuse(id);
-    await record(at, "declined", { id, channel: "terminal" });
+    await recordAction(at, "declined", { id, channel: "terminal" });
     tell(isRefused ? "Refused." : "Too late: it may have run.");
     return "refused";
   }
@@ -113,7 +113,7 @@ async function listedKeys(pending: Pending, at: CommandContext): Promise<readonl
   if (await askReply(question, { signal }) !== "Yes") return [];
   const value = [...new Set([...app.config().clientMeta, ...keys])];
   const path = await setForPerson(app, { keys: ["client_meta"], value });
-  await record(at, "client_meta", { keys, channel: "terminal" });
+  await recordAction(at, "client_meta", { keys, channel: "terminal" });
   tell(`Added to client_meta in ${path}`);
   return keys;
 }

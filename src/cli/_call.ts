@@ -13,7 +13,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { decide } from "./_approve.ts";
-import { mustBeNew, saveResult, textOf } from "./_result.ts";
+import { mustBeNew, resultText, saveResult } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { askUntrusted } from "./_trust.ts";
@@ -36,8 +36,8 @@ export async function call(
   const base = parseObject(args === "-" ? await readAll() : args);
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
-  if (value.isError === true) return { value, text: "", note: textOf(value), code: 1 };
-  if (save === undefined) return { value, text: textOf(value), paint: asItIs };
+  if (value.isError === true) return { value, text: "", note: resultText(value), code: 1 };
+  if (save === undefined) return { value, text: resultText(value), paint: asItIs };
   const { text, note, files } = await saveResult(value, save);
   return { value: { files }, text, paint: asItIs, note };
 }

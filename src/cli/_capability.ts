@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
+import { assertRuns, exportForm, hidden, nameOwner, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -83,7 +83,7 @@ async function told({ app, capabilities }: At, id: ToolId): Promise<Told> {
   try {
     const { kind, description, toolsUsed } = capabilities.store.load(id);
     const { server } = splitToolId(id);
-    const owner = ownerOf(app, server);
+    const owner = nameOwner(app, server);
     const problem = owner === undefined ? await capabilities.remark(id) : hidden(server, owner);
     const runs = { allow: "runs", ask: "asks", deny: "denied" }[app.policy.now.judge(id).kind];
     const calls = Object.keys(toolsUsed);

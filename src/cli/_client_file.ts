@@ -6,11 +6,11 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Node } from "jsonc-parser";
-import { parseJson, parseToml, parseYaml } from "../config/clients.ts";
+import { parseClientJson, parseClientYaml, parseToml } from "../config/clients.ts";
 import { withoutCmd } from "../config/windows_command.ts";
 import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
-import { refused, uneditable, unlike } from "./_files.ts";
+import { fileNotChanged, uneditable, unlike } from "./_files.ts";
 import { isAdded, plain, put, withListItem, type YamlSetting } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
@@ -48,7 +48,7 @@ export async function editClientText(
   const isToml = path.endsWith(".toml");
   const whole = await (isToml ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
   const servers = at.reduce<unknown>((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
-  if (!isObject(servers)) throw refused(path, `"${at.join(".")}" is not an object`);
+  if (!isObject(servers)) throw fileNotChanged(path, `"${at.join(".")}" is not an object`);
   const found = memberOf(servers, NAME);
   if (isPml(found, entry)) return undefined;
   const other = JSON.stringify(found);
@@ -70,8 +70,8 @@ async function editYaml(
   path: string,
   { at: [section], entry }: Pick<ClientForm, "at" | "entry">,
 ): Promise<ClientEdit | undefined> {
-  const list = objectOf(await parseYaml(text, path))[section] ?? [];
-  if (!Array.isArray(list)) throw refused(path, `"${section}" is not a list`);
+  const list = objectOf(await parseClientYaml(text, path))[section] ?? [];
+  if (!Array.isArray(list)) throw fileNotChanged(path, `"${section}" is not a list`);
   const found = list.find((one) => objectOf(one).name === NAME);
   if (isPml(found, entry)) return undefined;
   if (found !== undefined) return { text, added: [], other: JSON.stringify(found) };
@@ -89,7 +89,7 @@ async function withInput(
   },
 ): Promise<string> {
   const { inputs = [] } = objectOf(whole);
-  if (!Array.isArray(inputs)) throw refused(path, '"inputs" is not a list');
+  if (!Array.isArray(inputs)) throw fileNotChanged(path, '"inputs" is not a list');
   if (inputs.some((one) => objectOf(one).id === input.id)) return text;
   return await withValue(text, { path, at: ["inputs"], entry: [...inputs, input] });
 }
@@ -279,7 +279,7 @@ function appended(
 }
 
 async function read(text: string, path: string): Promise<Record<string, unknown>> {
-  const value = plain(await parseJson(text, path));
+  const value = plain(await parseClientJson(text, path));
   if (isObject(value)) return value;
-  throw refused(path, "it is not a JSON object");
+  throw fileNotChanged(path, "it is not a JSON object");
 }

@@ -18,14 +18,14 @@ import {
   pathRules,
   readClientFile,
 } from "../config/clients.ts";
-import { exists } from "../config/workspace.ts";
+import { pathExists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { blankOf, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
-import { canUndo, editFile, findUndo, targetAt, type TargetFile } from "./_import_file.ts";
+import { canUndo, editFile, findUndo, readTarget, type TargetFile } from "./_import_file.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -107,7 +107,7 @@ function isHere(client: ClientName, place: ClientPlace): boolean {
     dirname(path)
   );
   return [...folders, ...(client === "claude-code" ? [join(home, ".claude")] : [])]
-    .some((folder) => folder !== home && exists(folder));
+    .some((folder) => folder !== home && pathExists(folder));
 }
 
 /**
@@ -129,7 +129,8 @@ export async function readSetup(
   const all = clientFiles(client, place);
   const shared = user ? [] : all.filter(({ inside }) => inside !== undefined);
   const files = shared.length > 0 ? shared : all.filter(({ inside }) => inside === undefined);
-  const file = files.find(isThere) ?? files.find(({ path }) => exists(dirname(path))) ?? files[0];
+  const file = files.find(isThere) ?? files.find(({ path }) => pathExists(dirname(path))) ??
+    files[0];
   if (file === undefined) throw usage(`Cannot connect ${client}: it has no such file`, known());
   const { path, inside } = file;
   const isOwn = inside === undefined;
@@ -142,7 +143,7 @@ export async function readSetup(
 }
 
 async function targetOf({ path, inside }: ClientFile): Promise<TargetFile> {
-  return exists(dirname(path)) ? await targetAt(path, inside) : { path, found: undefined };
+  return pathExists(dirname(path)) ? await readTarget(path, inside) : { path, found: undefined };
 }
 
 /** Returns the whole path of `pml`, because programs with windows often have another PATH. */
@@ -154,7 +155,7 @@ function commandOf(place: ClientPlace): string {
   );
   const names = os === "windows" ? ["pml.exe", "pml.cmd"] : ["pml"];
   const paths = folders.flatMap((folder) => names.map((name) => join(folder, name)));
-  return paths.find((path) => exists(path)) ?? "pml";
+  return paths.find((path) => pathExists(path)) ?? "pml";
 }
 
 /** Adds PML to the file of a client, after showing the change and asking where required. */

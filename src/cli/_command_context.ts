@@ -144,7 +144,7 @@ export function inContext(
 }
 
 /** Records an action of the user in the journal. */
-export async function record(
+export async function recordAction(
   { app }: Pick<CommandContext, "app">,
   event: string,
   about: JsonObject,

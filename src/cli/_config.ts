@@ -9,7 +9,7 @@ import { defined, quoted, visible } from "../core/json.ts";
 import { costsText, measure } from "./_config_costs.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
-import { type SettingValue, valuesOf, warningsOf } from "./_config_values.ts";
+import { type SettingValue, settingWarnings, valuesOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
 import { named, unknownWords, usage } from "./_failure.ts";
@@ -76,7 +76,7 @@ async function showConfig(at: CommandContext): Promise<Shown> {
   const tokens = await measure(app);
   const fullTokens = tokens.modes.find(({ name }) => name === "full_proxy")?.tokens ?? 0;
   const tools = app.catalog.list().map(({ id }) => id);
-  const warnings = warningsOf(app, { tools, fullTokens });
+  const warnings = settingWarnings(app, { tools, fullTokens });
   return {
     value: { values: Object.fromEntries(values.map(entryOf)), warnings, tokens },
     text: [

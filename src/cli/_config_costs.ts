@@ -63,16 +63,18 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
     ["", "tools", "tokens", "saves", "with a query"],
     ...modes.map(({ name, tools, tokens, saves, queried }) => [
       name,
-      number(tools),
-      number(tokens),
+      formatNumber(tools),
+      formatNumber(tokens),
       `${(saves * 100).toFixed(1)} %`,
-      queried === undefined ? "" : number(queried),
+      queried === undefined ? "" : formatNumber(queried),
     ]),
   ];
   const answer = (name: string, { median, p95, count }: AnswerCost) =>
-    `  an answer of ${name}: median ${number(median)}, p95 ${number(p95)} (of ${count})`;
+    `  an answer of ${name}: median ${formatNumber(median)}, p95 ${
+      formatNumber(p95)
+    } (of ${count})`;
   return [
-    `Tokens of a list, estimated over ${number(tools)} tools of ${servers} servers:`,
+    `Tokens of a list, estimated over ${formatNumber(tools)} tools of ${servers} servers:`,
     ...aligned(rows),
     answer("search", search),
     answer("schema", schema),
@@ -80,7 +82,7 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
 }
 
 /** Returns a number with separators, for a person to read. */
-export function number(value: number): string {
+export function formatNumber(value: number): string {
   return value.toLocaleString("en-US");
 }
 

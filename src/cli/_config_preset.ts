@@ -11,7 +11,7 @@ import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";
-import { number } from "./_config_costs.ts";
+import { formatNumber } from "./_config_costs.ts";
 import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
@@ -32,11 +32,11 @@ export async function writePreset(
 ): Promise<Shown> {
   const preset = await named(name);
   await prepare(at, undefined);
-  return await agreed(at, { ...await planOf(at.app, { preset, workspace }), json });
+  return await agreed(at, { ...await presetPlan(at.app, { preset, workspace }), json });
 }
 
 /** Returns the changes of a preset in a file and in tokens. */
-export async function planOf(
+export async function presetPlan(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<PresetPlan> {
@@ -54,7 +54,9 @@ export async function planOf(
     : `\n${app.loaded().file?.path} says ${others.join(", ")}, which wins here; ` +
       "`--workspace` writes there";
   const said =
-    `A list costs ${number(tokens.before)} tokens now and ${number(tokens.after)} after this` +
+    `A list costs ${formatNumber(tokens.before)} tokens now and ${
+      formatNumber(tokens.after)
+    } after this` +
     ` (estimated)${overruled}`;
   const about = {
     preset: preset.name,

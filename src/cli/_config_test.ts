@@ -7,7 +7,7 @@ import { sha256 } from "../core/hash.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { config } from "./_config.ts";
 import { changeOf, setForPerson } from "./_config_file.ts";
-import { planOf } from "./_config_preset.ts";
+import { presetPlan } from "./_config_preset.ts";
 import { recommended } from "./_config_wizard.ts";
 import { addServers, findTarget } from "./_import_file.ts";
 
@@ -160,7 +160,7 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   assert.ok(balanced);
   await using house = await open({ yaml: YAML });
   const path = join(house.home, "config.yaml");
-  const plan = await planOf(house.app, { preset: balanced, workspace: false });
+  const plan = await presetPlan(house.app, { preset: balanced, workspace: false });
   assert.match(plan.said, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)$/);
   assert.equal(await Deno.readTextFile(path), YAML);
   await plan.change.write();
@@ -177,7 +177,7 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
     [exposure, metaTools.length, maxTokens, maxUnderlyingTools, limits.callMs],
     ["hybrid", 3, 5_000, 20, 5_000],
   );
-  const again = await planOf(house.app, { preset: balanced, workspace: false });
+  const again = await presetPlan(house.app, { preset: balanced, workspace: false });
   assert.equal(again.change.diff, "");
 });
 
@@ -190,7 +190,7 @@ Deno.test("a change of config.yaml keeps comments, line ends and the byte order 
   assert.match(await Deno.readTextFile(path), /# so\r\nsearch:\r\n {2}model: \/a b\r\n$/);
   const [, , balanced] = await presets();
   assert.ok(balanced);
-  await (await planOf(house.app, { preset: balanced, workspace: false })).change.write();
+  await (await presetPlan(house.app, { preset: balanced, workspace: false })).change.write();
   await addServers(house.app, await findTarget(house.app, false), { x: { command: "x" } });
   const text = await Deno.readTextFile(path);
   assert.doesNotMatch(text, /[^\r]\n/);
@@ -223,15 +223,15 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
   const pml = '{"version": 1, "gateway": {"tools_exposure": "full_proxy", ' +
     '"hybrid": {"max_tokens": 500, "semantic_threshold": 0.7, "whitelisted_tools": ["a:b"]}}}';
   await using house = await open({ pml });
-  const { said } = await planOf(house.app, { preset: metaOnly, workspace: false });
+  const { said } = await presetPlan(house.app, { preset: metaOnly, workspace: false });
   const exposure = 'gateway.tools_exposure: "full_proxy"';
   assert.ok(said.includes(`.pml.json says ${exposure}, which wins here; \`--workspace\``), said);
-  const both = await planOf(house.app, { preset: balanced, workspace: false });
+  const both = await presetPlan(house.app, { preset: balanced, workspace: false });
   // A value that equals the preset, or that the preset does not set, is not reported.
   const hybrid = "gateway.hybrid.max_underlying_tools";
   assert.ok(!both.said.includes(hybrid), both.said);
   assert.ok(both.said.includes(`${exposure}, gateway.hybrid.max_tokens: 500, which`), both.said);
-  const here = await planOf(house.app, { preset: metaOnly, workspace: true });
+  const here = await presetPlan(house.app, { preset: metaOnly, workspace: true });
   assert.doesNotMatch(here.said, /wins here/);
 });
 

@@ -7,7 +7,7 @@
 import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
-import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
+import { LIMIT_NAMES, limitKey, LIMITS } from "../config/limits.ts";
 import { GATEWAY } from "../config/settings.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
@@ -15,7 +15,7 @@ import type { ToolId } from "../core/tool_id.ts";
 import { object } from "../core/wanted.ts";
 import { remoteOf } from "../servers/kinds.ts";
 import { MANY_TOKENS } from "./_cost.ts";
-import { keysIn } from "./_setting_keys.ts";
+import { settingKeys } from "./_setting_keys.ts";
 
 /** A setting and its value. */
 export interface SettingValue {
@@ -43,12 +43,12 @@ export function valuesOf(app: App): readonly SettingValue[] {
     person: { ...flat(person.gateway), "search.model": person.settings.model },
     file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
   };
-  const gateway = keysIn(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
+  const gateway = settingKeys(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
   const keys = [...gateway, "search.model", "intent"];
   return [
     ...keys.map((key) => valueOf(key, { said, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name].values[0])
-      .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
+      .map((name) => ({ key: `limits.${limitKey(name)}`, value: limits[name], from: person.path })),
     ...networkValues(app),
     ...policyValues(app),
   ];
@@ -84,7 +84,7 @@ export function networkValues(app: App): readonly SettingValue[] {
 }
 
 /** Returns warnings about settings that the person may not have meant. */
-export function warningsOf(
+export function settingWarnings(
   app: App,
   { tools, fullTokens }: { readonly tools: readonly ToolId[]; readonly fullTokens: number },
 ): readonly string[] {

@@ -10,9 +10,9 @@ import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
-import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
+import { type AllCosts, costsText, formatNumber, measure } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
-import { planOf } from "./_config_preset.ts";
+import { presetPlan } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
@@ -59,7 +59,7 @@ export async function wizard(
   // `recommended` names only presets
   const preset = (await presets()).find((one) => one.name === name) as Preset;
   tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
-  const plan = await planOf(app, { preset, workspace });
+  const plan = await presetPlan(app, { preset, workspace });
   return await agreed(at, plan);
 }
 
@@ -73,15 +73,19 @@ export function recommended(
   const tokens = costOf("full_proxy") + planned * TYPICAL.tokens;
   const found = costOf("meta_only") + search.median;
   const most = TOOLS_MAX[client] ?? Infinity;
-  const all = `all ${number(tools)} tools of ${catalog.servers + planned} servers`;
+  const all = `all ${formatNumber(tools)} tools of ${catalog.servers + planned} servers`;
   if (tokens <= found && tools <= most) {
-    const why = `${all} cost ${number(tokens)} tokens, no more than the meta-tools and one search`;
+    const why = `${all} cost ${
+      formatNumber(tokens)
+    } tokens, no more than the meta-tools and one search`;
     return { name: "full_proxy", why };
   }
   const against = tools > most
     ? `${all} are more than the ${most} that ${client} was reported to take`
-    : `${all} cost ${number(tokens)} tokens in every session, the meta-tools and one search ` +
-      number(found);
+    : `${all} cost ${
+      formatNumber(tokens)
+    } tokens in every session, the meta-tools and one search ` +
+      formatNumber(found);
   return intent === undefined
     ? { name: "meta_only", why: against }
     : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };

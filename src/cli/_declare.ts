@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { declarations, observedBy, toolsOf, typesOf } from "../app/app_workflow.ts";
+import { allowedTools, declarations, observedBy, typesOf } from "../app/app_workflow.ts";
 import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
@@ -23,12 +23,14 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
     if (offered.length === 0) {
       await prepare(at, name);
     }
-    const tools = offered.length > 0 ? offered.map(({ tool }) => tool) : toolsOf(app, name);
+    const tools = offered.length > 0 ? offered.map(({ tool }) => tool) : allowedTools(app, name);
     servers.push({ name, tools });
   }
   if (named.length === 0) {
     await prepare(at, undefined, { isWhole: true });
-    servers.push(...app.servers.states().map(({ name }) => ({ name, tools: toolsOf(app, name) })));
+    servers.push(
+      ...app.servers.states().map(({ name }) => ({ name, tools: allowedTools(app, name) })),
+    );
   }
   const observed = await observedBy(app);
   const there = servers.filter(({ tools }) => tools.length > 0);

@@ -45,7 +45,7 @@ const DENIED =
   /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
 
 /** Returns the permission that the message of an error says is missing; undefined if none. */
-export function missingIn(message: string): MissingPermission | undefined {
+export function missingPermission(message: string): MissingPermission | undefined {
   const [, op = "", name, said, host, isProtected] = DENIED.exec(message) ?? [];
   if (name === undefined) return undefined;
   // The pattern finds no other names of permissions.

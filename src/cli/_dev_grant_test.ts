@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { NO_PERMISSIONS } from "../protocol/tool.ts";
-import { adviceOn, missingIn } from "./_dev_grant.ts";
+import { adviceOn, missingPermission } from "./_dev_grant.ts";
 
 const SAID: readonly (readonly [message: string, kind: string, item: string])[] = [
   ['Cannot read "a b.txt": the module has no read grant for it', "read", "a b.txt"],
@@ -26,10 +26,10 @@ const PLACE = {
 
 Deno.test("missingIn() finds the permission in the message of an error", () => {
   for (const [message, kind, item] of SAID) {
-    const { kind: found, item: named } = missingIn(message) ?? {};
+    const { kind: found, item: named } = missingPermission(message) ?? {};
     assert.deepEqual([found, named], [kind, item], message);
   }
-  assert.equal(missingIn("No such file or directory"), undefined);
+  assert.equal(missingPermission("No such file or directory"), undefined);
 });
 
 Deno.test("adviceOn() returns the missing grants of the file, merged with its own, and of __meta__", () => {

@@ -16,10 +16,10 @@ import { moduleOf } from "../servers/kinds.ts";
 import { parseArguments, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import type { CommandContext } from "./_command_context.ts";
-import { adviceOn, type GrantAdvice, missingIn } from "./_dev_grant.ts";
+import { adviceOn, type GrantAdvice, missingPermission } from "./_dev_grant.ts";
 import type { DevShown } from "./_dev_shown.ts";
 import { usage } from "./_failure.ts";
-import { textOf } from "./_result.ts";
+import { resultText } from "./_result.ts";
 
 type Checked = Awaited<ReturnType<Authors["checkModule"]>>;
 
@@ -115,7 +115,7 @@ export class DevModule {
       await takeDraft(app, draft);
       const result = await answered({ id: toolId(server, tool), arguments: args }, this.#at);
       this.#hasFailed = result.isError === true;
-      const message = this.#hasFailed ? textOf(result) : "";
+      const message = this.#hasFailed ? resultText(result) : "";
       shown.show({ event: "call", ...call, ...about(message), result });
     } catch (error) {
       signal.throwIfAborted();
@@ -131,7 +131,7 @@ export class DevModule {
   }
 
   #advice(tool: string, message: string): GrantAdvice | undefined {
-    const missing = missingIn(message);
+    const missing = missingPermission(message);
     if (missing === undefined) return undefined;
     const { app, path } = this.#at;
     const { server, draft } = this.#place();

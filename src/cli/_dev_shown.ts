@@ -8,7 +8,7 @@ import type { ToolResult } from "../protocol/call.ts";
 import { shownPlace, type TextPlace } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { adviceLines, type GrantAdvice } from "./_dev_grant.ts";
-import { textOf } from "./_result.ts";
+import { resultText } from "./_result.ts";
 import { isTerminal } from "./_terminal.ts";
 import { fitted, print, tell } from "./out.ts";
 
@@ -91,7 +91,11 @@ export class DevShown {
         return [`${event.level}: ${event.text}`];
       case "call": {
         const { result } = event;
-        return [textOf(result), `${sign(!result.isError)} ${ended(event)}`, ...this.#more(event)];
+        return [
+          resultText(result),
+          `${sign(!result.isError)} ${ended(event)}`,
+          ...this.#more(event),
+        ];
       }
       case "error": {
         const about = event.tool === undefined ? "" : `${ended(event)}: `;

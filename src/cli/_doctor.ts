@@ -10,18 +10,18 @@ import { Costs } from "./costs.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { REPLACES } from "../config/shown.ts";
-import { exists } from "../config/workspace.ts";
-import { check, type CheckReport } from "../core/check.ts";
+import { pathExists } from "../config/workspace.ts";
+import { type CheckReport, runCheck } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { VERSION } from "../core/version.ts";
-import { isShared } from "../io/private_files.ts";
+import { isSharedMode } from "../io/private_files.ts";
 import { unresponsiveServers } from "../io/unresponsive_servers.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
-import { refused } from "./_files.ts";
+import { fileNotChanged } from "./_files.ts";
 import { clientStates } from "./_client_setup.ts";
 import { paintReport } from "./_paint.ts";
 import { signInText } from "./_login.ts";
@@ -41,12 +41,12 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   const read = () => {
     if (problem !== undefined) throw problem;
   };
-  const usable = await check("home", home, () => mustBeUsable(home, problem));
+  const usable = await runCheck("home", home, () => mustBeUsable(home, problem));
   const findings = [
     well("workspace", `${workspace}, ${because}`),
-    usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
+    usable.ok ? await runCheck("home", home, () => mustBePrivate(home, "700")) : usable,
     ...(usable.ok && Deno.build.os === "windows" ? await sharedHome(app) : []),
-    await check("configuration", file ?? "no workspace file, so the default rules hold", read),
+    await runCheck("configuration", file ?? "no workspace file, so the default rules hold", read),
     ...policyValues(app).map(({ key, value, from }) =>
       well(key, `${JSON.stringify(value)}, in ${from}`)
     ),
@@ -125,7 +125,7 @@ async function registries({ app, signal }: CommandContext): Promise<readonly Che
 /** Returns whether there is a key for the cloud, but never its value. */
 async function key(app: App): Promise<CheckReport> {
   const path = join(app.config().home, KEY_FILE);
-  return await check("key", "none (only cloud tools need one)", async () => {
+  return await runCheck("key", "none (only cloud tools need one)", async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
     if (from === "the environment") return "PML_API_KEY is set";
@@ -138,7 +138,7 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
   try {
     await Deno.mkdir(home, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw refused(home, error);
+    throw fileNotChanged(home, error);
   }
 }
 
@@ -161,9 +161,9 @@ function refusesHome(problem: PmlError | undefined): boolean {
 
 async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
   const found = await Deno.stat(path).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw refused(path, error);
+    if (!(error instanceof Deno.errors.NotFound)) throw fileNotChanged(path, error);
   });
-  if (!found || !isShared(found)) return;
+  if (!found || !isSharedMode(found)) return;
   throw new PmlError("CONFIG_INVALID", `${path} is open to other people on this machine`, {
     hint: `Run \`chmod ${mode} ${JSON.stringify(path)}\``,
   });
@@ -175,7 +175,7 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
  */
 async function trust(app: App): Promise<CheckReport> {
   let waits = false;
-  const found = await check("trust", "nothing waits to be trusted", async () => {
+  const found = await runCheck("trust", "nothing waits to be trusted", async () => {
     waits = await app.policy.unapproved() !== undefined;
   });
   return waits ? warned("trust", "not trusted yet", "Look at it with `pml trust`") : found;
@@ -197,8 +197,8 @@ function watching(app: App): CheckReport {
 
 async function lock(app: App): Promise<CheckReport> {
   const pins = await app.pins();
-  const said = exists(pins.path) ? pins.path : "there is none yet";
-  return await check("lock", said, async () => void await pins.state());
+  const said = pathExists(pins.path) ? pins.path : "there is none yet";
+  return await runCheck("lock", said, async () => void await pins.state());
 }
 
 async function servers(at: CommandContext): Promise<readonly CheckReport[]> {

@@ -164,7 +164,7 @@ async function faceOf(
 ): Promise<HttpFace> {
   const gateway = await app.gateway();
   const party = { identity, prefix: replica?.prefix ?? "" };
-  const face = new HttpFace(new AppFaceHost(app, gateway), limitsOf(app), party);
+  const face = new HttpFace(new AppFaceHost(app, gateway), endpointLimits(app), party);
   gateway.clients.streams = face;
   gateway.replica = replica?.for(identity, {
     questions: async () => (await app.callPath()).approvals,
@@ -185,7 +185,7 @@ function lookOf({ policy, closing, log }: App): () => void {
 }
 
 /** Returns the limits of an HTTP endpoint. */
-export function limitsOf(app: App): FaceLimits {
+export function endpointLimits(app: App): FaceLimits {
   const { connections, inputBytes, queuedBytes } = app.config().limits;
   return { connections, inputBytes, queuedBytes };
 }

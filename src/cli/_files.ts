@@ -6,11 +6,11 @@
  */
 
 import { join } from "node:path";
-import { exists } from "../config/workspace.ts";
+import { pathExists } from "../config/workspace.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { isInside } from "../io/place.ts";
 import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
-import { refused as unused } from "../io/regular_file.ts";
+import { fileError as unused } from "../io/regular_file.ts";
 
 /** A text file as it was read. */
 export interface TextFile {
@@ -26,17 +26,17 @@ export interface TextFile {
  */
 export async function readInside(folder: string, name: string): Promise<TextFile | undefined> {
   const named = join(folder, name);
-  if (!exists(named)) return undefined;
+  if (!pathExists(named)) return undefined;
   try {
     const path = await Deno.realPath(named);
     if (!isInside(folder, path)) {
-      throw refused(named, "it is a link to a place outside its folder");
+      throw fileNotChanged(named, "it is a link to a place outside its folder");
     }
     const plain = readPlain(path);
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     return plain && { path, text: text.decode(plain.bytes), mode: plain.mode };
   } catch (error) {
-    throw refused(named, error);
+    throw fileNotChanged(named, error);
   }
 }
 
@@ -58,7 +58,7 @@ export async function place(path: string, { text, mode, over }: FileContent): Pr
   try {
     await writeWhole(path, { bytes: bytesOf(text), mode, over: before });
   } catch (error) {
-    throw refused(path, error);
+    throw fileNotChanged(path, error);
   }
 }
 
@@ -66,20 +66,20 @@ export async function place(path: string, { text, mode, over }: FileContent): Pr
 export async function backUp({ path, text }: TextFile): Promise<string> {
   const name = (number: number) => `${path}.backup${number === 0 ? "" : `.${number}`}`;
   let number = 0;
-  while (exists(name(number))) number++;
+  while (pathExists(name(number))) number++;
   await place(name(number), { text, mode: 0o600 });
   return name(number);
 }
 
 /** Returns the error for a file that stays as it is. */
-export function refused(path: string, why: unknown): PmlError {
+export function fileNotChanged(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
   return unused(path, messageOf(why), UNCHANGED);
 }
 
 /** Returns the error for a file in which nothing else would stay as it is. */
 export function uneditable(path: string): PmlError {
-  return refused(path, "it cannot be edited without another change");
+  return fileNotChanged(path, "it cannot be edited without another change");
 }
 
 /** Returns the lines that are removed, and those that replace them. */

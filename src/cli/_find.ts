@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ownerOf } from "../app/app_capabilities.ts";
+import { nameOwner } from "../app/app_capabilities.ts";
 import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
@@ -39,7 +39,10 @@ const LOOSE = "These share few words with the query; try others";
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool in full. */
-export async function tools(at: CommandContext, { words: [name], refresh }: Typed): Promise<Shown> {
+export async function toolsCommand(
+  at: CommandContext,
+  { words: [name], refresh }: Typed,
+): Promise<Shown> {
   const { app } = at;
   const server = name?.split(":", 1)[0];
   if (refresh === true) await forgetLists(app, server);
@@ -185,7 +188,7 @@ async function missingText(
   if (state === undefined) {
     // The owner of the name is known after the registries were asked.
     await (await app.finder()).offered(server);
-    return ownerOf(app, server) ? "" : `There is no server ${quoted(server)} here`;
+    return nameOwner(app, server) ? "" : `There is no server ${quoted(server)} here`;
   }
   const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
   const before = `${quoted(server)} lists no tool ${quoted(own)}`;

@@ -34,7 +34,7 @@ import {
   presentServers,
   type TargetFile,
 } from "./_import_file.ts";
-import { keep } from "./_key.ts";
+import { saveKey } from "./_key.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
@@ -91,7 +91,7 @@ export async function keepValues(
   const question = `Keep ${names.join(", ")} for PML, ${source}?`;
   if (await askReply(question, at) !== "Yes") return kept;
   for (const name of names) {
-    const { text = "" } = await keep(at, name, values.get(name) ?? "");
+    const { text = "" } = await saveKey(at, name, values.get(name) ?? "");
     kept.set(name, text);
     at.app.keys.find(name);
   }
@@ -128,11 +128,11 @@ async function planOf(
       problems.push(asPmlError(error));
     }
   }
-  return { files, problems, ...await picked(app, entries, target) };
+  return { files, problems, ...await importablePick(app, entries, target) };
 }
 
 /** Picks the servers that can be put into a file. */
-export async function picked(
+export async function importablePick(
   app: App,
   entries: readonly ClientEntry[],
   target: TargetFile,

@@ -14,9 +14,9 @@ import { defined, objectOf, textOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readPlainText, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
-import { record } from "./_command_context.ts";
+import { recordAction } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { backUp, place, readInside, refused, type TextFile } from "./_files.ts";
+import { backUp, fileNotChanged, place, readInside, type TextFile } from "./_files.ts";
 import { type YamlSetting, yamlWith } from "./_yaml_text.ts";
 
 /** A file that is to be edited. `found` is undefined if it does not exist yet. */
@@ -45,17 +45,19 @@ const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 export async function findTarget(app: App, workspace: boolean): Promise<TargetFile> {
   const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
   await Deno.mkdir(app.config().home, { recursive: true, mode: 0o700 });
-  return await targetAt(path);
+  return await readTarget(path);
 }
 
 /** Reads a file that is to be edited. Throws if it is a link, or is not in the folder `inside`. */
-export async function targetAt(path: string, inside?: string): Promise<TargetFile> {
+export async function readTarget(path: string, inside?: string): Promise<TargetFile> {
   const folder = await Deno.realPath(dirname(path));
   // guard: client-file-elsewhere
-  if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");
+  if (inside !== undefined && !isInside(inside, folder)) {
+    throw fileNotChanged(path, "it lies elsewhere");
+  }
   const own = join(folder, basename(path));
   const found = await readInside(folder, basename(path));
-  if (found !== undefined && found.path !== own) throw refused(path, "it is a link");
+  if (found !== undefined && found.path !== own) throw fileNotChanged(path, "it is a link");
   return { path: own, found };
 }
 
@@ -151,12 +153,12 @@ export async function findUndo(
     const kept = backup === null
       ? "there was no file before it"
       : `the file before it is ${backup}`;
-    throw refused(path, `it was changed after ${what}; ${kept}`);
+    throw fileNotChanged(path, `it was changed after ${what}; ${kept}`);
   }
   const copy = backup === null ? undefined : await readInside(dirname(backup), basename(backup));
   // guard: undo-copy
   if (hashOf(copy) !== before) {
-    throw refused(backup ?? path, `it is not the file that was there before ${what}`);
+    throw fileNotChanged(backup ?? path, `it is not the file that was there before ${what}`);
   }
   const said = copy === undefined
     ? `${path} was made by ${what} and will be removed`
@@ -164,7 +166,7 @@ export async function findUndo(
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
       if (readDone(app, path).length !== all.length) {
-        throw refused(path, "it was changed meanwhile");
+        throw fileNotChanged(path, "it was changed meanwhile");
       }
       if (found !== undefined && now === after) {
         await putBack(app, { path, found, copy, last });
@@ -185,7 +187,7 @@ async function putBack(app: App, { path, found, copy, last }: {
   const { trusted } = last;
   if (copy !== undefined) return await replace(app, { path, found, text: copy.text, trusted });
   const again = await readInside(dirname(path), basename(path));
-  if (again?.text !== found.text) throw refused(path, "it was changed meanwhile");
+  if (again?.text !== found.text) throw fileNotChanged(path, "it was changed meanwhile");
   await app.policy.store.move(path, { from: last.after, to: [] });
   await Deno.remove(path);
   // The folder of a client, which was made for the file. One that is not empty stays.
@@ -209,7 +211,7 @@ export async function make(
     await app.policy.store.trust({ path, hash: sha256(text), servers: {}, shown });
   }
   await place(path, { text, mode });
-  await record({ app }, "file written", { path, after: sha256(text) });
+  await recordAction({ app }, "file written", { path, after: sha256(text) });
 }
 
 /** Replaces the text of a file. The file keeps the trust that it had. */
@@ -225,7 +227,7 @@ export async function replace(app: App, { path, found, text, trusted }: {
   if (trusted) await store.move(path, { from, to: [from, to] });
   await place(path, { text, mode: found.mode, over: found.text });
   if (trusted) await store.move(path, { from: to, to: [to] });
-  await record({ app }, "file written", { path, before: from, after: to });
+  await recordAction({ app }, "file written", { path, before: from, after: to });
 }
 
 function hashOf(file: TextFile | undefined): string | null {
@@ -273,7 +275,7 @@ function readDone(app: App, path: string): readonly ImportRecord[] {
     return backup === null ? before === null : dirname(textOf(backup)) === dirname(path);
   };
   if (Array.isArray(all) && all.every(isDone)) return all;
-  throw refused(file, `it is no record of what PML wrote into ${path}`);
+  throw fileNotChanged(file, `it is no record of what PML wrote into ${path}`);
 }
 
 async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {

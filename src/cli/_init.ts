@@ -22,7 +22,7 @@ import {
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { CLOUD_KEY, keep } from "./_key.ts";
+import { CLOUD_KEY, saveKey } from "./_key.ts";
 import { make } from "./_import_file.ts";
 import { importServers } from "./_import.ts";
 import { askSecret, isTerminal } from "./_terminal.ts";
@@ -92,7 +92,7 @@ async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> 
     ? await askSecret(`${CLOUD_KEY}, for tools in the cloud (Enter goes on without it)`, at.signal)
     : (await readAll()).replace(/\r?\n$/, "");
   if (!value) return undefined;
-  await keep(at, CLOUD_KEY, value);
+  await saveKey(at, CLOUD_KEY, value);
   return { path: CLOUD_KEY, changed: true, said: "kept in your PML home, readable for you alone" };
 }
 

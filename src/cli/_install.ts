@@ -6,7 +6,7 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
-import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { installForOffline } from "./_offline.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -62,7 +62,7 @@ async function installServer(
   }
   if (agreed.length === 0) return { value, text: "Nothing was run", code: 1 };
   const scripts = agreed.map(({ spec }) => spec);
-  await record({ app }, "install scripts", { server, integrity, scripts });
+  await recordAction({ app }, "install scripts", { server, integrity, scripts });
   await pending.run(agreed, tell);
   return { value, text: `Ran the scripts of ${scripts.join(", ")}` };
 }

@@ -6,10 +6,10 @@
 
 import { basename, join } from "node:path";
 import {
+  findProgram,
   keyFrom,
   type KeySource,
   keySources,
-  programOf,
   removeFromKeyring,
   systemKeyring,
 } from "../oauth/outside_keys.ts";
@@ -17,11 +17,11 @@ import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { isOwn, isSteering } from "../core/steering.ts";
+import { isOwnVariable, isSteering } from "../core/steering.ts";
 import { type WarningLog, writePrivate } from "../io/private_files.ts";
 import {
   type CommandContext,
-  record,
+  recordAction,
   type Shown,
   type Typed,
   unchanged,
@@ -61,7 +61,7 @@ function assertName(name: string): void {
   if (name === CLOUD_KEY) return;
   const why = !NAME.test(name)
     ? "it is no name of a variable"
-    : isOwn(name)
+    : isOwnVariable(name)
     ? "names that begin with PML_ are PML's own"
     : isSteering(name)
     ? "it changes how programs run, so only the environment sets it"
@@ -89,11 +89,11 @@ async function set(
       hint: "Nothing was written",
     });
   }
-  return await keep(at, name, value);
+  return await saveKey(at, name, value);
 }
 
 /** Keeps a key in the keyring, or in the file of PML where there is none. */
-export async function keep(at: CommandContext, name: string, value: string): Promise<Shown> {
+export async function saveKey(at: CommandContext, name: string, value: string): Promise<Shown> {
   assertName(name);
   if (!VALUE.test(value) || value.includes("${") || name === CLOUD_KEY && /\s/.test(value)) {
     throw usage(
@@ -119,7 +119,7 @@ async function from(
 ): Promise<Shown> {
   if (name === CLOUD_KEY) throw usage(`Cannot keep ${CLOUD_KEY} elsewhere`, "Use `pml key set`");
   needPerson(`Cannot take ${name} from a program`, "");
-  const file = programOf(at.app, program);
+  const file = findProgram(at.app, program);
   const source = { command: [file, ...args] };
   const fact = `Each start of PML runs ${
     visible(JSON.stringify(source.command), 2_000)
@@ -156,7 +156,7 @@ async function setSource(
       await removeFromKeyring(app, name);
     }
     await writePrivate(path, { ...others, ...(source && { [name]: source }) });
-    await record({ app }, "key kept elsewhere", { name, in: Object.keys(source ?? {}) });
+    await recordAction({ app }, "key kept elsewhere", { name, in: Object.keys(source ?? {}) });
     return before !== undefined;
   });
 }
@@ -202,7 +202,7 @@ async function edit(
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
     const text = name === CLOUD_KEY ? value === undefined ? "" : `${value}\n` : lines.join("");
     await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
-    await record({ app }, value === undefined ? "key removed" : "key kept", { name });
+    await recordAction({ app }, value === undefined ? "key removed" : "key kept", { name });
   });
   return path;
 }

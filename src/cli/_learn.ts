@@ -19,7 +19,7 @@ import { usage } from "./_failure.ts";
 import { type CommandContext, type Typed, unchanged } from "./_command_context.ts";
 import { proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
-import { textOf } from "./_result.ts";
+import { resultText } from "./_result.ts";
 import { agrees, isTerminal } from "./_terminal.ts";
 import { noPackage } from "./_upgrade.ts";
 import { tell } from "./out.ts";
@@ -131,7 +131,7 @@ async function oneRound(
   for (const asked of failures.length === 0 ? calls : []) {
     const isDone = await attempt(asked.id, async () => {
       const result = await answered(asked, at);
-      const text = textOf(result);
+      const text = resultText(result);
       trial.hear(text);
       const isDenied = /Requires \w+ access|NotCapable/.test(text);
       return result.isError === true || isDenied ? text : undefined;

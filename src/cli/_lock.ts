@@ -13,7 +13,7 @@ import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
 import { unknownWords, usage } from "./_failure.ts";
-import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -116,7 +116,9 @@ async function update(
   const value = json ? { facts } : { facts, ...done };
   if (facts.length === 0) return { value, text: "Nothing differs" };
   if (json) return { value };
-  if (done.pinned.length > 0) await record(at, "lock updated", { servers: done.pinned, facts });
+  if (done.pinned.length > 0) {
+    await recordAction(at, "lock updated", { servers: done.pinned, facts });
+  }
   const lines = Object.entries({ Pinned: done.pinned, "Not pinned": done.left })
     .flatMap(([what, all]) => all.length === 0 ? [] : [`${what}: ${all.join(", ")}`]);
   return { value, text: lines.join("\n"), code: done.left.length === 0 ? 0 : 1 };

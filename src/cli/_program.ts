@@ -16,7 +16,7 @@ import { paintHelp } from "./_paint.ts";
 import { print } from "./out.ts";
 
 /** Runs the command that the arguments name, and returns the exit code. */
-export async function run(args: readonly string[]): Promise<number> {
+export async function runCommand(args: readonly string[]): Promise<number> {
   let code = 0;
   const program = makeProgram(async (work) => {
     code = await work();

@@ -10,7 +10,7 @@ import { readEnvironment } from "../config/env.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { isInside, realPathIfAny, targetAt } from "../io/place.ts";
+import { followedInfo, isInside, realPathIfAny } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { unknownWords, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
@@ -29,7 +29,7 @@ const WARNINGS = {
 };
 
 /** Serves a folder until a signal comes, and returns the exit code. */
-export async function registry(typed: Typed): Promise<number> {
+export async function serveRegistry(typed: Typed): Promise<number> {
   const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
   if (verb !== "serve") {
     throw unknownWords("registry", { ...typed, known: ["serve"] });
@@ -66,7 +66,7 @@ const PLAIN = "it serves without TLS, which clients on other machines require";
 
 function folderOf(folder: string): string {
   const path = folder === "" ? undefined : realPathIfAny(typedPath(folder));
-  if (path !== undefined && targetAt(path)?.isDirectory) return path;
+  if (path !== undefined && followedInfo(path)?.isDirectory) return path;
   throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
 }
 

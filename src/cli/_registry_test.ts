@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { registry } from "./_registry.ts";
+import { serveRegistry } from "./_registry.ts";
 
 Deno.test("registry() reports files that it cannot serve before it opens anything", async () => {
   const rows = [
@@ -24,6 +24,6 @@ Deno.test("registry() reports files that it cannot serve before it opens anythin
     ],
   ] as const;
   for (const [words, options, message] of rows) {
-    await assert.rejects(registry({ words, ...options }), { code: "USAGE", message });
+    await assert.rejects(serveRegistry({ words, ...options }), { code: "USAGE", message });
   }
 });

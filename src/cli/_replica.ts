@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import type { PersonValues } from "../config/settings.ts";
 import { PmlError } from "../core/errors.ts";
-import { isShared } from "../io/private_files.ts";
+import { isSharedMode } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { Replica } from "../transport/replicas/replica.ts";
 
@@ -45,7 +45,7 @@ function fileOf(app: App, path: string): string {
     ? join(environment.userHome, path.slice(2))
     : resolve(dirname(person.path), path);
   const { bytes, info } = read(file);
-  if (isShared(info)) throw invalid("others can read its file");
+  if (isSharedMode(info)) throw invalid("others can read its file");
   // Each byte is a character, also of a file that is no text.
   return new TextDecoder("latin1").decode(bytes);
 }

@@ -9,12 +9,12 @@ import { extname } from "node:path";
 import type { ContentBlock, ToolResult } from "../protocol/call.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
-import { exists } from "../config/workspace.ts";
+import { pathExists } from "../config/workspace.ts";
 import { usage } from "./_failure.ts";
 import { typedPath } from "./command_process.ts";
 
 /** Returns the texts of a result as they are, and one line for each other block. */
-export function textOf({ content, structuredContent }: ToolResult): string {
+export function resultText({ content, structuredContent }: ToolResult): string {
   if (content.length > 0) return content.map(blockText).join("\n");
   return structuredContent === undefined ? "" : JSON.stringify(structuredContent, null, 2);
 }
@@ -26,7 +26,7 @@ function blockText(block: ContentBlock): string {
 
 /** Throws if a file is there: nothing of the person is replaced. */
 export function mustBeNew(path: string): void {
-  if (!exists(typedPath(path))) return;
+  if (!pathExists(typedPath(path))) return;
   throw usage(`Cannot save into ${quoted(path, 400)}: it is there already`, "Name another file");
 }
 
@@ -39,7 +39,7 @@ export async function saveResult(
   path: string,
 ): Promise<{ readonly text: string; readonly note: string; readonly files: readonly string[] }> {
   const binary = result.content.flatMap((block) => bytesOf(block) ?? []);
-  const all = binary.length > 0 ? binary : [new TextEncoder().encode(textOf(result))];
+  const all = binary.length > 0 ? binary : [new TextEncoder().encode(resultText(result))];
   const ending = extname(path);
   const stem = path.slice(0, path.length - ending.length);
   const files = all.map((_, at) => at === 0 ? path : `${stem}-${at + 1}${ending}`);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { textOf } from "./_result.ts";
+import { resultText } from "./_result.ts";
 
 Deno.test("textOf() returns texts unchanged, and a line for each other block", () => {
   const content = [
@@ -10,7 +10,7 @@ Deno.test("textOf() returns texts unchanged, and a line for each other block", (
     { type: "resource", resource: { uri: "file:///z", mimeType: "a/b", blob: "AA==" } },
     { type: "hologram" },
   ];
-  assert.deepEqual(textOf({ content }).split("\n"), [
+  assert.deepEqual(resultText({ content }).split("\n"), [
     "a",
     "",
     '{"type":"audio","mimeType":"audio/wav","data":"AAEC"} (--json shows all)',
@@ -22,6 +22,6 @@ Deno.test("textOf() returns texts unchanged, and a line for each other block", (
 });
 
 Deno.test("textOf() shows structured content where there is nothing else", () => {
-  assert.equal(textOf({ content: [], structuredContent: { a: 1 } }), '{\n  "a": 1\n}');
-  assert.equal(textOf({ content: [] }), "");
+  assert.equal(resultText({ content: [], structuredContent: { a: 1 } }), '{\n  "a": 1\n}');
+  assert.equal(resultText({ content: [] }), "");
 });

@@ -9,7 +9,7 @@ import { approve } from "./_approve.ts";
 import { call } from "./_call.ts";
 import { inContext, type Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
-import { search, tools, why } from "./_find.ts";
+import { search, toolsCommand, why } from "./_find.ts";
 import { install } from "./_install.ts";
 import { lock } from "./_lock.ts";
 import { login, logout } from "./_login.ts";
@@ -28,7 +28,19 @@ const settings = async () => (await import("./_settings_runs.ts")).SETTINGS;
 
 /** The commands that run with PML open, under a configuration that is not broken. */
 const USUAL: Readonly<Record<string, ContextCommand>> = {
-  ...{ approve, call, install, lock, login, logs, memory, search, tools, update, why },
+  ...{
+    approve,
+    call,
+    install,
+    lock,
+    login,
+    logs,
+    memory,
+    search,
+    tools: toolsCommand,
+    update,
+    why,
+  },
   ...later(["add", "import", "init", "list", "remove"], setup),
   ...later(["allow", "ask", "capability", "config", "deny", "install-model", "key"], settings),
   ...later(["learn", "outdated", "token", "types", "upgrade"], settings),
@@ -50,7 +62,7 @@ export const RUNS: Readonly<Record<string, RunCommand>> = {
   completions: async (typed) =>
     (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),
   publish: async ({ words }) => await (await import("./publish.ts")).publish(words),
-  registry: async (typed) => (await import("./_registry.ts")).registry(typed),
+  registry: async (typed) => (await import("./_registry.ts")).serveRegistry(typed),
   serve: async (typed) => (await import("./_serve.ts")).serve(typed),
   stdio: async () => (await import("./_stdio.ts")).stdio(),
 };

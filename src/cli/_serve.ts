@@ -26,7 +26,7 @@ import { keptToken, tokenHash } from "../transport/http/token.ts";
 import type { Typed } from "./_command_context.ts";
 import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
-import { Faces, limitsOf } from "./_faces.ts";
+import { endpointLimits, Faces } from "./_faces.ts";
 import { portOf } from "./_port.ts";
 import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
@@ -62,7 +62,7 @@ export async function serve(typed: Typed): Promise<number> {
     const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
     await using faces = new Faces({ app, token: tokenHash(token.value), open, replica });
     using refusals = new Refusals(app);
-    const limits = { ...limitsOf(app), unreadMs: app.config().limits.unreadMs };
+    const limits = { ...endpointLimits(app), unreadMs: app.config().limits.unreadMs };
     const host = new ServeHost({ app, faces, refusals, replica });
     await using link = await replica?.listen(host, limits);
     await using door = await serveHttp(host, { ...address, ...limits });

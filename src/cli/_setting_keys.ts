@@ -15,16 +15,16 @@ export const OTHER_COMMANDS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the keys of a schema, as `gateway.prefix`, with the schemas of their values. */
-export function keysIn(schema: Schema, path = ""): readonly (readonly [string, Schema])[] {
+export function settingKeys(schema: Schema, path = ""): readonly (readonly [string, Schema])[] {
   const { properties } = schema;
   if (!isObject(properties)) return [[path, schema]];
   return Object.entries(properties as Record<string, Schema>)
-    .flatMap(([key, one]) => keysIn(one, path === "" ? key : `${path}.${key}`));
+    .flatMap(([key, one]) => settingKeys(one, path === "" ? key : `${path}.${key}`));
 }
 
 /** Returns the words that may follow `pml config set`: keys, or values of the first key. */
 export function settingWords(schema: Schema, line: readonly string[]): readonly string[] {
-  const keys = keysIn(schema)
+  const keys = settingKeys(schema)
     .filter(([key]) => memberOf(OTHER_COMMANDS, key.split(".", 1)[0] ?? "") === undefined);
   if (line.length < 2) return keys.map(([key]) => key);
   const { type, enum: choices, examples = choices } = Object(new Map(keys).get(line[0] ?? ""));

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { add, list, remove } from "./_add.ts";
+import { add, listServers, remove } from "./_add.ts";
 import { doctor } from "./_doctor.ts";
 import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
@@ -13,7 +13,7 @@ import { uninstall } from "./_uninstall.ts";
 
 /** The commands by their names; the empty name is `pml` alone. */
 export const SETUP = {
-  ...{ add, doctor, init, list, remove, uninstall },
+  ...{ add, doctor, init, list: listServers, remove, uninstall },
   "": status,
   import: importServers,
 };

@@ -7,7 +7,7 @@
 import type { Gateway, Listening } from "../gateway/gateway.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
-import { aborted, soon, turn } from "../io/waiting.ts";
+import { aborted, soon, yieldTurn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
 import type { Lists } from "../servers/lists/lists.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -128,7 +128,7 @@ export async function finishLists(
   { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
 ): Promise<void> {
   // A request that came last begins to ask servers in this turn.
-  await turn();
+  await yieldTurn();
   await soon(Promise.race([lists.allLoaded(), aborted(signal)]), ms);
 }
 

@@ -10,7 +10,7 @@ import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { asPmlError } from "../core/errors.ts";
 import { readPlain } from "../io/private_files.ts";
-import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -53,13 +53,13 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
     if (!await askUntrusted(open, signal)) {
       return { value, text: "Not trusted: nothing was changed", code: 1 };
     }
-    await record(at, "trusted", { file, facts: open.facts });
+    await recordAction(at, "trusted", { file, facts: open.facts });
   }
   // Which registries are asked, only the trusted file says.
   for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
     tell(`\nA rule allows ${quoted(name)}. Its first use would ask:`);
     if (await askUntrusted({ facts, accept }, signal)) {
-      await record(at, "trusted", { server: name, facts });
+      await recordAction(at, "trusted", { server: name, facts });
     }
   }
   return { value, text: open === undefined ? "" : "Trusted" };
@@ -136,7 +136,7 @@ async function revoked(at: CommandContext, file: string | undefined): Promise<Sh
       "See `pml trust --list`",
     );
   }
-  await record(at, "trust revoked", { file: path });
+  await recordAction(at, "trust revoked", { file: path });
   await app.policy.settle();
   const listed = app.config().trusted && file === undefined
     ? "PML_TRUST still lists it: take it out there"

@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document, Node, YAMLSeq } from "yaml";
 import { isObject, memberOf } from "../core/json.ts";
-import { refused, uneditable } from "./_files.ts";
+import { fileNotChanged, uneditable } from "./_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
 export interface YamlSetting {
@@ -47,7 +47,7 @@ export async function yamlWith(
     }
     return mark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
   } catch (error) {
-    throw refused(path, error);
+    throw fileNotChanged(path, error);
   }
 }
 
@@ -93,7 +93,7 @@ export async function withListItem(
     const wanted = { ...before, [section]: all };
     if (isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) return after;
   } catch (error) {
-    throw refused(path, error);
+    throw fileNotChanged(path, error);
   }
   throw uneditable(path);
 }

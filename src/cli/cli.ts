@@ -35,5 +35,5 @@ async function run(args: readonly string[]): Promise<number> {
     return await help();
   }
   const program = await import("./_program.ts");
-  return await program.run(args);
+  return await program.runCommand(args);
 }

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { exists } from "../config/workspace.ts";
+import { pathExists } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
 import { namesIn, NO_WARNINGS, readPrivate } from "../io/private_files.ts";
@@ -14,7 +14,7 @@ import { prunePackages } from "../servers/stdio/install/pruning.ts";
 import type { App } from "../app/app.ts";
 
 /** Removes the unused packages, and returns their names. */
-export async function prune(app: App): Promise<readonly string[]> {
+export async function pruneUnused(app: App): Promise<readonly string[]> {
   const { home, servers } = app.config();
   const { root } = app.loaded().workspace;
   const own = programsOf(servers);
@@ -32,7 +32,7 @@ async function approvedCommands(home: string) {
   return files.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const pins = readPrivate(join(folder, name), objectOf, NO_WARNINGS);
     const { path, servers } = pins ?? {};
-    if (typeof path !== "string" || !exists(path)) return [];
+    if (typeof path !== "string" || !pathExists(path)) return [];
     return Object.entries(objectOf(servers)).flatMap(([name, said]) => {
       const { command: all, source } = objectOf(said);
       if (!Array.isArray(all)) return [];

@@ -7,17 +7,17 @@
 
 import { dirname, resolve } from "node:path";
 import { VERSION } from "../core/version.ts";
-import { targetAt } from "../io/place.ts";
-import { handOver } from "../sandbox/process.ts";
+import { followedInfo } from "../io/place.ts";
+import { runOnTerminal } from "../sandbox/process.ts";
 
 /** Runs `pml-hub publish` with these words, from the checkout or else the exact published version. */
 export async function publish(words: readonly string[]): Promise<number> {
   const checkout = import.meta.resolve("../../hub/mod.ts");
-  const hub = checkout.startsWith("file:") && targetAt(new URL(checkout))?.isFile
+  const hub = checkout.startsWith("file:") && followedInfo(new URL(checkout))?.isFile
     ? [checkout]
     : ["--no-config", "--no-lock", `jsr:@casys/pml-hub@${VERSION}`];
   const file = Deno.execPath();
-  return await handOver({
+  return await runOnTerminal({
     file,
     args: ["run", "-A", ...hub, "publish", ...words.map(absolute)],
     // The folder of a module could have Deno take packages from elsewhere.
@@ -29,5 +29,5 @@ export async function publish(words: readonly string[]): Promise<number> {
 function absolute(word: string): string {
   const [, option = "", path = ""] = /^(--[\w-]+=)?(.*)$/s.exec(word) ?? [];
   // The hub reports paths that are no files.
-  return targetAt(path)?.isFile ? option + resolve(path) : word;
+  return followedInfo(path)?.isFile ? option + resolve(path) : word;
 }

@@ -8,7 +8,7 @@
 import { WORKSPACE_FOLDER } from "../core/folder_variables.ts";
 import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
 import { leftOf, type LeftOut } from "./_client_left.ts";
-import { variableName } from "../core/secret_words.ts";
+import { variableNameFrom } from "../core/secret_words.ts";
 import { type ClientEntry, type ClientPlace, pathRules } from "./clients.ts";
 import type { RemoteDefinition } from "../servers/kind.ts";
 import { timeoutOf } from "./servers.ts";
@@ -173,7 +173,7 @@ function filled(
     : text.replace(/(?<!\$)\{((?:env|file):[^{}]*)\}/g, "${$1}");
   return braced.replace(/\$\{(?:(input|env):)?([^{}]*)\}/g, (all, from, name: string) => {
     if (from === "env" && place.environment.get(name) !== undefined) return `\${${name}}`;
-    if (from !== undefined) return `\${${variableName(name)}}`;
+    if (from !== undefined) return `\${${variableNameFrom(name)}}`;
     switch (name) {
       case "workspaceFolder":
       case "workspaceFolderBasename":

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import listed from "../../config/client-files.json" with { type: "json" };
 import { quoted } from "../core/json.ts";
-import { isGone, namesOf } from "../io/place.ts";
+import { isGone, namesInFolder } from "../io/place.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
@@ -56,7 +56,7 @@ function clientFiles(folder: string): readonly SettingFile[] {
 
 function namesIn(folder: string): ReadonlySet<string> {
   try {
-    return new Set(namesOf(folder));
+    return new Set(namesInFolder(folder));
   } catch (error) {
     if (isGone(error)) return new Set();
     // A folder that cannot be listed may still contain files that can be opened.

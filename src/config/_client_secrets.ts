@@ -4,10 +4,10 @@
  * @module
  */
 
-import { keysIn } from "../core/folder_variables.ts";
+import { variablesIn } from "../core/folder_variables.ts";
 import { infoAt } from "../io/place.ts";
 import type { ClientDefinition } from "./_client_entry.ts";
-import { exists } from "./workspace.ts";
+import { pathExists } from "./workspace.ts";
 import {
   isAddress,
   isCode,
@@ -16,7 +16,7 @@ import {
   isSecretName,
   isTrivial,
   replaceRandom,
-  variableName,
+  variableNameFrom,
 } from "../core/secret_words.ts";
 
 /** A variable that the person has to set, and the place of its value now. */
@@ -69,7 +69,7 @@ export class ImportVariables {
 
   /** Reserves the names that a definition already uses, so that no key gets one of them. */
   reserve(definition: ClientDefinition): void {
-    for (const name of keysIn(JSON.stringify(definition))) {
+    for (const name of variablesIn(JSON.stringify(definition))) {
       if (!this.#values.has(name)) this.#values.set(name, this.#known.get(name));
     }
   }
@@ -82,7 +82,7 @@ export class ImportVariables {
       arg.replace(/\$\{(\w+)\}/g, (text, name: string) => Object.hasOwn(env, name) ? "" : text)
     );
     const references = JSON.stringify([rest, own, env]).replace(/\$\{\w+:-/g, "");
-    return [...new Set(keysIn(references))].flatMap((name) => {
+    return [...new Set(variablesIn(references))].flatMap((name) => {
       const wanted = this.#wanted.get(name);
       const isSet = this.#known.get(name) !== undefined;
       // An unset name with a lower-case letter is text.
@@ -219,8 +219,8 @@ export class ImportVariables {
   }
 
   #take(value: string, spot: ServerPlace & SecretPlace): string {
-    const own = variableName(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
-    const full = variableName(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
+    const own = variableNameFrom(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
+    const full = variableNameFrom(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
       const name = number === 0 ? own : number === 1 ? full : `${full}_${number}`;
       if (!this.#isFree(name, value)) continue;
@@ -256,5 +256,5 @@ function wantedName(name: string, kind: "env" | "headers"): string {
  * Returns whether a value is certainly no secret: empty, a switch, a number, or an existing file.
  */
 function isNoSecret(value: string): boolean {
-  return isTrivial(value) || /^(\/|[A-Za-z]:\\)/.test(value) && exists(value);
+  return isTrivial(value) || /^(\/|[A-Za-z]:\\)/.test(value) && pathExists(value);
 }

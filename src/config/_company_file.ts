@@ -12,7 +12,7 @@ import { FORBIDDEN, policySchema } from "./settings.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { crowdedRules, NO_RULES, rulesOf } from "./rules.ts";
-import { exists } from "./workspace.ts";
+import { pathExists } from "./workspace.ts";
 import type { PolicyFile } from "./company.ts";
 
 const OWNED = "a policy that only the administrator of this machine can change";
@@ -34,7 +34,7 @@ export async function readCompany(
   for (const path of policyPaths(environment)) {
     const isSaid = path === environment.policy;
     // A policy that is named must exist.
-    if (!exists(path) && !isSaid) continue;
+    if (!pathExists(path) && !isSaid) continue;
     files.push(await readPolicy(path, { report, isSaid }) ?? { ...NOTHING, path });
   }
   problems.push(...crowdedRules(files.map(({ path, rules }) => ({ path, permissions: rules }))));

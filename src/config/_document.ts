@@ -14,7 +14,7 @@ import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { ConfigProblem, Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";
 import { type Path, validated, type ValueSchema } from "../core/wanted.ts";
-import { exists } from "./workspace.ts";
+import { pathExists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
 export interface ConfigDocument<T> {
@@ -65,7 +65,7 @@ async function read<T>(
   path: string,
   reading: DocumentOptions<T>,
 ): Promise<ConfigDocument<T> | undefined> {
-  if (!exists(path)) return undefined;
+  if (!pathExists(path)) return undefined;
   const { report, parse, schema } = reading;
   const realPath = await Deno.realPath(path);
   const { bytes } = readRegular(realPath, { most: RULES_FILE_MAX });

@@ -33,7 +33,7 @@ export interface Report {
 const SHOWN = 3;
 
 /** Returns one error for all problems. */
-export function invalid(
+export function invalidConfig(
   problems: readonly ConfigProblem[],
   more: { readonly hint?: string; readonly cause?: unknown } = {},
 ): PmlError {

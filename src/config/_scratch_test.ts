@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import type { PmlError } from "../core/errors.ts";
 import { type Environment, environmentOf } from "./env.ts";
-import { invalid, type Report } from "./_problem.ts";
+import { invalidConfig, type Report } from "./_problem.ts";
 import { readWorkspaceFile, type WorkspaceFile } from "./file.ts";
 
 /** A folder that is removed after the test: `ws` is the workspace, `user` the home folder. */
@@ -66,7 +66,12 @@ export async function readAt<T>(
 ): Promise<Read<T>> {
   const { problems, warnings }: Report = { problems: [], warnings: [] };
   const file = await read(path, { problems, warnings });
-  return { path, file, warnings, error: problems.length === 0 ? undefined : invalid(problems) };
+  return {
+    path,
+    file,
+    warnings,
+    error: problems.length === 0 ? undefined : invalidConfig(problems),
+  };
 }
 
 /** Reads a `.pml.json` with this content. */

@@ -7,12 +7,12 @@
 import { canonical, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern, RULE_MAX } from "../core/pattern.ts";
 import { extended, leaf, list, type ValueSchema } from "../core/wanted.ts";
-import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import { isRegistryAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 
 /** A string. */
 export const string: ValueSchema<string> = text();
 /** A string that is not empty. */
-export const filled: ValueSchema<string> = text("a string that is not empty", /\S/);
+export const nonEmptyText: ValueSchema<string> = text("a string that is not empty", /\S/);
 /** A list of strings. */
 export const strings: ValueSchema<string[]> = list(string, "strings");
 /** True or false. */
@@ -103,7 +103,7 @@ function url(name: string, beginnings: readonly string[]): ValueSchema<string> {
   const wanted = `a URL that begins with ${
     beginnings.join(" or ")
   }, without a user name or password`;
-  return parsed(name, text(wanted, { test: (value) => isAddress(value, beginnings) }));
+  return parsed(name, text(wanted, { test: (value) => isRegistryAddress(value, beginnings) }));
 }
 
 function fraction(wanted: string, maximum?: number): ValueSchema<number> {

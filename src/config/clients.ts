@@ -17,12 +17,12 @@ import {
 } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
-import { isInside, namesOf } from "../io/place.ts";
+import { isInside, namesInFolder } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { withoutCmd } from "./windows_command.ts";
-import { exists, realPathOf } from "./workspace.ts";
+import { pathExists, realPathOf } from "./workspace.ts";
 
 /** The clients whose files PML knows. */
 export const CLIENTS = [
@@ -118,7 +118,7 @@ export async function readClientFile(
   const text = readText(file);
   const isToml = extname(path) === ".toml";
   const isYaml = /^\.ya?ml$/.test(extname(path));
-  const value = await (isToml ? parseToml : isYaml ? parseYaml : parseJson)(text, path);
+  const value = await (isToml ? parseToml : isYaml ? parseClientYaml : parseClientJson)(text, path);
   if (!isObject(value)) throw bad(path, "it is not an object");
   // A file that the person named may belong to any client.
   const tables = isToml
@@ -258,7 +258,7 @@ function codeFiles(support: string, place: ClientPlace): readonly string[] {
 }
 
 function foldersIn(folder: string, place: ClientPlace): readonly string[] {
-  const { namesIn = namesOf } = place;
+  const { namesIn = namesInFolder } = place;
   try {
     return namesIn(folder).map((name) => pathRules(place).join(folder, name)).sort();
   } catch {
@@ -280,7 +280,7 @@ function readText({ path, inside }: ClientFile): string {
 }
 
 /** Parses the text of a client's JSON file, with comments. Throws as `readClientFile` does. */
-export async function parseJson(text: string, path: string): Promise<unknown> {
+export async function parseClientJson(text: string, path: string): Promise<unknown> {
   return (await parseJsonc(text, (offset, { found, wanted }) => {
     throw bad(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
   }).catch((error) => {
@@ -301,7 +301,7 @@ export async function parseToml(text: string, path: string): Promise<unknown> {
 }
 
 /** Parses the text of a client's YAML file. Throws as `readClientFile` does. */
-export async function parseYaml(text: string, path: string): Promise<unknown> {
+export async function parseClientYaml(text: string, path: string): Promise<unknown> {
   const { parse } = await import("yaml");
   try {
     return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, "")) ?? {}));
@@ -380,7 +380,7 @@ function isTexts(value: unknown): value is readonly string[] {
 
 /** Returns whether the file exists. */
 export function isThere({ path }: ClientFile): boolean {
-  return exists(path);
+  return pathExists(path);
 }
 
 function bad(path: string, why: string): PmlError {

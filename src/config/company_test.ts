@@ -7,7 +7,7 @@ import { readCompany } from "./_company_file.ts";
 import { Company, type PolicyFile, type ServerLike } from "./company.ts";
 import { settle } from "./config.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { invalid, type Report } from "./_problem.ts";
+import { invalidConfig, type Report } from "./_problem.ts";
 
 /** Reads policies as those of the system, or as that of the variable. */
 async function read(
@@ -26,7 +26,7 @@ async function read(
   const places = isSaid ? { policies: [], policy: paths[0] } : { policies: paths };
   const company = await readCompany({ ...environment, ...places }, report);
   const { problems } = report;
-  return { company, error: problems.length === 0 ? undefined : invalid(problems, report) };
+  return { company, error: problems.length === 0 ? undefined : invalidConfig(problems, report) };
 }
 
 const server = (more: Partial<ServerLike>): ServerLike => ({ name: "s", kind: "stdio", ...more });

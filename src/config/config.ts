@@ -11,7 +11,7 @@ import { parsePattern } from "../core/pattern.ts";
 import { isInside, staysInside } from "../io/place.ts";
 import { countingEnvironment } from "./_counting.ts";
 import { markUnheld } from "./_unheld.ts";
-import { type ConfigProblem, invalid, type Report } from "./_problem.ts";
+import { type ConfigProblem, invalidConfig, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { grantsThatHold } from "./_grants.ts";
@@ -23,9 +23,9 @@ import { askedRegistries, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import {
-  exists,
   findWorkspace,
   homesOf,
+  pathExists,
   realPathOf,
   rulingFiles,
   type Workspace,
@@ -173,7 +173,8 @@ async function loadFiles(
     identity,
     others,
     wide: wide !== undefined,
-    problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems, report)),
+    problem: lost ??
+      (report.problems.length === 0 ? undefined : invalidConfig(report.problems, report)),
     warnings: report.warnings,
   });
 }
@@ -188,7 +189,7 @@ async function othersOf(
   const said = others.identities ?? others.toolsets ?? others.client_toolsets ?? identity ??
     toolset ?? policy ??
     file?.sections.gateway?.toolset;
-  if (said === undefined && !policies.some(exists)) return undefined;
+  if (said === undefined && !policies.some(pathExists)) return undefined;
   const { openOthers } = await import("./identities.ts");
   return await openOthers(others, { ...from, path, toolset });
 }
@@ -292,7 +293,7 @@ function prefixProblem(
   if (gateway.prefix || gateway.metaTools.length === 0 && servers <= 1) return undefined;
   const found = `false, with ${servers} servers and ${gateway.metaTools.length} meta-tools`;
   const wanted = 'true, or at most one server and [] for "gateway.meta_tools"';
-  return invalid([{ file, key: "gateway.prefix", found, wanted }]);
+  return invalidConfig([{ file, key: "gateway.prefix", found, wanted }]);
 }
 
 /** Freezes plain objects and arrays, with everything in them. */

@@ -6,7 +6,7 @@
 
 import { homedir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
-import { variableName, variablesOf } from "../core/steering.ts";
+import { comparedVariables, variableName } from "../core/steering.ts";
 import type { OsLayer } from "./os_layer.ts";
 
 /** The least serious messages that the log contains. */
@@ -90,7 +90,7 @@ export function environmentOf(
     readonly cwd?: string | undefined;
   } = {},
 ): Environment {
-  const all = new Map(Object.entries(variablesOf(variables, os)));
+  const all = new Map(Object.entries(comparedVariables(variables, os)));
   const warnings: string[] = [];
   const own = (name: string) => {
     const value = all.get(name);

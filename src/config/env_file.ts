@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { type Folders, withFolders } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
-import { isOwn, isSteering } from "../core/steering.ts";
+import { isOwnVariable, isSteering } from "../core/steering.ts";
 import { stampAt } from "../io/place.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { type Dotenv, parseDotenv } from "./_dotenv.ts";
@@ -40,7 +40,7 @@ export function readEnvFile(path: string, server: string): Dotenv {
     );
   }
   const read = parseDotenv(text);
-  const steering = [...read.values.keys()].find((name) => isSteering(name) || isOwn(name));
+  const steering = [...read.values.keys()].find((name) => isSteering(name) || isOwnVariable(name));
   if (steering === undefined) return read;
   throw cannot(
     `${file} sets ${steering}, which changes how programs run`,

@@ -10,7 +10,7 @@ import { type DocumentOptions, readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";
 import type { Path } from "../core/wanted.ts";
-import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
+import { gatewayOptions, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { workspaceSchema } from "./settings.ts";
@@ -89,7 +89,7 @@ async function readWith(
       cloud,
       // Without a prototype, so that names such as `constructor` match only written keys.
       grants: grants && Object.assign(Object.create(null), grants),
-      gateway: gateway && gatewayOf(gateway, read.warn),
+      gateway: gateway && gatewayOptions(gateway, read.warn),
       intent,
     },
   };

@@ -18,7 +18,7 @@ export function fixedArguments(
   written: JsonObject,
   { server, keys, isOfUser, register }: FixedOptions,
 ): FixedValues {
-  const filled = keys.filled({ arguments: textsIn(written) }, server).arguments;
+  const filled = keys.filled({ arguments: argumentTexts(written) }, server).arguments;
   const shown = replaced(written, "", (text, at) => {
     const safe = withoutSecrets(at, text);
     const isNamed = /\$\{\w+/.test(text);
@@ -32,7 +32,7 @@ export function fixedArguments(
 }
 
 /** Returns the strings in arguments, by the path of their names. */
-export function textsIn(written: JsonObject): Readonly<Record<string, string>> {
+export function argumentTexts(written: JsonObject): Readonly<Record<string, string>> {
   const texts: [string, string][] = [];
   replaced(written, "", (text, at) => {
     texts.push([at, text]);

@@ -54,7 +54,7 @@ export type GatewaySection = NonNullable<PersonValues["gateway"]>;
 /**
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
  */
-export function gatewayOf(
+export function gatewayOptions(
   { tools_exposure: value, meta_tools: names, long_names: longNames, hybrid, ...same }:
     GatewaySection,
   warn: (said: string) => void,
@@ -98,5 +98,5 @@ function hybridOf(section: NonNullable<GatewaySection["hybrid"]>): Partial<Hybri
 /** The default options. */
 export const DEFAULT_GATEWAY: GatewayOptions = {
   version: VERSION,
-  ...gatewayOf({ ...defaultsOf(GATEWAY), hybrid: defaultsOf(HYBRID) }, () => {}),
+  ...gatewayOptions({ ...defaultsOf(GATEWAY), hybrid: defaultsOf(HYBRID) }, () => {}),
 } as GatewayOptions; // the tables have a default for each other option

@@ -6,7 +6,7 @@
 
 import { isObject } from "../core/json.ts";
 import type { GatewayOverrides } from "./gateway_options.ts";
-import { keyOf } from "./limits.ts";
+import { limitKey } from "./limits.ts";
 
 /** Returns options by the keys that they have in files; patterns are their texts. */
 export function gatewaySection({ exposure, ...said }: GatewayOverrides): Record<string, unknown> {
@@ -15,8 +15,8 @@ export function gatewaySection({ exposure, ...said }: GatewayOverrides): Record<
 
 function written(options: object): Record<string, unknown> {
   const entries = Object.entries(options).map(([name, value]) => {
-    if (isObject(value)) return [keyOf(name), written(value)];
-    return [keyOf(name), Array.isArray(value) ? value.map((one) => one.text ?? one) : value];
+    if (isObject(value)) return [limitKey(name), written(value)];
+    return [limitKey(name), Array.isArray(value) ? value.map((one) => one.text ?? one) : value];
   });
   return Object.fromEntries(entries);
 }

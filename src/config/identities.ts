@@ -1,6 +1,6 @@
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { missingIn, type Toolset } from "../protocol/toolset.ts";
+import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
 import { readCompany } from "./_company_file.ts";
 import type { Report } from "./_problem.ts";
 import type { Config } from "./current_config.ts";
@@ -99,7 +99,7 @@ export async function openOthers(
             : { ...config, rules: rulesFor(identity, config) };
           return company?.settled(own) ?? own;
         },
-        judge: (judge) => (id, args) => missingIn(sets, id) ?? judge(id, args),
+        judge: (judge) => (id, args) => missingVerdict(sets, id) ?? judge(id, args),
         toolsetFor: clients.size === 0
           ? undefined
           : (client) => setOf(clients.get(client.toLowerCase())),

@@ -13,7 +13,7 @@ import { PmlError, shownPlace } from "../core/errors.ts";
 import type { Folders } from "../core/folder_variables.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { isOwn, isSteering } from "../core/steering.ts";
+import { isOwnVariable, isSteering } from "../core/steering.ts";
 import { stampAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
@@ -159,7 +159,9 @@ export class Keys {
    */
   find(name: string): Key | undefined {
     const key = this.#lookUp(name) ??
-      (isOwn(name) || isSteering(name) ? undefined : keyOf(this.#dotenv().get(name), ".env"));
+      (isOwnVariable(name) || isSteering(name)
+        ? undefined
+        : keyOf(this.#dotenv().get(name), ".env"));
     if (key !== undefined) this.#options.register(key.value);
     return key;
   }
@@ -174,7 +176,7 @@ export class Keys {
   }
 
   #lookUp(name: string): Key | undefined {
-    if (isOwn(name)) return undefined;
+    if (isOwnVariable(name)) return undefined;
     const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
     return keyOf(this.#options.environment().get(name), "the environment") ??
       (isSteering(name)

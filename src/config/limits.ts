@@ -156,7 +156,7 @@ export const LIMIT_NAMES = Object.keys(ROWS) as readonly LimitName[];
  * file.
  */
 export function limitsOf(written: Readonly<Record<string, number | undefined>>): Limits {
-  return mapped((_, name) => written[keyOf(name)] ?? LIMITS[name].values[0]);
+  return mapped((_, name) => written[limitKey(name)] ?? LIMITS[name].values[0]);
 }
 
 function mapped<T>(of: (row: typeof ROWS[LimitName], name: LimitName) => T): Record<LimitName, T> {
@@ -165,7 +165,7 @@ function mapped<T>(of: (row: typeof ROWS[LimitName], name: LimitName) => T): Rec
 }
 
 /** Returns the key of a limit or an option in a file. */
-export function keyOf(name: string): string {
+export function limitKey(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 

@@ -10,7 +10,7 @@ import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { MEMORY, PERSON, personSchema, type PersonValues, SANDBOX, WORKFLOW } from "./settings.ts";
 import { isObject } from "../core/json.ts";
-import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
+import { gatewayOptions, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
@@ -109,7 +109,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     path,
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
-    gateway: gatewayOf(gateway, warn),
+    gateway: gatewayOptions(gateway, warn),
     settings: await settingsOf(said, pathOf),
     servers,
     grants: Object.assign(Object.create(null), grants),

@@ -6,7 +6,7 @@
  */
 
 import text from "../../config/gateway-presets.yaml" with { type: "text" };
-import { gatewayOf, type GatewayOverrides, type GatewaySection } from "./gateway_options.ts";
+import { gatewayOptions, type GatewayOverrides, type GatewaySection } from "./gateway_options.ts";
 
 /** A preset. */
 export interface Preset {
@@ -36,6 +36,6 @@ export async function presets(): Promise<readonly Preset[]> {
     alias,
     does,
     section: gateway,
-    said: gatewayOf(gateway, () => {}),
+    said: gatewayOptions(gateway, () => {}),
   }));
 }

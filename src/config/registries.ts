@@ -64,7 +64,7 @@ const entriesOf = memoized((urls: readonly string[]): readonly RegistryEntry[] =
 export function registryProblems({ registries = [] }: Environment): ConfigProblem[] {
   const begins = REGISTRY_BEGINNINGS.join(" or ");
   const wanted = `"none", or URLs that begin ${begins}, without a user name or password`;
-  return registries.filter((url) => !isAddress(url, REGISTRY_BEGINNINGS))
+  return registries.filter((url) => !isRegistryAddress(url, REGISTRY_BEGINNINGS))
     .map((url) => ({ file: "PML_REGISTRIES", key: "", found: quoted(url, 200), wanted }));
 }
 
@@ -72,7 +72,7 @@ export function registryProblems({ registries = [] }: Environment): ConfigProble
  * Returns whether a text is a URL without a user name or password that begins with one of these
  * texts or leads to this machine.
  */
-export function isAddress(text: string, beginnings: readonly string[]): boolean {
+export function isRegistryAddress(text: string, beginnings: readonly string[]): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "") return false;
   return beginnings.includes(`${url.protocol}//`) ||

@@ -34,10 +34,10 @@ import { KINDS, pinnedKinds } from "../servers/kinds.ts";
 import { withType } from "./_document.ts";
 import {
   address,
-  filled,
   flag,
   folder,
   json,
+  nonEmptyText,
   number,
   parsed,
   path,
@@ -53,9 +53,9 @@ import {
   tools,
   variable,
 } from "./_values.ts";
-import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
+import { LIMIT_NAMES, limitKey, LIMITS } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
-import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import { isRegistryAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 import type { ServerEntry } from "./servers.ts";
 
 /** How a rate is written: `60/minute`. */
@@ -88,7 +88,7 @@ const token = text(
   /^(?!PML_)[A-Z_][A-Z0-9_]*$/i,
 );
 const identity = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
-const granted = list(filled, "strings");
+const granted = list(nonEmptyText, "strings");
 const grantee = parsed("serverName", text("the name of a server", { test: isFreeName }));
 const title = parsed(
   "serverTitle",
@@ -205,7 +205,7 @@ export const GATEWAY = {
     false,
   ),
   toolset: setting(
-    filled,
+    nonEmptyText,
     "The name of a tool set of config.yaml. Other tools do not exist here. By default all do.",
   ),
   hybrid: setting(object({}, HYBRID), 'Which tools the exposure "hybrid" lists.'),
@@ -220,13 +220,13 @@ const SHARED = {
         parsed(
           "registryAddress",
           text(`${REGISTRY_URL}, or an object with url, token_env and public_key`, {
-            test: (value) => isAddress(value, REGISTRY_BEGINNINGS),
+            test: (value) => isRegistryAddress(value, REGISTRY_BEGINNINGS),
           }),
         ),
         object({ url: setting(registry, "The address.") }, {
           token_env: setting(token, "The variable with the token; by default no token is sent."),
           public_key: setting(
-            filled,
+            nonEmptyText,
             "The public key for signatures of manifests; by default none is checked.",
           ),
         }),
@@ -255,8 +255,12 @@ const grants = setting(
 /** The settings of `sampling`. */
 export const SAMPLING = {
   provider: setting(oneOf(["anthropic", "openai"]), "The format of the provider."),
-  model: setting(filled, "The name of the model."),
-  models: setting(list(filled, "names of models"), "More models, which a request may prefer.", []),
+  model: setting(nonEmptyText, "The name of the model."),
+  models: setting(
+    list(nonEmptyText, "names of models"),
+    "More models, which a request may prefer.",
+    [],
+  ),
   base_url: setting(address, "The address of the provider; by default its own."),
   prefer: setting(
     oneOf(["client", "provider"]),
@@ -375,7 +379,7 @@ export const PERSON = {
       {},
       Object.fromEntries(LIMIT_NAMES.map((name) => {
         const { values: [usual, least, most], about } = LIMITS[name];
-        return [keyOf(name), setting(number(least, most), about, usual)];
+        return [limitKey(name), setting(number(least, most), about, usual)];
       })),
     ),
     "The limits.",
@@ -451,7 +455,11 @@ export const PERSON = {
     "Sets of tools, by name.",
     {},
   ),
-  client_toolsets: setting(record(filled, filled), "The tool set of each client, by client.", {}),
+  client_toolsets: setting(
+    record(nonEmptyText, nonEmptyText),
+    "The tool set of each client, by client.",
+    {},
+  ),
   client_meta: setting(
     list(metaKey, "keys of _meta"),
     "Keys of a client's _meta that pass to servers without being shown.",
@@ -532,7 +540,7 @@ export const policySchema = object({}, POLICY);
  */
 function serverSections(certificate: ValueSchema<string>) {
   const parts: FormParts = {
-    ...{ text: string, filled, texts: strings, flag, variable, path, certificate },
+    ...{ text: string, filled: nonEmptyText, texts: strings, flag, variable, path, certificate },
     ...{ port: number(1, 65_535), matching: text, ...ENTRY },
     pasted: {
       ...described(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { keysIn } from "../core/folder_variables.ts";
+import { variablesIn } from "../core/folder_variables.ts";
 import { quoted, visible } from "../core/json.ts";
 import { REDACTED } from "../core/key_kinds.ts";
 import { maybeSecret, withoutSecrets } from "../core/secret_words.ts";
@@ -128,7 +128,7 @@ function valuesText(
   },
 ): string {
   const texts = Object.entries(values).map(([name, value]) => {
-    const keys = keysIn(value).join(", ");
+    const keys = variablesIn(value).join(", ");
     const from = keys === "" ? "" : ` (from ${keys})`;
     const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
     if (isFilled) return name + from;

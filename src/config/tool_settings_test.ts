@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { toolSlug } from "../core/tool_id.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
-import { fixedArguments, textsIn } from "./fixed_arguments.ts";
+import { argumentTexts, fixedArguments } from "./fixed_arguments.ts";
 import { expanded } from "./expand.ts";
 import { readPerson } from "./person.ts";
 import { shownLines } from "./shown.ts";
@@ -112,7 +112,12 @@ Deno.test("fixedArguments() fills in texts at any depth, and shows names in plac
   const ofOthers = fixedArguments(written, { ...options, isOfUser: false });
   assert.deepEqual(ofOthers.shown, written);
   assert.deepEqual(registered, ["hunter2hunter2", "hunter2hunter2"]);
-  assert.deepEqual(Object.keys(textsIn(written)), ["owner", "token", "filter.in.0", "password"]);
+  assert.deepEqual(Object.keys(argumentTexts(written)), [
+    "owner",
+    "token",
+    "filter.in.0",
+    "password",
+  ]);
   assert.throws(() => fixedArguments({ a: ["${NOT_THERE}"] }, options), {
     code: "KEY_MISSING",
     hint: /arguments\.a\.0/,

@@ -6,7 +6,7 @@
 
 import type { Config } from "./current_config.ts";
 import { mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
-import { textsIn } from "./fixed_arguments.ts";
+import { argumentTexts } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { definitionKindOf } from "../servers/kinds.ts";
 
@@ -60,7 +60,7 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     isRequired: mustBeSet(reference),
   });
   const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
-    referencesIn({ arguments: textsIn(setting.arguments ?? {}) }).map(wish)
+    referencesIn({ arguments: argumentTexts(setting.arguments ?? {}) }).map(wish)
   );
   const given = definitionKindOf(server).texts?.(server);
   if (given === undefined) {

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { PATHS } from "../core/paths.ts";
 import { isGone, isInside } from "../io/place.ts";
-import { invalid } from "./_problem.ts";
+import { invalidConfig } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
 /** The name of the workspace file. */
@@ -75,7 +75,7 @@ export function rulingFiles(
   place: WorkspacePlace,
 ): Pick<Workspace, "file" | "parents"> {
   const [own, ...above] = rulingFolders(environment, place).map((each) => join(each, FILE_NAME));
-  return { file: own && exists(own) ? own : undefined, parents: above.filter(exists) };
+  return { file: own && pathExists(own) ? own : undefined, parents: above.filter(pathExists) };
 }
 
 /**
@@ -88,7 +88,7 @@ export function rulingFolders(
 ): readonly string[] {
   const homes = homesOf(environment);
   const above = foldersAbove(root);
-  const repository = [root, ...above].find((folder) => exists(join(folder, ".git")));
+  const repository = [root, ...above].find((folder) => pathExists(join(folder, ".git")));
   // A `.pml.json` above the person's home did not make this folder the workspace, but its deny and
   // ask rules still hold.
   const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
@@ -158,7 +158,7 @@ function marked(
 ): WorkspacePlace | undefined {
   for (const group of groups) {
     for (const root of folders) {
-      const found = group.find((name) => exists(join(root, name)));
+      const found = group.find((name) => pathExists(join(root, name)));
       if (found !== undefined) return { root, found };
     }
   }
@@ -184,14 +184,14 @@ function noWorkspace(
   said: { readonly file: string; readonly wanted: string; readonly cause?: unknown },
 ): PmlError {
   const { file, wanted, cause } = said;
-  return invalid([{ file, key: "", found: quoted(path, 200), wanted }], {
+  return invalidConfig([{ file, key: "", found: quoted(path, 200), wanted }], {
     cause,
     hint: "Start PML in a project, or set PML_WORKSPACE to your project",
   });
 }
 
 /** Returns whether there is anything at a path. */
-export function exists(path: string): boolean {
+export function pathExists(path: string): boolean {
   try {
     Deno.lstatSync(path);
     return true;

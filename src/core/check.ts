@@ -22,7 +22,7 @@ export interface CheckReport {
  * Runs a check. `said` is the text for success, unless the attempt returns another one. A failure has
  * the text of its error.
  */
-export async function check(
+export async function runCheck(
   name: string,
   said: string,
   attempt: () => string | void | Promise<string | void>,

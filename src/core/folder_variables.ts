@@ -39,6 +39,6 @@ export function withFolders(text: string, folders: Folders): string {
 }
 
 /** Returns the names of the variables in a text that the user sets, each as often as it occurs. */
-export function keysIn(text: string): readonly string[] {
+export function variablesIn(text: string): readonly string[] {
   return [...text.matchAll(KEY)].map(([, name = ""]) => name);
 }

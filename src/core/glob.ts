@@ -188,7 +188,7 @@ function classOf(text: string): (character: string) => boolean {
 }
 
 /** Returns a text as file systems without case compare names. The result has no new `*` or `\`. */
-export function fold(text: string): string {
+export function foldCase(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 

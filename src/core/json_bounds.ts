@@ -142,7 +142,7 @@ export function boundedJson(
 export const ASK_FOR_LESS = "Ask for less: a part, a page or a narrower question";
 
 /** Returns the error of a result that exceeds a limit. */
-export function tooLarge(
+export function tooLargeError(
   what: string,
   { why, detail }: { readonly why: string; readonly detail?: Record<string, unknown> | undefined },
 ): PmlError {

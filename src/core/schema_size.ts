@@ -30,14 +30,14 @@ function subschemas(schema: Readonly<Record<string, unknown>>): readonly unknown
 
 /** Returns why a schema cannot be used; undefined if it can. */
 export function unsafeSchema(schema: object): string | undefined {
-  return tooLarge(schema) ?? tooNested(schema);
+  return whyTooLarge(schema) ?? tooNested(schema);
 }
 
 /**
  * Returns why a value has too many parts; undefined if it has not. All that is done with a tool's
  * definition takes as long as it is large.
  */
-export function tooLarge(value: object): string | undefined {
+export function whyTooLarge(value: object): string | undefined {
   const left: unknown[] = [value];
   let [values, characters] = [0, 0];
   while (left.length > 0) {

@@ -78,7 +78,7 @@ export function isAddress(value: string): boolean {
 
 /** Returns, by its name, whether a value is a secret. */
 export function isSecretName(name: string): boolean {
-  const words = variableName(name.replace(/^-+/, ""));
+  const words = variableNameFrom(name.replace(/^-+/, ""));
   return SECRET_WORDS.test(words) || SECRET_WORD.test(words);
 }
 
@@ -106,7 +106,7 @@ function changes(run: string): number {
 }
 
 /** Makes a name of a variable from any text. */
-export function variableName(text: string): string {
+export function variableNameFrom(text: string): string {
   const words = text.replace(/([a-z\d])([A-Z])/g, "$1_$2").toUpperCase();
   return words.replace(/[^A-Z0-9]+/g, "_").replace(/^(?=\d)|^$/, "_");
 }

@@ -51,7 +51,7 @@ export function variableName(name: string, os: typeof Deno.build.os = Deno.build
 }
 
 /** Returns variables under the names that PML compares. */
-export function variablesOf(
+export function comparedVariables(
   variables: Readonly<Record<string, string>>,
   os: typeof Deno.build.os = Deno.build.os,
 ): Readonly<Record<string, string>> {
@@ -63,6 +63,6 @@ export function variablesOf(
 /**
  * Returns whether a variable belongs to PML itself. Such a variable is passed to no other process.
  */
-export function isOwn(name: string): boolean {
+export function isOwnVariable(name: string): boolean {
   return /^PML_/i.test(name);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isSteering, variablesOf } from "./steering.ts";
+import { comparedVariables, isSteering } from "./steering.ts";
 
 Deno.test("isSteering() matches variables that change how programs run, in any case of letters", () => {
   const steering =
@@ -29,6 +29,6 @@ Deno.test("isSteering() takes no key of a service, and no plain setting, for one
 
 Deno.test("variablesOf() has one name for a variable of Windows, and its last value", () => {
   const given = { PATH: "a", Path: "b", x: "1" };
-  assert.deepEqual(variablesOf(given, "windows"), { PATH: "b", X: "1" });
-  assert.deepEqual(variablesOf(given, "linux"), given);
+  assert.deepEqual(comparedVariables(given, "windows"), { PATH: "b", X: "1" });
+  assert.deepEqual(comparedVariables(given, "linux"), given);
 });

@@ -7,7 +7,7 @@
 
 import type { Client, ClientListener, Clients, Follower } from "./_clients.ts";
 import type { Offers, ServerItem } from "./_offers.ts";
-import { isOwn } from "./_own_resources.ts";
+import { isOwnResource } from "./_own_resources.ts";
 import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 
@@ -66,7 +66,7 @@ export class ResourceFollowing {
     ask: (wanted: ForwardedRequest) => Promise<unknown>,
   ): Promise<void> {
     const { clients, offers } = this.#options;
-    if (isOwn(uri) || client.followed.has(uri)) return;
+    if (isOwnResource(uri) || client.followed.has(uri)) return;
     const place = await offers.resource(uri);
     const { server, name } = place;
     const about = { method: "resources/subscribe", params: { uri: name } };

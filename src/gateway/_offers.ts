@@ -9,7 +9,7 @@ import type { ContentBlock } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
-import { type ListItem, type ListName, pageOf } from "../protocol/lists.ts";
+import { type ListItem, type ListName, toolPage } from "../protocol/lists.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
@@ -155,7 +155,8 @@ export class Offers {
     const [resources, templates] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
     if (templates && isCovered(name, templates)) return true;
-    return name.startsWith("ui://") && (await itemsOf("tools")).some((one) => pageOf(one) === name);
+    return name.startsWith("ui://") &&
+      (await itemsOf("tools")).some((one) => toolPage(one) === name);
   }
 
   /** Returns the URI by which a client reads a resource of a server. */
@@ -198,7 +199,7 @@ export class Offers {
     const listed = servers.lists.listed("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
     const shown = servers.lists.listed("tools")
-      .filter(({ items }) => items.some((item) => pageOf(item) === uri))
+      .filter(({ items }) => items.some((item) => toolPage(item) === uri))
       .map(({ server }) => server);
     return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
   }

@@ -55,7 +55,7 @@ export function isKept(uri: unknown): uri is string {
 }
 
 /** Reads a page of a stored output. */
-export async function readKept(
+export async function readStoredOutput(
   uri: string,
   { workflow, settings }: {
     readonly workflow: () => Promise<Workflow>;
@@ -67,7 +67,7 @@ export async function readKept(
 }
 
 /** Returns whether a URI is one of PML's own resources. */
-export function isOwn(uri: unknown): boolean {
+export function isOwnResource(uri: unknown): boolean {
   return OWN_RESOURCES.some((one) => one.uri === uri);
 }
 

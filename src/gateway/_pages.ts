@@ -5,7 +5,7 @@
  */
 
 import type { Json, JsonObject } from "../core/json.ts";
-import { invalid, optionalText } from "./_params.ts";
+import { invalidParams, optionalText } from "./_params.ts";
 
 /** The most items of one page. */
 const PAGE = 1_000;
@@ -49,7 +49,7 @@ function beginOf<T>(
 ): number {
   if (cursor === undefined) return 0;
   const [, end, last] = CURSOR.exec(cursor) ?? [];
-  if (end === undefined) throw invalid("cursor is not one of this list");
+  if (end === undefined) throw invalidParams("cursor is not one of this list");
   const at = Number(end) - 1;
   const isLast = (item: T) => keyOf(item) === last;
   // If that item was removed, the next one has moved to its position.

@@ -22,8 +22,8 @@ import type { DroppedMembers } from "./_dropped_members.ts";
 import { ResourceFollowing } from "./_following.ts";
 import type { Offers } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
-import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
-import { invalid, text } from "./_params.ts";
+import { isKept, isOwnResource, readOwn, readStoredOutput } from "./_own_resources.ts";
+import { invalidParams, requiredText } from "./_params.ts";
 import { type ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
@@ -162,8 +162,8 @@ async function passOn(
 async function readResource(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
   const { params } = request;
   const { options, offers } = parts;
-  if (isOwn(params.uri)) return await readOwn(params.uri, options);
-  if (isKept(params.uri)) return await readKept(params.uri, options);
+  if (isOwnResource(params.uri)) return await readOwn(params.uri, options);
+  if (isKept(params.uri)) return await readStoredOutput(params.uri, options);
   return await ask(request, await resourceAt(offers, params), parts);
 }
 
@@ -173,7 +173,7 @@ async function getPrompt(request: ClientRequest, parts: RequestParts): Promise<J
 
 async function complete(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
   const { params } = request;
-  if (!isObject(params.ref)) throw invalid("ref must be an object");
+  if (!isObject(params.ref)) throw invalidParams("ref must be an object");
   const ref = objectOf(params.ref);
   const placeOf = ref.type === "ref/prompt" ? promptAt : resourceAt;
   const place = await placeOf(parts.offers, ref);
@@ -195,7 +195,7 @@ async function promptAt(
   offers: Offers,
   params: JsonObject,
 ): Promise<Omit<ForwardedRequest, "method">> {
-  const { server, name } = await offers.prompt(text(params, "name"));
+  const { server, name } = await offers.prompt(requiredText(params, "name"));
   return { door: "@prompts", server, params: { ...params, name } };
 }
 
@@ -204,7 +204,7 @@ async function resourceAt(
   offers: Offers,
   params: JsonObject,
 ): Promise<Omit<ForwardedRequest, "method">> {
-  const place = await offers.resource(text(params, "uri"));
+  const place = await offers.resource(requiredText(params, "uri"));
   const { server, name } = place;
   const isOffered = await offers.isOffered(place);
   return { door: "@resources", server, params: { ...params, uri: name }, isOffered };
@@ -214,7 +214,7 @@ async function subscribe(
   request: ClientRequest,
   { following }: RequestParts,
 ): Promise<JsonObject> {
-  await following.subscribe(request, text(request.params, "uri"));
+  await following.subscribe(request, requiredText(request.params, "uri"));
   return {};
 }
 

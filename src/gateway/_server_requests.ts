@@ -14,7 +14,7 @@ import { ERROR, RpcError } from "../protocol/errors.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { FaceSettings } from "./options.ts";
-import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
+import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
 import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 
@@ -74,7 +74,7 @@ export class ServerRequests {
     const { client, context: { method }, params } = request;
     const door = isDefined(method) ? undefined : methodDoor(method);
     if (door === undefined) throw new RpcError(ERROR.methodNotFound, "Method not found");
-    const owned = await ownerOf({ method, params, client }, owners);
+    const owned = await serverOfRequest({ method, params, client }, owners);
     return await this.ask(request, { door, method, ...owned });
   }
 

@@ -14,7 +14,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import { partOf } from "./_pages.ts";
-import { invalid, text } from "./_params.ts";
+import { invalidParams, requiredText } from "./_params.ts";
 import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import type { TaskPlaces } from "./_unknown_methods.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
@@ -160,9 +160,11 @@ export class Tasks implements TaskPlaces {
     }
     const { context: { method, inputResponses }, params } = request;
     if (method === "tasks/list") return await this.#list(request);
-    const own = text(params, "taskId");
+    const own = requiredText(params, "taskId");
     const begun = this.#all.get(own);
-    if (begun === undefined || !isOf(begun, request)) throw invalid("no task of this id is known");
+    if (begun === undefined || !isOf(begun, request)) {
+      throw invalidParams("no task of this id is known");
+    }
     // Only answers to open requests of the task are passed on.
     const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.asked.has(key));
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };

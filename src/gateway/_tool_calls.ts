@@ -10,7 +10,7 @@ import type { ToolId } from "../core/tool_id.ts";
 import { membersOf } from "./_call_members.ts";
 import { forNamedClient } from "./_client_results.ts";
 import { resultFor } from "./_older_results.ts";
-import { invalid, text } from "./_params.ts";
+import { invalidParams, requiredText } from "./_params.ts";
 import type { Tasks } from "./_tasks.ts";
 import { bareTools } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
@@ -21,7 +21,7 @@ import type { MetaTool } from "../config/exposure.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import { type GatewayHost, optionsWithin } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
-import { failed } from "../protocol/failures.ts";
+import { failureResult } from "../protocol/failures.ts";
 import { unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
@@ -48,8 +48,8 @@ export class ToolCalls {
     let result: JsonObject;
     try {
       const { arguments: args = {} } = params;
-      const name = text(params, "name");
-      if (!isObject(args)) throw invalid("arguments must be an object");
+      const name = requiredText(params, "name");
+      if (!isObject(args)) throw invalidParams("arguments must be an object");
       // An approval binds to the members that were shown, also if the configuration has changed.
       const { meta, members } = membersOf(params, {
         listed: settings().clientMeta,
@@ -60,7 +60,7 @@ export class ToolCalls {
         return this.#callNamed(name, call, request);
       });
     } catch (error) {
-      result = failed(error);
+      result = failureResult(error);
     }
     const answer = resultFor(client, forNamedClient(clientName, result));
     const { name } = params;

@@ -16,7 +16,7 @@ export const CHANGED_HINT = `${CHANGED}: this is the approved definition, and a 
  * Returns `, read`, `, write` or `, destructive`, with `says` before it if only the server claims
  * it; "" if it is unknown. Models see it. No decision depends on it.
  */
-export function kindOf(
+export function effectLabel(
   { annotations }: ToolDefinition,
   { isShipped = false, onlyReads }: {
     /** Whether its server ships with PML. */

@@ -42,7 +42,7 @@ export interface Owned {
  * else the only one that declared the extension of the method, else the only one that declared any
  * extension which PML does not know. Rejects with -32601, which names the candidates.
  */
-export async function ownerOf(
+export async function serverOfRequest(
   { method, params, client }: {
     readonly method: string;
     readonly params: JsonObject;

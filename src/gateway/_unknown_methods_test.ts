@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ownerOf } from "./_unknown_methods.ts";
+import { serverOfRequest } from "./_unknown_methods.ts";
 
 const CLIENT = {};
 
@@ -22,7 +22,7 @@ async function owned(
           : Promise.reject(new Error("unknown")),
     },
   };
-  return await ownerOf({ method, params, client: CLIENT }, options)
+  return await serverOfRequest({ method, params, client: CLIENT }, options)
     .catch(({ code, message }) => [code, message]);
 }
 

@@ -18,7 +18,7 @@ import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
-import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
+import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
 
 /** A notification of a server. */
 export interface ServerNotification extends MethodNotification {
@@ -129,7 +129,7 @@ export class UnknownNotifications {
     if (failure !== undefined) throw failure;
     const door = doorOf(method);
     if (door === undefined) throw new Error("no server can have it");
-    const owned = await ownerOf({ method, params, client }, owners);
+    const owned = await serverOfRequest({ method, params, client }, owners);
     const { _meta, ...args } = owned.params;
     const { clientMeta, actor } = settings();
     await this.#pass({

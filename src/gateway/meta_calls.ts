@@ -30,7 +30,7 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow_request.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
+import { CHANGED, CHANGED_HINT, effectLabel } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import type { GatewayHost } from "./options.ts";
@@ -206,7 +206,7 @@ export class MetaCalls {
     const like = twin ? `, not ${twin} but a name like it` : "";
     // Facts of PML come before the server's own text, which could imitate them.
     const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
-    const kind = kindOf(tool, { isShipped: server.isShipped, onlyReads });
+    const kind = effectLabel(tool, { isShipped: server.isShipped, onlyReads });
     const note = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
     const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${note}]`;
     return line === "" ? own : `${own}\n  ${line}`;

@@ -12,7 +12,7 @@ import type { ListName } from "../protocol/lists.ts";
 import type { Client, Clients } from "./_clients.ts";
 import type { Offers } from "./_offers.ts";
 import { toolForModernClient, toolForOlderClient } from "./_older_results.ts";
-import { invalid, optionalText, text } from "./_params.ts";
+import { invalidParams, optionalText, requiredText } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
 import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
@@ -96,8 +96,8 @@ function setLevel(
   { options, clients }: GatewayParts,
 ): Promise<JsonObject> {
   return Promise.try(() => {
-    const level = text(params, "level");
-    if (!LEVELS.includes(level)) throw invalid(`level must be one of ${LEVELS.join(", ")}`);
+    const level = requiredText(params, "level");
+    if (!LEVELS.includes(level)) throw invalidParams(`level must be one of ${LEVELS.join(", ")}`);
     client.level = level;
     options.setLevel(clients.level());
     return {};

@@ -10,7 +10,7 @@ import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { missingIn, type Toolset } from "../protocol/toolset.ts";
+import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
@@ -91,7 +91,7 @@ export function optionsWithin(
   const set = toolset?.();
   if (set === undefined) return options;
   const { judge } = options;
-  return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
+  return { ...options, judge: (id, args) => missingVerdict([set], id) ?? judge(id, args) };
 }
 
 /** The settings that a list of tools depends on. */

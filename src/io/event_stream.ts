@@ -296,7 +296,7 @@ export function waitOf(retry = RETRY_MS): number {
 }
 
 /** Returns the content type of an answer. */
-export function typeOf({ headers }: Response): string {
+export function contentType({ headers }: Response): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { dirname } from "node:path";
-import { isInside, targetAt } from "./place.ts";
+import { followedInfo, isInside } from "./place.ts";
 import { onAbort, pause } from "./waiting.ts";
 
 /** How long to wait after a change, in milliseconds: editors write in several steps. */
@@ -49,5 +49,5 @@ export class PathWatcher implements Disposable {
 
 function nearest(path: string): string {
   // The parent folder is watched until this one exists.
-  return targetAt(path)?.isDirectory ? path : nearest(dirname(path));
+  return followedInfo(path)?.isDirectory ? path : nearest(dirname(path));
 }

@@ -6,14 +6,14 @@
  */
 
 import { basename, dirname, join } from "node:path";
-import { infoAt, namesOf } from "./place.ts";
+import { infoAt, namesInFolder } from "./place.ts";
 import { readRegularText } from "./regular_file.ts";
 
 /** The length of the end of a file name: a hash, and `.json`. */
 const HASH_END = 37;
 
-/** Reads a file that `keep` wrote; undefined if there is none or it is not JSON. */
-export function readKept(file: string, parse: (text: string) => unknown = JSON.parse): unknown {
+/** Reads a file that `writeCache` wrote; undefined if there is none or it is not JSON. */
+export function readCache(file: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
     return parse(readRegularText(file));
   } catch {
@@ -23,7 +23,7 @@ export function readKept(file: string, parse: (text: string) => unknown = JSON.p
 }
 
 /** Writes a value as JSON. */
-export function keep(file: string, value: unknown): void {
+export function writeCache(file: string, value: unknown): void {
   keepFile(file, JSON.stringify(value));
 }
 
@@ -55,12 +55,12 @@ export function drop(file: string): void {
 }
 
 /** Removes all but the newest files whose names differ from that of `like` only in the hash. */
-export function prune(
+export function pruneCache(
   folder: string,
   { like, most }: { readonly like: string; readonly most: number },
 ): void {
   const start = basename(like).slice(0, -HASH_END);
-  const files = namesOf(folder)
+  const files = namesInFolder(folder)
     .filter((name) => name.startsWith(start) && name.length === start.length + HASH_END)
     .map((name) => join(folder, name));
   if (files.length <= most) return;

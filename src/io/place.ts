@@ -53,7 +53,7 @@ export function infoAt(path: string): Deno.FileInfo | undefined {
 }
 
 /** Returns the info of a path after following links; undefined if nothing can be seen there. */
-export function targetAt(path: string | URL): Deno.FileInfo | undefined {
+export function followedInfo(path: string | URL): Deno.FileInfo | undefined {
   try {
     return Deno.statSync(path);
   } catch {
@@ -62,7 +62,7 @@ export function targetAt(path: string | URL): Deno.FileInfo | undefined {
 }
 
 /** Returns the names in a folder, in no order. */
-export function namesOf(folder: string): readonly string[] {
+export function namesInFolder(folder: string): readonly string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name);
 }
 

@@ -10,7 +10,7 @@ import { basename, dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isGone } from "./place.ts";
-import { openRegular, readRegular, refused } from "./regular_file.ts";
+import { fileError, openRegular, readRegular } from "./regular_file.ts";
 import { isBusy, repeated } from "./waiting.ts";
 
 const WRITING = ".pml-tmp";
@@ -18,7 +18,7 @@ const WRITING = ".pml-tmp";
 export const UNCHANGED = "The file is unchanged. Check its content, then try again";
 
 /** Returns whether the mode of a file lets other people use it. Windows has no such modes. */
-export function isShared({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {
+export function isSharedMode({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {
   return os !== "windows" && ((mode ?? 0) & 0o077) !== 0;
 }
 
@@ -33,8 +33,8 @@ export function privateFolder(folder: string): void {
     });
   }
   const info = Deno.lstatSync(folder);
-  if (!info.isDirectory) throw refused(folder, "it is not a folder");
-  if (isShared(info)) Deno.chmodSync(folder, 0o700);
+  if (!info.isDirectory) throw fileError(folder, "it is not a folder");
+  if (isSharedMode(info)) Deno.chmodSync(folder, 0o700);
 }
 
 /** Runs `work` with an exclusive lock, across processes, on the side file. */
@@ -63,7 +63,7 @@ export function readPlain(path: string, most?: number): PlainFile | undefined {
 }
 
 /** Returns whether a path leads to a regular file that is no link. */
-export function exists(path: string): boolean {
+export function isRegularFile(path: string): boolean {
   try {
     return Deno.lstatSync(path).isFile;
   } catch (error) {
@@ -131,7 +131,7 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
   const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
   try {
     await writeSynced(temporary, { bytes, mode }).catch((error) => {
-      throw refused(
+      throw fileError(
         path,
         `it cannot be written: ${error.message}`,
         `The file is unchanged. ${
@@ -146,7 +146,7 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
       .catch((error) => {
         if (!isBusy(error)) throw error;
         const hint = "The file is unchanged. Close it in other programs, and try again";
-        throw refused(path, "another program has it open", hint);
+        throw fileError(path, "another program has it open", hint);
       });
   } finally {
     await repeated(() => Deno.remove(temporary)).catch(unlessGone);
@@ -191,6 +191,6 @@ async function writeSynced(path: string, { bytes, mode }: PlainFile): Promise<vo
 function mustHold(path: string, bytes: Uint8Array): void {
   const now = readPlain(path);
   if (!now || !Buffer.from(now.bytes).equals(bytes)) {
-    throw refused(path, "it was changed meanwhile", UNCHANGED);
+    throw fileError(path, "it was changed meanwhile", UNCHANGED);
   }
 }

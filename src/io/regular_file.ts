@@ -40,13 +40,13 @@ export function openRegular(
 ): Deno.FsFile {
   const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
   // guard: plain-before
-  if (before(look, options)?.isFile === false) throw refused(path, "it is not a regular file");
+  if (before(look, options)?.isFile === false) throw fileError(path, "it is not a regular file");
   using stack = new DisposableStack();
   const file = stack.use(Deno.openSync(path, options));
   const [opened, named] = [file.statSync(), look()];
   // guard: plain-after
   if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {
-    throw refused(path, "it is a link, or was replaced while it was opened");
+    throw fileError(path, "it is a link, or was replaced while it was opened");
   }
   stack.move();
   return file;
@@ -80,7 +80,7 @@ export function readRegular(
   const fits = (size: number) => {
     // guard: plain-size
     if (size > most) {
-      throw refused(path, `it has ${size} bytes, and at most ${most} are allowed`);
+      throw fileError(path, `it has ${size} bytes, and at most ${most} are allowed`);
     }
   };
   fits(info.size);
@@ -146,6 +146,6 @@ function before(
 const HINT = "Check it, and remove it if you did not create it";
 
 /** Returns the error for a file that cannot be used. */
-export function refused(path: string, why: string, hint = HINT): PmlError {
+export function fileError(path: string, why: string, hint = HINT): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(path, 400)}: ${why}`, { hint });
 }

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { piecesOf } from "./regular_file.ts";
-import { turn } from "./waiting.ts";
+import { yieldTurn } from "./waiting.ts";
 
 /** The name of the record next to the files, which is not compared. */
 export const RECORD = "pml-installed.json";
@@ -52,7 +52,7 @@ export async function treeStamp(folder: string): Promise<string> {
     // Awaiting each file would take four times as long.
     const { size, mtime, ctime, ino } = Deno.lstatSync(join(folder, path));
     hash.update(`${JSON.stringify([path, size, mtime?.getTime(), ctime?.getTime(), ino])}\n`);
-    if (++seen % TURN === 0) await turn();
+    if (++seen % TURN === 0) await yieldTurn();
   }
   return hash.digest("hex");
 }

@@ -8,8 +8,8 @@
 import { join } from "node:path";
 import { isObject } from "../core/json.ts";
 import { isAlive } from "./folder_lock.ts";
-import { drop, keep, readKept } from "./kept.ts";
-import { infoAt, namesOf } from "./place.ts";
+import { drop, readCache, writeCache } from "./kept.ts";
+import { infoAt, namesInFolder } from "./place.ts";
 
 /** A server that does not answer a PML process. */
 export interface UnresponsiveServer {
@@ -38,7 +38,7 @@ export class UnresponsiveServers implements Disposable {
     }
     const note: UnresponsiveServer = { server, pid: Deno.pid, since: Date.now() };
     try {
-      keep(file, note);
+      writeCache(file, note);
       this.#noted.add(file);
     } catch {
       // Ignored, because the log names the server, too.
@@ -54,10 +54,10 @@ export class UnresponsiveServers implements Disposable {
 /** Returns the servers that do not answer a running PML. Removes notes of processes that ended. */
 export function unresponsiveServers(home: string): readonly UnresponsiveServer[] {
   const folder = folderIn(home);
-  const names = infoAt(folder) === undefined ? [] : namesOf(folder);
+  const names = infoAt(folder) === undefined ? [] : namesInFolder(folder);
   return names.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const file = join(folder, name);
-    const note = readKept(file);
+    const note = readCache(file);
     if (isNote(note) && isAlive(note.pid)) return [note];
     drop(file);
     return [];

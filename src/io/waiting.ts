@@ -43,7 +43,7 @@ export async function soon(over: Promise<unknown>, ms: number): Promise<boolean>
 }
 
 /** Lets other work run. */
-export function turn(): Promise<void> {
+export function yieldTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 

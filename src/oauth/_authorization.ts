@@ -11,7 +11,7 @@ import { unlessAborted } from "../io/waiting.ts";
 import { challenged, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import type { OAuthServer, SignInHost } from "./oauth_server.ts";
-import { keyOf, type StoredSignIn, type TokenStore } from "./token_store.ts";
+import { signInKey, type StoredSignIn, type TokenStore } from "./token_store.ts";
 
 /**
  * A token is refreshed this long before it expires, or in the last fifth of its lifetime if that is
@@ -52,7 +52,7 @@ export class SignedInServer implements Authorization {
   /** Creates the sign-in without reading anything. */
   constructor(server: OAuthServer, store: TokenStore, host: SignInHost) {
     this.server = server;
-    this.#key = keyOf(server);
+    this.#key = signInKey(server);
     this.#store = store;
     this.#host = host;
   }

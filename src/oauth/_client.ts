@@ -73,7 +73,7 @@ export async function clientFor(
  * Returns whether the authorization server may know the client from other servers: the id is the
  * URL of the document, or a sign-in at another URL uses or used the same client.
  */
-export function isShared(
+export function isSharedClient(
   { as, server, document, store }: Omit<OAuthClientOptions, "protocol">,
   client: KeptClient,
 ): boolean {

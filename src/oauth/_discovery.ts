@@ -6,7 +6,7 @@
 
 import type { AuthorizationServer } from "oauth4webapi";
 import { isObject, quoted, textOf, textsOf } from "../core/json.ts";
-import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
+import { contentType, JSON_TYPE } from "../io/event_stream.ts";
 import { type Protocol, withoutAbsent } from "./_protocol.ts";
 
 /** The result of discovery. */
@@ -138,9 +138,9 @@ async function first(
   for (const place of new Set(places)) {
     if (place === undefined) continue;
     const response = await protocol.ask(place, { headers: { accept: JSON_TYPE }, signal });
-    if (response.status !== 200 || !METADATA_TYPES.includes(typeOf(response))) continue;
+    if (response.status !== 200 || !METADATA_TYPES.includes(contentType(response))) continue;
     const json: unknown = await response.json().catch((error) => {
-      if (typeOf(response) === JSON_TYPE) throw error;
+      if (contentType(response) === JSON_TYPE) throw error;
     });
     if (isObject(json)) return { json: withoutAbsent(json) };
   }

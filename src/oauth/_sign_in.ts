@@ -9,18 +9,18 @@ import { isObject } from "../core/json.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
-import { clientAuth, clientFor, isShared, registered } from "./_client.ts";
+import { clientAuth, clientFor, isSharedClient, registered } from "./_client.ts";
 import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
-import { tokensOf } from "./_tokens.ts";
+import { tokensFrom } from "./_tokens.ts";
 import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 import {
   forgetClient,
   keepUser,
   type KeptClient,
-  keyOf,
+  signInKey,
   type StoredSignIn,
   type TokenStore,
 } from "./token_store.ts";
@@ -73,7 +73,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const redirect = page.url;
   const clients = { protocol, as, store, server, document: host.document };
   const client = await clientFor(clients, { redirect, scopes, signal });
-  const sharedClient = isShared(clients, client) ? client.client_id : undefined;
+  const sharedClient = isSharedClient(clients, client) ? client.client_id : undefined;
   if (server.oauth?.client_id !== undefined) {
     await keepUser(store, { issuer: as.issuer, client, url: server.url });
   }
@@ -168,10 +168,10 @@ async function finished(
       revocationEndpoint: as.revocation_endpoint,
       resource,
       client,
-      ...tokensOf(protocol, said, { refreshToken: undefined, scopes }),
+      ...tokensFrom(protocol, said, { refreshToken: undefined, scopes }),
     };
     host.register(secretsOf(kept), []);
-    const key = keyOf(server);
+    const key = signInKey(server);
     await store.locked(key, () => store.write(key, kept, { isAttended: true }));
     page.tell(true);
   } catch (error) {
@@ -203,7 +203,7 @@ function scopesFor(
   { found, challenge }: { readonly found: Discovered; readonly challenge: string | undefined },
 ): readonly string[] {
   const { as: { scopes_supported: known }, scopes: supported } = found;
-  const kept = store.look(keyOf(server));
+  const kept = store.look(signInKey(server));
   // Granted scopes are requested again only together with missing ones.
   const wanted = [...more, ...kept?.wanted ?? []];
   const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];

@@ -8,14 +8,14 @@ import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites } from "./_sites.ts";
 import type { SigningIn } from "./_sign_in.ts";
-import { forgetClient, keepUser, keyOf, type StoredSignIn } from "./token_store.ts";
+import { forgetClient, keepUser, signInKey, type StoredSignIn } from "./token_store.ts";
 
 /** Revokes the tokens if the authorization server supports that, and removes them. */
 export async function endSignIn(
   { issuer, url, client: known, revocationEndpoint }: StoredSignIn,
   { host, store, server, signal }: Omit<SigningIn, "more">,
 ): Promise<"removed" | "revoked"> {
-  const key = keyOf(server);
+  const key = signInKey(server);
   return await store.locked(key, async () => {
     const { refreshToken, accessToken, client = known } = await store.read(key).catch(() =>
       undefined

@@ -17,7 +17,7 @@ const SENDABLE = /^[\x21-\x7e]{1,8192}$/;
 const LONGEST_S = 1e9;
 
 /** Returns the tokens of an answer. Omitted fields keep their previous values. */
-export function tokensOf(
+export function tokensFrom(
   protocol: Protocol,
   answer: TokenEndpointResponse,
   before: Pick<StoredSignIn, "refreshToken" | "scopes">,

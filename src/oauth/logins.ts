@@ -11,7 +11,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { ownProgress } from "../protocol/progress.ts";
 import { PathWatcher } from "../io/following.ts";
-import { readKept } from "../io/kept.ts";
+import { readCache } from "../io/kept.ts";
 import { locked, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { SignIns } from "./sign_ins.ts";
@@ -255,7 +255,7 @@ export class Logins {
   }
 
   #marks(): Readonly<Record<string, unknown>> {
-    return objectOf(readKept(this.#file));
+    return objectOf(readCache(this.#file));
   }
 }
 

@@ -84,7 +84,7 @@ export function namesInKeyring(home: string, log: WarningLog): readonly string[]
 }
 
 /** Returns the absolute path of one of the user's programs. Throws if it is not found. */
-export function programOf(app: KeyContext, name: string): string {
+export function findProgram(app: KeyContext, name: string): string {
   const file = findOutside(app.loaded(), name);
   if (file !== undefined) return file;
   throw unfoundProgram("USAGE", name);

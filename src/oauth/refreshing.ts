@@ -13,7 +13,7 @@ import { startProcess } from "../sandbox/process.ts";
 import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites, type IssuerHosts } from "./_sites.ts";
-import { tokensOf } from "./_tokens.ts";
+import { tokensFrom } from "./_tokens.ts";
 import { forgetClient, type TokenStore } from "./token_store.ts";
 
 /** The request that the process reads from stdin. */
@@ -132,7 +132,7 @@ export async function refreshSignIn(
           if (scope === "" || Object(error).error !== "invalid_scope") throw error;
           return request("");
         });
-        await store.write(key, { ...kept, ...tokensOf(protocol, answer, kept) });
+        await store.write(key, { ...kept, ...tokensFrom(protocol, answer, kept) });
       } catch (error) {
         if (!isRefusal(error, status)) throw error;
         const refusal = Object(error).error === undefined

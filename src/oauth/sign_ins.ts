@@ -8,7 +8,7 @@ import type { Authorization } from "../core/authorization.ts";
 import { SignedInServer } from "./_authorization.ts";
 import { beginSignIn } from "./_sign_in.ts";
 import { endSignIn } from "./_sign_out.ts";
-import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
+import { FileTokenStore, signInKey, type TokenStore } from "./token_store.ts";
 import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 
 /** A sign-in without its tokens. */
@@ -41,7 +41,7 @@ export class SignIns {
 
   /** Returns the authorization of requests to a server: the same object for the same server. */
   of(server: OAuthServer): Authorization {
-    const key = keyOf(server);
+    const key = signInKey(server);
     const known = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
     known.server = server;
     this.#servers.set(key, known);
@@ -65,7 +65,7 @@ export class SignIns {
   /** Revokes the tokens if the server supports that, and removes them. Returns the result. */
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
     const store = this.#store;
-    const kept = store.look(keyOf(server));
+    const kept = store.look(signInKey(server));
     if (kept === undefined) return "none";
     return await endSignIn(kept, { host: this.#host, store, server, signal });
   }

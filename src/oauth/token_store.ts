@@ -113,7 +113,7 @@ export interface TokenStore {
 }
 
 /** Returns the key of a sign-in. Two definitions of one service have separate sign-ins. */
-export function keyOf({ name, url, oauth }: OAuthServer): string {
+export function signInKey({ name, url, oauth }: OAuthServer): string {
   return sha256(JSON.stringify([name, url, oauth?.client_id ?? ""])).slice(0, 32);
 }
 

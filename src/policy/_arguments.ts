@@ -11,7 +11,7 @@ import {
   withEqualNumbers,
   withRoundedNumbers,
 } from "../core/exact_number.ts";
-import { fold, type GlobSet } from "../core/glob.ts";
+import { foldCase, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 import { isPathName } from "../core/pattern.ts";
@@ -167,10 +167,12 @@ export class SeenArguments {
     for (const form of any) {
       // For ASCII letters only, the folded globs match everything that the globs themselves match.
       const plain = within && ASCII.test(form) ? found : globs.covering(form, { steps, within });
-      const folded = within ? globs.foldedBy(fold).covering(fold(form), { steps, within }) : found;
+      const folded = within
+        ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within })
+        : found;
       if (plain === undefined || folded === undefined) return "every";
       const matched = isPattern && /[*?[]/.test(form)
-        ? globs.foldedBy(fold).covering(fold(form), { steps, within, isPattern })
+        ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within, isPattern })
         : found;
       if (matched === undefined) return "every";
       for (const glob of [...plain, ...folded, ...matched]) found.add(glob);
@@ -245,7 +247,7 @@ export class SeenArguments {
  * letters, and other libraries take `filePath` for `file_path`.
  */
 function sameName(name: string): string {
-  return fold(name.normalize("NFKC")).replace(/[\s_-]/g, "");
+  return foldCase(name.normalize("NFKC")).replace(/[\s_-]/g, "");
 }
 
 function canonicalOf(args: JsonObject): string | undefined {

@@ -21,7 +21,7 @@ import {
   writePrivate,
   writeWhole,
 } from "../io/private_files.ts";
-import { refused } from "../io/regular_file.ts";
+import { fileError } from "../io/regular_file.ts";
 import { definitionHash } from "./integrity.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "./lock.ts";
 import { pinsFile } from "./pins_file.ts";
@@ -133,6 +133,6 @@ export class PinFiles {
 
 function textIn(path: string, most?: number): string | undefined {
   const plain = readPlain(path, most);
-  if (plain !== undefined && !isUtf8(plain.bytes)) throw refused(path, "it is not UTF-8 text");
+  if (plain !== undefined && !isUtf8(plain.bytes)) throw fileError(path, "it is not UTF-8 text");
   return plain && new TextDecoder().decode(plain.bytes);
 }

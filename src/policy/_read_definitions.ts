@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { exists, type WarningLog, writePrivate } from "../io/private_files.ts";
+import { isRegularFile, type WarningLog, writePrivate } from "../io/private_files.ts";
 
 /** The folder `read` in a PML home: one file for each hash of a definition. */
 export class ReadDefinitions {
@@ -21,13 +21,13 @@ export class ReadDefinitions {
 
   /** Returns whether the user has read a definition with this hash. */
   has(hash: string): boolean {
-    return this.#known.has(hash) || exists(this.#path(hash));
+    return this.#known.has(hash) || isRegularFile(this.#path(hash));
   }
 
   /** Records that the user has read a definition. If this fails, it is shown again later. */
   async add(hash: string): Promise<void> {
     this.#known.add(hash);
-    if (exists(this.#path(hash))) return;
+    if (isRegularFile(this.#path(hash))) return;
     await writePrivate(this.#path(hash), {}).catch((error) =>
       this.#log.warn(`Cannot record that a definition was read: ${error.message}`)
     );

@@ -12,7 +12,7 @@ import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { alwaysWins } from "./always_wins.ts";
 import { makeJudge } from "./rules.ts";
-import { isListed, type Policy } from "./policy.ts";
+import { isTrustedByVariable, type Policy } from "./policy.ts";
 import { reads } from "./snapshot.ts";
 
 const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
@@ -57,7 +57,7 @@ export class AlwaysRules {
       rule,
       trusted: this.#policy.store,
       defaults: DEFAULT_TEXTS,
-      listed: isListed(this.#policy.now.loaded),
+      listed: isTrustedByVariable(this.#policy.now.loaded),
     });
     await this.#policy.reload();
   }
@@ -81,5 +81,6 @@ export function allowsBeforehand(
   verdict: Verdict | undefined,
 ): boolean {
   // A bare `*` does not cover a first use, so a rule that allows it names the server.
-  return verdict?.kind === "allow" && verdict.source === loaded.file?.path && isListed(loaded);
+  return verdict?.kind === "allow" && verdict.source === loaded.file?.path &&
+    isTrustedByVariable(loaded);
 }

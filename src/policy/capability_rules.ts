@@ -7,7 +7,7 @@
 import type { Verdict } from "../protocol/verdict.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
-import { denied, type Judge, makeJudge } from "./rules.ts";
+import { deniedByRule, type Judge, makeJudge } from "./rules.ts";
 import type { CapabilityPolicy } from "./snapshot.ts";
 
 /** The verdict for a capability that no rule names, and whose calls are all allowed. */
@@ -114,7 +114,7 @@ export function inferCapabilityApprovalMode(
   // An invalid tool name matches only a bare `*` in deny and ask, and no allow rule.
   const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
     .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
-  for (const { id, said } of verdicts) if (said.kind === "deny") throw denied(id, said);
+  for (const { id, said } of verdicts) if (said.kind === "deny") throw deniedByRule(id, said);
   const isAllowed = ({ id, said }: typeof verdicts[number]) =>
     said.kind === "allow" && parseToolId(id) !== undefined;
   return verdicts.every(isAllowed) ? "auto" : "hil";

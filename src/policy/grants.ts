@@ -7,7 +7,7 @@
 import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
-import { isOwn } from "../core/steering.ts";
+import { isOwnVariable } from "../core/steering.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import type { Permissions } from "../protocol/tool.ts";
 import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
@@ -60,7 +60,7 @@ export class ToolAccess {
     this.#names = {
       net: hosts(both(asked.net.map(withPort), grants?.net?.map(withPort))),
       run: both(asked.run, grants?.run),
-      env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwn(name)),
+      env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwnVariable(name)),
     };
   }
 

@@ -136,7 +136,7 @@ export function pinnedOf(
  * Returns the names of a server's variables or headers and of the variables in their values; never
  * a value.
  */
-export function variablesOf(
+export function lockVariables(
   values: Readonly<Record<string, string>>,
 ): readonly string[] | undefined {
   const names = Object.entries(values).map(([name, value]) => {

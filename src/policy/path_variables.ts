@@ -32,7 +32,7 @@ export interface VariableSources {
  * Returns a function that returns the variables of a server; undefined for modules, whose paths are
  * literal. Servers of registries count as programs with unknown variables.
  */
-export function variablesOf(
+export function pathVariables(
   { config: { servers, workspace }, environment, builtins }: VariableSources,
 ): NonNullable<JudgeOptions["variablesOf"]> {
   const folders = foldersOf({ workspace, userHome: environment.userHome });

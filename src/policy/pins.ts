@@ -22,10 +22,10 @@ import {
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { WarningLog } from "../io/private_files.ts";
-import { turn } from "../io/waiting.ts";
+import { yieldTurn } from "../io/waiting.ts";
 import { unhidden } from "./trust_subject.ts";
 import { definitionHash } from "./integrity.ts";
-import { type LockEntry, variablesOf } from "./lock.ts";
+import { type LockEntry, lockVariables } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
@@ -209,7 +209,7 @@ export class Pins {
       const instead = this.#shownFor({ identity, tool }, state);
       if (instead !== undefined) changed.set(definition, instead);
       if (performance.now() - since < TURN_MS) continue;
-      await turn();
+      await yieldTurn();
       since = performance.now();
     }
     const fresh = tools.filter((tool) =>
@@ -416,8 +416,8 @@ function ownIdentity(
   const pinned = {
     ...{ source: OWN_SOURCE, kind, routing: "local", ...code } as const,
     ...facts,
-    ...env && { env: variablesOf(env) },
-    ...headers && { headers: variablesOf(headers) },
+    ...env && { env: lockVariables(env) },
+    ...headers && { headers: lockVariables(headers) },
     ...outside,
   };
   return { name, facts: lines, pinned, isCoveredByTrust: true, isInLock };

@@ -372,7 +372,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   async #shown(): Promise<ShownFile | undefined> {
     const { environment, file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
-    const listed = file.path === file.realPath && isListed(this.#loaded);
+    const listed = file.path === file.realPath && isTrustedByVariable(this.#loaded);
     const named = file.servers.flatMap((server) => moduleOf(server) ?? [])
       .map(({ name, path }) => ({ name, path, outside: !staysInside(root, path) }));
     const hash = file.hash.replace("sha256-", "");
@@ -402,7 +402,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
 }
 
 /** Returns whether `PML_TRUST` lists the workspace file or its folder. */
-export function isListed({ environment, file }: LoadedConfig): boolean {
+export function isTrustedByVariable({ environment, file }: LoadedConfig): boolean {
   if (file === undefined) return false;
   const places = [file.realPath, dirname(file.realPath)];
   return environment.trust.some((path) => places.includes(realPathOf(path)));

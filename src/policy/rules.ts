@@ -142,7 +142,7 @@ export function rulesVersion(rules: RuleSet): string {
 }
 
 /** Returns the error of a call that a deny rule matches. */
-export function denied(id: ToolId, verdict: Verdict): PmlError {
+export function deniedByRule(id: ToolId, verdict: Verdict): PmlError {
   const { steering } = verdict;
   if (steering !== undefined) {
     const name = visible(steering);

@@ -13,7 +13,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { kindOf } from "../servers/kinds.ts";
 import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "./rules.ts";
 import type { TrustState } from "./workspace_trust.ts";
-import { variablesOf } from "./path_variables.ts";
+import { pathVariables } from "./path_variables.ts";
 
 /** The policy at one moment. It is replaced as a whole, so that no call sees a partial change. */
 export interface PolicySnapshot {
@@ -59,7 +59,7 @@ export function snapshotOf(
   // A namespace is known as soon as one of its capabilities is.
   const names = new Set([...all].map((name) => name.split(":", 1)[0]));
   const known = (server: string) => names.has(server);
-  const variables = variablesOf({
+  const variables = pathVariables({
     config,
     environment: loaded.environment,
     builtins: from.builtins,

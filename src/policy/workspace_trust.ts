@@ -97,7 +97,7 @@ export class WorkspaceTrust {
     if (server !== undefined && !shown.servers.includes(server)) return undefined;
     const { trusted, approved } = await this.stateOf(shown);
     if (!trusted) {
-      const { linesOf, trustFacts } = await import("./_trust_facts.ts");
+      const { trustLines: linesOf, trustFacts } = await import("./_trust_facts.ts");
       const lines = await linesOf(shown);
       return {
         code: "WORKSPACE_UNTRUSTED",

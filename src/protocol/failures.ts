@@ -38,10 +38,10 @@ const INVALID_PARAMS = ERROR.invalidParams;
 const INTERNAL_ERROR = ERROR.internalError;
 
 /** Returns a failure as a result for the model, or throws it, depending on its code. */
-export function failed(error: unknown): JsonObject {
+export function failureResult(error: unknown): JsonObject {
   if (error instanceof RpcError) throw error;
   const known = asPmlError(error);
-  if (audienceOf(known.code) === "client") throw refusal(known);
+  if (audienceOf(known.code) === "client") throw rpcErrorOf(known);
   return errorResult(known) as unknown as JsonObject; // plain JSON
 }
 
@@ -69,9 +69,9 @@ export function goneElsewhere(): PmlError {
 /** Returns the answer to a request that a process worked on when it ended. */
 export function unknownEnd({ id, method }: JsonObject): object {
   const error = goneElsewhere();
-  const { code, message, data } = refusal(error);
+  const { code, message, data } = rpcErrorOf(error);
   const outcome = method === "tools/call"
-    ? { result: { ...failed(error), resultType: "complete" } }
+    ? { result: { ...failureResult(error), resultType: "complete" } }
     : { error: { code, message, data } };
   return { ...outcome, jsonrpc: "2.0", id };
 }
@@ -85,7 +85,7 @@ export function headerMismatch(header: string): PmlError {
 }
 
 /** Returns the JSON-RPC error of a failure. Passes on a server's own error. */
-export function refusal(error: unknown): RpcError {
+export function rpcErrorOf(error: unknown): RpcError {
   if (error instanceof RpcError) return error;
   const known = asPmlError(error);
   const answered = objectOf(known.detail?.answered);

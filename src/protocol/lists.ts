@@ -71,7 +71,7 @@ export function instructionsIn<T extends object>(tools: readonly T[]): T | undef
 }
 
 /** Returns the URI of the page (`_meta.ui.resourceUri`) that is shown with a tool's results. */
-export function pageOf(tool: object): unknown {
+export function toolPage(tool: object): unknown {
   const { _meta } = tool as { readonly _meta?: unknown };
   const meta = objectOf(_meta);
   return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];

@@ -33,7 +33,7 @@ function otherMembers(message: JsonObject): JsonObject | undefined {
 }
 
 /** Returns a message as it is sent: with its other members, if the other side takes them. */
-export function messageOf(
+export function messageWith(
   { members, ...message }: { readonly method: string; readonly members?: JsonObject | undefined },
   takesMembers: boolean,
 ): JsonObject {

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { messageMembers, messageOf, noteResultMembers, resultMembers } from "./message_members.ts";
+import {
+  messageMembers,
+  messageWith,
+  noteResultMembers,
+  resultMembers,
+} from "./message_members.ts";
 
 Deno.test("members that JSON-RPC defines do not count as other members", () => {
   const message = { jsonrpc: "2.0", id: 1, method: "a", params: {}, result: {}, error: null };
@@ -26,12 +31,12 @@ Deno.test("a member that a parser could confuse with one of JSON-RPC is left out
 
 Deno.test("the other members of a message never replace those of JSON-RPC", () => {
   const members = { method: "b", jsonrpc: "1.0", later: 1 };
-  assert.deepEqual(messageOf({ method: "a", members }, true), {
+  assert.deepEqual(messageWith({ method: "a", members }, true), {
     jsonrpc: "2.0",
     method: "a",
     later: 1,
   });
-  assert.deepEqual(messageOf({ method: "a", members }, false), { jsonrpc: "2.0", method: "a" });
+  assert.deepEqual(messageWith({ method: "a", members }, false), { jsonrpc: "2.0", method: "a" });
 });
 
 Deno.test("the other members of an answer are found by its result", () => {

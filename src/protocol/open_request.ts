@@ -15,8 +15,8 @@ import type {
 } from "./connection.ts";
 import type { Era } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
-import { refusal } from "./failures.ts";
-import { failure, type ResultTexts } from "./result_texts.ts";
+import { rpcErrorOf } from "./failures.ts";
+import { errorMembers, type ResultTexts } from "./result_texts.ts";
 import type { IncomingRequest } from "./rpc_peer.ts";
 
 /** A request that was read. */
@@ -155,7 +155,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Answers with an error. */
   refuse(error: unknown): void {
-    this.#options.answer(this.idText, failure(refusal(error)));
+    this.#options.answer(this.idText, errorMembers(rpcErrorOf(error)));
   }
 
   /** Sends a request to the client while this one waits, and returns its result. */

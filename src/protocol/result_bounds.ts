@@ -5,7 +5,7 @@
  */
 
 import { hasAny, isObject, listOf, objectOf } from "../core/json.ts";
-import { tooLarge } from "../core/json_bounds.ts";
+import { tooLargeError } from "../core/json_bounds.ts";
 
 /**
  * The SDK checks each block on the main thread, which serves all clients: a million blocks took 9
@@ -52,5 +52,5 @@ function checkSize(
   const size = Array.isArray(value) ? value.length : Object.keys(objectOf(value)).length;
   if (size <= max) return;
   const why = `it has ${size} ${name}, more than ${max}`;
-  throw tooLarge(what, { why, detail: { size, max } });
+  throw tooLargeError(what, { why, detail: { size, max } });
 }

@@ -42,7 +42,7 @@ export class ResultTexts {
     try {
       return `"result":${this.of(result, request)}`;
     } catch (error) {
-      return failure(error); // for example of one that is nested too deep
+      return errorMembers(error); // for example of one that is nested too deep
     }
   }
 
@@ -73,7 +73,7 @@ export class ResultTexts {
 }
 
 /** Returns the members of an answer with an error. */
-export function failure(error: unknown): string {
+export function errorMembers(error: unknown): string {
   const { code, message, data } = isObject(error) ? error : { code: undefined };
   const known = Number.isSafeInteger(code) ? code : ERROR.internalError;
   const answered = {

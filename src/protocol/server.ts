@@ -22,7 +22,7 @@ import {
 } from "./envelope.ts";
 import { greet, type Greeted, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
-import { messageMembers, messageOf } from "./message_members.ts";
+import { messageMembers, messageWith } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
@@ -315,7 +315,7 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   async #send(one: OutgoingMessage, related?: string): Promise<void> {
-    await this.#ends.send(messageOf(one, this.#peer.takesMembers === true), related);
+    await this.#ends.send(messageWith(one, this.#peer.takesMembers === true), related);
   }
 
   #answer(id: string, result: JsonObject): void {

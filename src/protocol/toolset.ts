@@ -20,7 +20,7 @@ export interface Toolset {
 const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
 
 /** Returns the verdict about a tool that is missing in a tool set; undefined if all have it. */
-export function missingIn(
+export function missingVerdict(
   sets: readonly (Toolset | undefined)[],
   id: ToolId,
 ): Verdict | undefined {

@@ -9,8 +9,8 @@ import { parseExact } from "../core/exact_json.ts";
 import { defined, isObject, textOf } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../servers/manifest.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { turn } from "../io/waiting.ts";
-import { toolsOf } from "./_entry_tools.ts";
+import { yieldTurn } from "../io/waiting.ts";
+import { entryTools } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import { kindNamed } from "../servers/kinds.ts";
 import type { CachedRegistry, RegistryUser } from "./_place.ts";
@@ -92,7 +92,7 @@ export async function freshCatalog(
       characters += row?.[6].length ?? 0;
       // Yields during a long page, so that calls are not delayed.
       if (performance.now() - since < AT_ONCE_MS) continue;
-      await turn();
+      await yieldTurn();
       since = performance.now();
     }
     cursor = page.next;
@@ -143,7 +143,7 @@ function rowOf(said: unknown): CatalogRow | undefined {
   const asked = fqdnOf(textOf(fqdn));
   const kind = kindNamed(textOf(type));
   if (asked === undefined || kind?.manifest === undefined) return undefined;
-  const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], asked)
+  const listed = entryTools(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], asked)
     .tools.filter(({ definition }) => definition?.visibility !== "internal");
   const isDefined = listed.some(({ definition }) => definition !== undefined);
   const definitions = isDefined

@@ -16,7 +16,7 @@ import type { Fqdn } from "./fqdn.ts";
 import type { BackgroundRefresh } from "./_background.ts";
 import type { CachedRegistry, RegistryUser } from "./_place.ts";
 import { ageOf, type Cache } from "./cache.ts";
-import { inTime } from "./client.ts";
+import { untilAborted } from "./client.ts";
 
 /** The result of refreshing the catalog of one registry. */
 export interface CatalogOutcome {
@@ -160,7 +160,7 @@ export class Catalogs {
 
   /** Loads a catalog; rejects early if its registry is unreachable or `signal` aborts. */
   #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
-    return inTime(place.briefly(() => this.load(place)), signal);
+    return untilAborted(place.briefly(() => this.load(place)), signal);
   }
 
   async #fresh(place: CachedRegistry): Promise<KeptCatalog> {

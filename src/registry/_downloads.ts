@@ -11,7 +11,7 @@ import type { CodeManifest } from "../servers/manifest.ts";
 import type { BackgroundRefresh } from "./_background.ts";
 import type { CachedRegistry } from "./_place.ts";
 import type { Cache } from "./cache.ts";
-import { inTime } from "./client.ts";
+import { untilAborted } from "./client.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
 /** The options of one caller of `code()`. `place` is the registry that has the code. */
@@ -47,7 +47,7 @@ export class Downloads {
     const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
     if (onProgress !== undefined) download.told.add(onProgress);
     try {
-      return await inTime(download.bytes, signal);
+      return await untilAborted(download.bytes, signal);
     } finally {
       if (onProgress !== undefined) download.told.delete(onProgress);
     }

@@ -14,7 +14,7 @@ import {
   type Permissions,
 } from "../protocol/tool.ts";
 import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
-import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
+import { isPlain, isVariable, MOST, sortedNames } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
 /** The prefix of the metadata parser's error messages. */
@@ -34,7 +34,7 @@ export interface OmittedTool {
 }
 
 /** Parses the tools of an entry. Omits tools that cannot belong to it. */
-export function toolsOf(list: readonly unknown[], asked: Fqdn): ToolsRead {
+export function entryTools(list: readonly unknown[], asked: Fqdn): ToolsRead {
   const leftOut: OmittedTool[] = [];
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
@@ -102,7 +102,7 @@ export function together(
   wrong: (why: string) => PmlError,
 ): Permissions {
   const joined = Object.entries(joinedPermissions(all)).map(([kind, some]) => {
-    const list = sorted(some);
+    const list = sortedNames(some);
     const isWell = list.length <= MOST.texts && list.every(isPlain) &&
       (kind !== "env" || list.every(isVariable));
     if (!isWell) throw wrong(`permissions.${kind} contains values that cannot be requested`);

@@ -53,7 +53,7 @@ export function neededIn(value: string): readonly string[] {
 }
 
 /** Returns the names sorted, each once. */
-export function sorted(names: readonly string[]): readonly string[] {
+export function sortedNames(names: readonly string[]): readonly string[] {
   return [...new Set(names)].sort();
 }
 
@@ -70,7 +70,7 @@ export function isSound(value: unknown, depth: number): boolean {
 }
 
 /** Returns warnings as lines, whatever form they have. */
-export function warningsOf(said: unknown): readonly string[] {
+export function entryWarnings(said: unknown): readonly string[] {
   const word = (value: unknown) => typeof value === "string" ? value : JSON.stringify(value) ?? "";
   const listed = (value: unknown) =>
     Array.isArray(value) ? value.map(word).join(", ") : word(value);

@@ -69,7 +69,7 @@ export async function answer(
   // Only an MCP client accepts a stream, and this registry does not support MCP.
   const isStream = accept.trim().toLowerCase() === "text/event-stream";
   if (!isRead || isStream) {
-    return failure(405, "method_not_allowed", {
+    return errorResponse(405, "method_not_allowed", {
       message: "This registry is read-only: GET and HEAD",
       headers: { allow: "GET, HEAD" },
     });
@@ -89,7 +89,7 @@ async function entry(
   const [, fqdn = "", version] = /^([^@]*)(?:@(.*))?$/s.exec(name) ?? [];
   const found = await store.entry(fqdn, version);
   if (found === undefined) {
-    return failure(404, "not_found", {
+    return errorResponse(404, "not_found", {
       message: `MCP '${name.slice(0, NAME_MAX)}' not in registry`,
     });
   }
@@ -118,7 +118,7 @@ async function entry(
 async function catalog(query: URLSearchParams, store: RegistryStore): Promise<RegistryResponse> {
   const limit = query.get("limit") ?? String(PAGE);
   if (!/^[1-9]\d{0,8}$/.test(limit)) {
-    return failure(400, "bad_request", { message: "limit is no number above 0" });
+    return errorResponse(400, "bad_request", { message: "limit is no number above 0" });
   }
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const after = query.get("cursor") ?? "";
@@ -166,14 +166,14 @@ export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): Regi
  * @example
  * ```ts
  * import assert from "node:assert/strict";
- * import { failure } from "@casys/pml/registry";
+ * import { errorResponse } from "@casys/pml/registry";
  *
- * const { status, body } = failure(404, "not_found", { message: "No such entry" });
+ * const { status, body } = errorResponse(404, "not_found", { message: "No such entry" });
  * assert.equal(status, 404);
  * assert.equal(JSON.parse(new TextDecoder().decode(body)).error, "not_found");
  * ```
  */
-export function failure(
+export function errorResponse(
   status: number,
   error: string,
   { message, headers }: {

@@ -13,7 +13,7 @@ import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { infoAt, stampAt } from "../io/place.ts";
-import { isShared, privateFolder, type WarningLog } from "../io/private_files.ts";
+import { isSharedMode, privateFolder, type WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "../policy/integrity.ts";
 
@@ -130,7 +130,7 @@ export class Cache {
    */
   #isOurs(): boolean {
     const info = Deno.lstatSync(this.#folder);
-    if (info.isDirectory && isShared(info)) Deno.chmodSync(this.#folder, 0o700);
+    if (info.isDirectory && isSharedMode(info)) Deno.chmodSync(this.#folder, 0o700);
     return info.isDirectory;
   }
 

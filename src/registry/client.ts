@@ -87,7 +87,7 @@ export class RegistryClient {
     const both = AbortSignal.any([signal, late]);
     const until = performance.now() + ms;
     for (let tries = 0;; tries++) {
-      const answered = await inTime(this.#follow({ ...asking, path, signal: both }), both)
+      const answered = await untilAborted(this.#follow({ ...asking, path, signal: both }), both)
         .catch((error) =>
           signal.aborted
             ? reasonOf(signal)
@@ -248,7 +248,7 @@ export function offline(
 }
 
 /** Waits for a promise until a signal aborts, even if the work ignores the signal. */
-export async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return await unlessAborted(work, signal, reasonOf);
 }
 

@@ -13,7 +13,7 @@ import { parseJsonBytes } from "../core/utf8.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberText } from "../core/exact_number.ts";
 import { parseJson } from "../core/parse_json.ts";
-import { namesOf, stampOf } from "../io/place.ts";
+import { namesInFolder, stampOf } from "../io/place.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import type { Manifest } from "../servers/manifest.ts";
@@ -25,9 +25,9 @@ import {
   capabilityManifest,
   type CatalogQuery,
   chosen,
+  entriesPage,
   type EntryVersion,
   moduleManifest,
-  pageOf,
   type RegistryStore,
   type SavedCapability,
   type Versions,
@@ -112,7 +112,7 @@ export class Folder implements RegistryStore {
 
   /** Returns a page of the newest entries. */
   async page(query: CatalogQuery): Promise<readonly EntryVersion[]> {
-    return pageOf(await this.all(), query);
+    return entriesPage(await this.all(), query);
   }
 
   /** Returns the versions of a name. Does not wait for other modules, which may be slow. */
@@ -144,7 +144,7 @@ export class Folder implements RegistryStore {
 
   /** Finds new, changed and removed files. */
   #look(): void {
-    const items = namesOf(this.#path).toSorted().flatMap(
+    const items = namesInFolder(this.#path).toSorted().flatMap(
       (file): readonly [string, FolderItem][] => {
         const [, stem, kind] = FILE.exec(file) ?? [];
         if (stem === undefined || file === TAGS) return [];

@@ -11,14 +11,15 @@ import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
 import {
+  entryTools,
   type OmittedTool,
   permissionsOf,
   together,
-  toolsOf,
   type ToolsRead,
 } from "./_entry_tools.ts";
 import {
   badEntry,
+  entryWarnings,
   isPlain,
   isSound,
   isTemplate,
@@ -27,8 +28,7 @@ import {
   neededIn,
   referencesOf,
   shownText,
-  sorted,
-  warningsOf,
+  sortedNames,
 } from "./_entry_words.ts";
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
 import { canonicalHash, isIntegrity } from "../policy/integrity.ts";
@@ -92,7 +92,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   if (/^\d+\.\d/.test(exact)) {
     reader.read("version", version, { wanted: quoted(exact), is: (value) => value === exact });
   }
-  const listed = toolsOf(reader.read("tools", entry.tools, TOOLS) ?? [], asked);
+  const listed = entryTools(reader.read("tools", entry.tools, TOOLS) ?? [], asked);
   leftOut.push(...listed.leftOut);
   const base = {
     fqdn: entryName(asked),
@@ -101,7 +101,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
     description: shownText(reader.read("description", entry.description, DESCRIPTION)),
     tools: listed.tools,
     envRequired: reader.variables("env_required", entry.env_required),
-    warnings: warningsOf(entry.warnings ?? undefined),
+    warnings: entryWarnings(entry.warnings ?? undefined),
     routing: reader.read("routing", entry.routing, ROUTING),
   };
   const kinds = KINDS.flatMap(({ name, manifest }) => manifest ? [{ name, ...manifest }] : []);
@@ -112,7 +112,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   const wanted = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
   if (kind === undefined) return reader.read("type", entry.type, { wanted, is: () => false });
   const own = kind.read(reader.of(entry, { listed, envRequired: base.envRequired }));
-  const envRequired = sorted(own.envRequired ?? base.envRequired);
+  const envRequired = sortedNames(own.envRequired ?? base.envRequired);
   return { ...base, ...own, envRequired, kind: kind.name };
 }
 
@@ -242,15 +242,15 @@ export function manifestHash({ description: _, ...manifest }: Manifest): string 
 }
 
 /** Returns the names of all variables that a server uses, required or not. */
-export function variablesOf(manifest: Manifest): readonly string[] {
+export function manifestVariables(manifest: Manifest): readonly string[] {
   const asked = codeManifest(manifest)?.permissions.env ?? [];
   const named = templatesOf(manifest).flatMap(referencesOf);
-  return sorted([...manifest.envRequired, ...named, ...asked]);
+  return sortedNames([...manifest.envRequired, ...named, ...asked]);
 }
 
 /** Returns the names of the variables that a server requires. */
 export function requiredOf(manifest: Manifest): readonly string[] {
-  return sorted([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
+  return sortedNames([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
 }
 
 /** Returns the texts in which variables are replaced, including arguments. */

@@ -9,10 +9,10 @@ import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
 import {
   manifestHash,
+  manifestVariables,
   type OmittedTool,
   parseManifest,
   requiredOf,
-  variablesOf,
 } from "./manifest.ts";
 
 const URL_HERE = "https://registry.example/mcp";
@@ -80,11 +80,11 @@ Deno.test("parseManifest() parses the four kinds", () => {
   assert.equal(stdio.kind, "stdio");
   assert.deepEqual([stdio.command, stdio.args], ["uvx", ["serena@1.2.0"]]);
   assert.deepEqual(stdio.envRequired, ["OTHER", "SERENA_TOKEN"]);
-  assert.deepEqual(variablesOf(stdio), ["OTHER", "SERENA_KEY", "SERENA_TOKEN"]);
+  assert.deepEqual(manifestVariables(stdio), ["OTHER", "SERENA_KEY", "SERENA_TOKEN"]);
   const http = parse({ ...HTTP, headers: { Authorization: "Bearer ${SERENA_TOKEN}" } });
   assert.equal(http.kind, "http");
   assert.equal(http.url, "https://serena.example/mcp");
-  assert.deepEqual(variablesOf(http), ["SERENA_TOKEN"]);
+  assert.deepEqual(manifestVariables(http), ["SERENA_TOKEN"]);
   const cloud = parse(CLOUD);
   assert.equal(cloud.kind, "cloud");
   assert.equal(cloud.proxyTo, "https://pml.casys.ai/x");

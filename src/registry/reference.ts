@@ -6,7 +6,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
-import { failure, type RegistryRequest, type RegistryResponse } from "./answers.ts";
+import { errorResponse, type RegistryRequest, type RegistryResponse } from "./answers.ts";
 
 /** The options of `openReference`. */
 export interface ReferenceOptions extends Names {
@@ -101,5 +101,5 @@ function send(
 }
 
 const FOREIGN = (status: 400 | 403) =>
-  failure(status, "forbidden", { message: "This registry answers to this machine only" });
-const FAILED = failure(500, "failed", { message: "The registry could not answer" });
+  errorResponse(status, "forbidden", { message: "This registry answers to this machine only" });
+const FAILED = errorResponse(500, "failed", { message: "The registry could not answer" });

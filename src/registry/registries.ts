@@ -15,7 +15,7 @@ import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
 import { CachedRegistry, type KeptEntry, type RegistryPlace, type RegistryUser } from "./_place.ts";
 import type { OmittedTool } from "./manifest.ts";
 import { ageOf, type Cache } from "./cache.ts";
-import { inTime } from "./client.ts";
+import { untilAborted } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
 export type { CatalogItem, CatalogOutcome, OmittedTool, RegistryPlace, RegistryUser };
@@ -109,12 +109,12 @@ export class Registries {
     const finding = this.#finding.get(name) ??
       this.#ask(name).finally(() => this.#finding.delete(name));
     this.#finding.set(name, finding);
-    return await inTime(finding, signal);
+    return await untilAborted(finding, signal);
   }
 
   /** Requests an entry now, even if it is cached. */
   async refresh(name: string, { signal }: WaitOptions): Promise<FoundEntry | undefined> {
-    return await inTime(this.#ask(name, true), signal);
+    return await untilAborted(this.#ask(name, true), signal);
   }
 
   /** Returns the URLs of the registries to which a lookup may send a name, in order. */

@@ -10,7 +10,7 @@ export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
 export {
   answer,
   conditional,
-  failure,
+  errorResponse,
   ok,
   type RegistryRequest,
   type RegistryResponse,

@@ -57,7 +57,7 @@ export interface RegistryStore {
 }
 
 /** Returns a page of the newest entries of sorted names. */
-export function pageOf(
+export function entriesPage(
   all: readonly Versions[],
   { after, words, limit }: CatalogQuery,
 ): readonly EntryVersion[] {

@@ -10,7 +10,7 @@ import type { Fetch } from "../core/fetch.ts";
 import type { Redactor } from "../audit/redact.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
-import { eachEvent, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
+import { contentType, eachEvent, EVENTS_TYPE, readStart } from "../io/event_stream.ts";
 import { pause } from "../io/waiting.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import { ANTHROPIC } from "./_anthropic.ts";
@@ -61,7 +61,7 @@ const IN_STREAM = new Map(Object.entries({
 const WHOLE = new Error("the answer is whole");
 
 /** Returns the host of a provider, with its port. */
-export function hostOf({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
+export function providerHost({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
   return new URL(baseUrl).host;
 }
 
@@ -74,7 +74,7 @@ export async function askProvider(turn: Turn, asking: ProviderContext): Promise<
     const { status, waitMs = WAIT_MS * 2 ** (attempt - 1) * (1 + Math.random()) } = answer;
     const isLast = attempt >= ATTEMPTS || waitMs > WAIT_MAX_MS;
     if (isLast || !BUSY.includes(status)) throw refusalError(answer, asking);
-    progress.busy(`${hostOf(settings)} is busy (${status}); trying again`);
+    progress.busy(`${providerHost(settings)} is busy (${status}); trying again`);
     await pause(waitMs, signal);
     signal.throwIfAborted();
   }
@@ -100,10 +100,12 @@ async function attempted(
     named: new Set(isCompatible ? [hostname] : []),
   });
   const { status } = response;
-  if (status === 200 && typeOf(response) === EVENTS_TYPE) return await read(response, turn, asking);
+  if (status === 200 && contentType(response) === EVENTS_TYPE) {
+    return await read(response, turn, asking);
+  }
   const text = await readStart(response.body);
   const said = status === 200
-    ? `its answer is no stream of events but ${quoted(typeOf(response))}`
+    ? `its answer is no stream of events but ${quoted(contentType(response))}`
     : status >= 300 && status < 400
     ? "it redirects to another address, and PML does not send your key there"
     : messageIn(text);
@@ -173,7 +175,7 @@ function waitOf(headers: Headers): number | undefined {
 function broken(settings: SamplingSettings, why: string): PmlError {
   return new PmlError(
     "UPSTREAM_PROTOCOL",
-    `Cannot read the answer of ${quoted(hostOf(settings))}: ${why}`,
+    `Cannot read the answer of ${quoted(providerHost(settings))}: ${why}`,
     { hint: "Try again. The tokens of this request count as used", detail: { may_have_run: true } },
   );
 }
@@ -187,7 +189,7 @@ function refusalError(
   const fault = (code: ErrorCode, why: string, hint: string) =>
     new PmlError(
       code,
-      `Cannot sample at ${quoted(hostOf({ baseUrl }))}: ${why} ` +
+      `Cannot sample at ${quoted(providerHost({ baseUrl }))}: ${why} ` +
         `(${status}: ${redactor.clean(body)})`,
       { hint, detail: { status } },
     );

@@ -18,12 +18,12 @@ import {
   type ToolResult,
 } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { check, type CheckReport } from "../core/check.ts";
+import { type CheckReport, runCheck } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
-import { missingIn } from "../protocol/toolset.ts";
+import { missingVerdict } from "../protocol/toolset.ts";
 import {
   fits,
   patternsOf,
@@ -140,7 +140,7 @@ export class Sampler {
   async check(): Promise<CheckReport> {
     const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
     const label = `${model} of ${provider}`;
-    return await check("sampling", label, () => {
+    return await runCheck("sampling", label, () => {
       if (keyNamed(key, this.#parts) === undefined) {
         const why = `${label} needs ${key}, which is not set`;
         throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
@@ -238,7 +238,7 @@ class ApprovedRequest implements SamplingRequest {
     const ids = servers.lists.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
-      isFit(id) && (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
+      isFit(id) && (missingVerdict([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
     ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);

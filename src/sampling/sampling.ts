@@ -14,7 +14,7 @@ import { defined, type JsonObject, textOf, visible } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { moneyOf, SamplingBudget, shownMoney, type Used } from "./_budget.ts";
-import { type AnswerProgress, askProvider, hostOf } from "./_provider.ts";
+import { type AnswerProgress, askProvider, providerHost } from "./_provider.ts";
 import {
   type MessagePart,
   type ModelMessage,
@@ -107,7 +107,9 @@ export class Sampling {
       ? ` in at most ${maxTurns} turns, each with all earlier messages and the tool definitions`
       : "";
     return [
-      `It sends this text to ${turn.model} at ${hostOf(settings)} (${provider}), with your ${key}`,
+      `It sends this text to ${turn.model} at ${
+        providerHost(settings)
+      } (${provider}), with your ${key}`,
       `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
       ...(loops(prompt) ? [toolsLine(prompt, settings)] : []),
     ];
@@ -162,7 +164,7 @@ export class Sampling {
     const { settings, key, signal } = request;
     // guard: late-turn
     request.assertCurrent();
-    const host = hostOf(settings);
+    const host = providerHost(settings);
     const most = { input: estimateOf(turn), output: turn.maxTokens };
     // guard: sampling-reserved
     await this.#budget.reserve(most, settings);
@@ -210,7 +212,7 @@ class TurnProgress implements AnswerProgress {
     this.#shownAt = performance.now();
     const { settings } = this.#request;
     const turn = `turn ${this.#count} of ${settings.maxTurns}`;
-    this.#request.report(`${hostOf(settings)}: ${characters} characters, ${turn}`);
+    this.#request.report(`${providerHost(settings)}: ${characters} characters, ${turn}`);
   }
 
   busy(message: string): void {

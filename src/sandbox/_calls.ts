@@ -7,7 +7,7 @@
 import type { ProgressReport } from "../protocol/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { progressOf } from "../protocol/progress.ts";
-import { failure, failureFrom } from "./_failure.ts";
+import { failureFrom, sandboxError } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
@@ -167,7 +167,7 @@ export class ChildCalls {
     const size = json.length;
     if (size > resultBytes) {
       const message = `Cannot return the result: it has ${size} bytes, more than ${resultBytes}`;
-      throw failure("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
+      throw sandboxError("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
     }
     return type === "text"
       ? WITH_MARK.decode(json)

@@ -9,7 +9,7 @@ import { devNull } from "node:os";
 import { delimiter, dirname, join, relative, sep } from "node:path";
 import { defined } from "../core/json.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
-import { isInside, namesOf } from "../io/place.ts";
+import { isInside, namesInFolder } from "../io/place.ts";
 import { hostCode, kernelCode, workerCode } from "./_boot_texts.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { bubblewrapArgs, processesOf, systemPaths } from "./_os_layer.ts";
@@ -306,7 +306,7 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Host
  */
 function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
   if (![...read, ...write].some((root) => isInside(root, home))) return [];
-  const names = namesOf(home).map((name) => join(home, name));
+  const names = namesInFolder(home).map((name) => join(home, name));
   const closed = names.filter((path) => path !== dirname(folder.lock));
   return ["deny-read", "deny-write"].flatMap((flag) => pathFlag(flag, closed, ON));
 }

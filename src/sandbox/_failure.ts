@@ -49,7 +49,7 @@ export class ModuleFailure extends Error {
 }
 
 /** Returns an error with one of the codes of `HINTS` and the hint of the code. */
-export function failure(
+export function sandboxError(
   code: keyof typeof HINTS,
   message: string,
   more: Omit<PmlErrorOptions, "hint"> = {},
@@ -62,11 +62,11 @@ export function failureFrom(value: Json): PmlError | ModuleFailure {
   const said = objectOf(value);
   const name = (textOf(said.name) || "Error").slice(0, 200);
   const message = textOf(said.message).slice(0, MESSAGE_MAX);
-  if (isCode(said.code)) return failure(said.code, message);
+  if (isCode(said.code)) return sandboxError(said.code, message);
   const denial = denialIn(name, message);
   return denial === undefined
     ? new ModuleFailure(name, message, PLACE.exec(textOf(said.at))?.[0])
-    : failure("SANDBOX_DENIED", denial);
+    : sandboxError("SANDBOX_DENIED", denial);
 }
 
 function isCode(code: unknown): code is keyof typeof HINTS {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { check, type CheckReport } from "../core/check.ts";
+import { type CheckReport, runCheck } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { tried } from "./_os_layer.ts";
 import { endsWithPml } from "./process.ts";
@@ -61,7 +61,7 @@ async function reaper(): Promise<CheckReport> {
       ? ", even if they leave their process group"
       : ", except those that leave their process group and change their environment"
   }`;
-  return await check(name, said, () => {
+  return await runCheck(name, said, () => {
     if (ok) return;
     throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
       hint: "Make /bin/sh runnable: without it, programs may outlive a killed PML",

@@ -6,10 +6,10 @@
 
 import type { PmlError } from "../core/errors.ts";
 import { type Json, quoted } from "../core/json.ts";
-import { excessOf, TOO_DEEP, tooLarge } from "../core/json_bounds.ts";
+import { excessOf, TOO_DEEP, tooLargeError } from "../core/json_bounds.ts";
 import { isExactNumber } from "../core/exact_number.ts";
 import { parseExact } from "../core/exact_json.ts";
-import { failure } from "./_failure.ts";
+import { sandboxError } from "./_failure.ts";
 
 const DEPTH_MAX = 200;
 const UTF_8 = new TextDecoder();
@@ -23,7 +23,9 @@ export function plainJson(bytes: Uint8Array, what: string): Json {
   const excess = excessOf(bytes);
   const text = UTF_8.decode(bytes);
   if (excess === TOO_DEEP) throw invalid(what, excess);
-  if (excess !== undefined) throw tooLarge(what, { why: `${excess} in ${text.length} characters` });
+  if (excess !== undefined) {
+    throw tooLargeError(what, { why: `${excess} in ${text.length} characters` });
+  }
   const value = parsed(text, what);
   check(value, { depth: 0, what });
   return value;
@@ -49,5 +51,5 @@ function check(value: unknown, at: { readonly depth: number; readonly what: stri
 }
 
 function invalid(what: string, why: string, cause?: unknown): PmlError {
-  return failure("OUTPUT_INVALID", `Cannot use ${what}: ${why}`, { cause });
+  return sandboxError("OUTPUT_INVALID", `Cannot use ${what}: ${why}`, { cause });
 }

@@ -9,7 +9,7 @@ import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
 /** Returns the error for a machine or a child that cannot run modules. */
-export function unusable(why: string, detail?: Record<string, unknown>): PmlError {
+export function sandboxUnusable(why: string, detail?: Record<string, unknown>): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${why}`, {
     hint: "Check that this Deno is 2.9.6 or newer and unchanged",
     detail,
@@ -34,6 +34,6 @@ export function valueOf(frame: Frame): unknown {
 }
 
 /** Reads a frame whose JSON is a string. */
-export function textOf(frame: Frame): string {
+export function frameText(frame: Frame): string {
   return String(valueOf(frame) ?? "it broke").slice(0, 2_000);
 }

@@ -12,7 +12,7 @@ import { failureFrom } from "./_failure.ts";
 import { heldBy } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
 import { plainJson } from "./_plain.ts";
-import { reasonOf, unusable, valueOf } from "./_said.ts";
+import { reasonOf, sandboxUnusable, valueOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
 /** The phase of a start. */
@@ -82,7 +82,7 @@ export class Startup {
     return undefined;
   }
 
-  #refuse(why: string, error = unusable(why)): string {
+  #refuse(why: string, error = sandboxUnusable(why)): string {
     this.fail(error);
     return why;
   }

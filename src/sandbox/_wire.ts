@@ -133,7 +133,7 @@ export class ChildLineReader {
 }
 
 /** Splits a frame into its type, id and JSON, which are separated by spaces. */
-export function frameOf(bytes: Uint8Array): Frame | undefined {
+export function parseFrame(bytes: Uint8Array): Frame | undefined {
   const head = /^([a-z]+) (\d+) /.exec(UTF_8.decode(bytes.subarray(0, 40)));
   if (head === null) return undefined;
   return {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ChildLine, ChildLineReader, frameOf } from "./_wire.ts";
+import { type ChildLine, ChildLineReader, parseFrame } from "./_wire.ts";
 
 const NONCE = "n0nce-";
 const TEXT = "one\ntwo\n\nn0nce-result 9 1\nlast";
@@ -24,7 +24,7 @@ function read(pieces: readonly Uint8Array[]): string[] {
 
 function told(line: ChildLine): string {
   if (line.kind === "noise") return `noise: ${line.text}`;
-  const frame = frameOf(line.bytes);
+  const frame = parseFrame(line.bytes);
   return `${frame?.type} ${frame?.id} ${new TextDecoder().decode(frame?.json)}`;
 }
 

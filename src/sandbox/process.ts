@@ -5,7 +5,7 @@
  * @module
  */
 
-import { namesOf } from "../io/place.ts";
+import { namesInFolder } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, descriptionOf, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
@@ -85,7 +85,7 @@ export function startProcess(
 }
 
 /** Runs a program on PML's own terminal, in PML's own environment. Returns its exit code. */
-export async function handOver(
+export async function runOnTerminal(
   { file, args, cwd }: Pick<Program, "file" | "args" | "cwd">,
 ): Promise<number> {
   return (await new Deno.Command(file, { args: [...args], cwd }).spawn().status).code;
@@ -325,7 +325,7 @@ function allBelow(pid: number): readonly number[] {
 
 function namesIn(folder: string): readonly string[] {
   try {
-    return namesOf(folder);
+    return namesInFolder(folder);
   } catch {
     return []; // ended, a system without /proc, or too many open files
   }

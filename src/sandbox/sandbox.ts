@@ -22,9 +22,9 @@ import { osChecks } from "./_os_checks.ts";
 import { type OsLayerChoice, OsLayers } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
 import { ChildRequests, type OnRequest } from "./_requests.ts";
-import { reasonOf, textOf, unusable, valueOf } from "./_said.ts";
+import { frameText, reasonOf, sandboxUnusable, valueOf } from "./_said.ts";
 import { Startup } from "./_startup.ts";
-import { type ChildLine, ChildLineReader, eachPiece, type Frame, frameOf } from "./_wire.ts";
+import { type ChildLine, ChildLineReader, eachPiece, type Frame, parseFrame } from "./_wire.ts";
 import type { HostReply, Protection } from "./boot/message.ts";
 
 export { assertDenoFloor, ModuleFailure, osChecks, OsLayers };
@@ -208,7 +208,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   #take(line: ChildLine, isStderr: boolean): void {
-    const frame = line.kind === "frame" ? frameOf(line.bytes) : undefined;
+    const frame = line.kind === "frame" ? parseFrame(line.bytes) : undefined;
     // Groups that a dead child started just before its end must be killed, too. Its other frames
     // are ignored.
     if (this.#dead && !isStderr && frame?.type !== "group") return;
@@ -235,7 +235,7 @@ export class Sandbox implements AsyncDisposable {
       case "drop":
         return this.#end("frames", this.#calls.want(frame));
       case "crashed":
-        return this.#kill("crashed", textOf(frame));
+        return this.#kill("crashed", frameText(frame));
       case "group":
       case "kill":
       case "gone":
@@ -269,7 +269,7 @@ export class Sandbox implements AsyncDisposable {
     if (this.#dead) return;
     const facts = { ...detail, stderr: this.#stderr.trim() };
     if (this.#startup.phase === "testing" && reason !== "closed") {
-      this.#startup.fail(unusable(`the sandbox did not start: ${why}`, facts));
+      this.#startup.fail(sandboxUnusable(`the sandbox did not start: ${why}`, facts));
     }
     this.#dead = new PmlError(
       "SANDBOX_CRASHED",

@@ -7,7 +7,7 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isInside, realPathIfAny, targetAt } from "../io/place.ts";
+import { followedInfo, isInside, realPathIfAny } from "../io/place.ts";
 
 /**
  * Returns the real folders of a PATH, without those that are relative, missing or in the workspace.
@@ -89,7 +89,7 @@ export function unfoundProgram(code: ErrorCode, name: string): PmlError {
 }
 
 function isProgram(file: string, os: typeof Deno.build.os): boolean {
-  const { isFile = false, mode = null } = targetAt(file) ?? {};
+  const { isFile = false, mode = null } = followedInfo(file) ?? {};
   // Windows uses the extension. Deno returns a mode there, but never with the bit of a program.
   return isFile && (os === "windows" || mode === null || (mode & 0o111) !== 0);
 }

@@ -38,7 +38,7 @@ export interface PickingLimits {
 /**
  * Returns the allowed tools with a score, the best first. Equal scores keep the order of the tools.
  */
-export function picked(
+export function bestTools(
   entries: readonly CatalogEntry[],
   scores: Float64Array,
   { among, most, mostOfServer, allowed }: PickingLimits,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { toolId } from "../core/tool_id.ts";
-import { picked } from "./_picking.ts";
+import { bestTools } from "./_picking.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 const ENTRIES: readonly CatalogEntry[] = Array.from({ length: 30 }, (_, n) => ({
@@ -15,7 +15,7 @@ Deno.test("picked() continues after the best tools until enough allowed ones are
   const scores = Float64Array.from(ENTRIES, (_, n) => 30 - n);
   const allowed = ({ tool }: CatalogEntry) => Number(tool.name.slice(1)) >= 25;
   const slots = (most: number) =>
-    picked(ENTRIES, scores, { among: ALL, most, mostOfServer: most, allowed }).map(({ slot }) =>
+    bestTools(ENTRIES, scores, { among: ALL, most, mostOfServer: most, allowed }).map(({ slot }) =>
       slot
     );
   assert.deepEqual(slots(1), [25]);
@@ -26,7 +26,7 @@ Deno.test("picked() sorts by score, keeps the order of ties, and limits the tool
   const scores = Float64Array.from(ENTRIES, (_, n) => n < 4 ? 1 : n === 9 ? 2 : 0);
   const all = { among: ALL, most: 10, mostOfServer: 10, allowed: () => true };
   const slots = (picking: Partial<typeof all>) =>
-    picked(ENTRIES, scores, { ...all, ...picking }).map(({ slot }) => slot);
+    bestTools(ENTRIES, scores, { ...all, ...picking }).map(({ slot }) => slot);
   assert.deepEqual(slots({}), [9, 0, 1, 2, 3]);
   assert.deepEqual(slots({ mostOfServer: 1 }), [9, 0]);
 });

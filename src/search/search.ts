@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { picked, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
+import { bestTools, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
 
@@ -241,7 +241,7 @@ export class Search {
     const among = isFused ? this.#slots : met;
     for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#worths[slot] ?? 1);
     const picking = { among, most, mostOfServer: most / 2, allowed };
-    const ranked = preferred(relative(picked(this.#entries, all, picking)), memory?.fit(query))
+    const ranked = preferred(relative(bestTools(this.#entries, all, picking)), memory?.fit(query))
       .map((one) => ({ ...one, covered: this.#index.evidence(one.slot, terms).covered }));
     const named = this.#named(query.trim()).filter(allowed);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };

@@ -57,7 +57,7 @@ const membersOf = memoized((output: JsonObject) =>
 );
 
 /** Fills the arguments of a tool with literals. Other required arguments stay open. */
-export function filled(tool: ToolDefinition, { literals, text }: IntentStep): Filled {
+export function withLiterals(tool: ToolDefinition, { literals, text }: IntentStep): Filled {
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
   const required = new Set(listOf(schema.required));

@@ -9,16 +9,16 @@ import type { ApprovalAnswer, Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError } from "../core/errors.ts";
 import { paced } from "../io/paced.ts";
-import { keyOf } from "./_plan_run.ts";
+import { outputKey } from "./_plan_run.ts";
 import {
   type Plan,
+  planError,
   type PlanProblem,
   type PlanStep,
   type PlanTask,
   type ReferenceValues,
-  refused,
-  stepOf,
-  stepsOf,
+  taskCall,
+  taskCalls,
 } from "./plan.ts";
 import type { KeptRun } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
@@ -58,7 +58,7 @@ interface Judged {
 }
 
 /**
- * Returns the answers to the approval request, by `keyOf`. Throws one error with all problems of
+ * Returns the answers to the approval request, by `outputKey`. Throws one error with all problems of
  * the plan. No call runs before it returns.
  */
 export async function judgePlan(
@@ -78,17 +78,17 @@ export async function judgePlan(
   const { length: count } = all;
   if (count > most) problems.push({ error: tooManyTasks(count, most) });
   // A plan that is refused anyway does not need a check of every call.
-  if (problems.length > 0 && count > most) throw refused(problems);
+  if (problems.length > 0 && count > most) throw planError(problems);
   const unseen = await checkAll(all, preflight, problems);
-  if (problems.length > 0) throw refused(problems);
+  if (problems.length > 0) throw planError(problems);
   const known = all.filter(({ step: { open } }) => open.size === 0);
   const answers = await preflight.askForAll(known.map(({ call }) => call));
   // After the approval, all tools can be checked. Rules may have changed; nothing has run yet.
   if (answers.size + unseen.length > 0) await checkAll(all, preflight, problems);
-  if (problems.length > 0) throw refused(problems);
+  if (problems.length > 0) throw planError(problems);
   return new Map(known.flatMap(({ step, call: { callId } }) => {
     const answer = answers.get(callId);
-    return answer === undefined ? [] : [[keyOf(step), answer] as const];
+    return answer === undefined ? [] : [[outputKey(step), answer] as const];
   }));
 }
 
@@ -104,8 +104,8 @@ async function callsOf(
   try {
     const id = tools.idOf(task.tool);
     const isDone = (key: string) => kept.outputs.has(key);
-    const steps = await stepsOf(task, known) ?? [stepOf(task, known)];
-    return steps.filter((step) => !isDone(task.id) && !isDone(keyOf(step))).map((step) => ({
+    const steps = await taskCalls(task, known) ?? [taskCall(task, known)];
+    return steps.filter((step) => !isDone(task.id) && !isDone(outputKey(step))).map((step) => ({
       step,
       call: { ...from, id, arguments: step.arguments, callId: crypto.randomUUID() },
     }));

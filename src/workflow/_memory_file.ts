@@ -6,7 +6,7 @@
 
 import { isObject } from "../core/json.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
-import { keep } from "../io/kept.ts";
+import { writeCache } from "../io/kept.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseUse, type ToolUse } from "./_tool_use.ts";
 
@@ -30,7 +30,7 @@ export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> {
 
 /** Writes the use of all tools, which must be within the limits. */
 export function keepUses(path: string, uses: ReadonlyMap<ToolId, ToolUse>): void {
-  keep(path, { version: 1, tools: Object.fromEntries(uses) });
+  writeCache(path, { version: 1, tools: Object.fromEntries(uses) });
 }
 
 /** Returns the most recently used tools, up to the limits of the file. */

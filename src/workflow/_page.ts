@@ -67,14 +67,14 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     if (size > left && page.length > 0) break;
     left -= size;
     // A member that is larger than a page has its own pointer.
-    page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeOf(one)}` : one]);
+    page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeLine(one)}` : one]);
   }
   const shown = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
   return paged(shown, { offset, end: offset + page.length, total });
 }
 
 /** Returns the shape of a value in one line: types and names, no values. */
-export function shapeOf(value: Json): string {
+export function shapeLine(value: Json): string {
   return visible(shape(value, 0), SHAPE_MAX);
 }
 

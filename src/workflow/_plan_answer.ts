@@ -6,10 +6,10 @@
 
 import { textResult, type ToolResult } from "../protocol/call.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import { RESULTS, shapeOf } from "./_page.ts";
+import { RESULTS, shapeLine } from "./_page.ts";
 import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
-import { type KeptRun, sizeOf } from "./results.ts";
+import { jsonSize, type KeptRun } from "./results.ts";
 
 /** The most characters of an output that the answer includes. */
 const INLINE = 8_000;
@@ -32,7 +32,7 @@ export function answerOf(
     if (output === undefined) {
       return { why: "its output was too large to keep (limits.kept_bytes)" };
     }
-    const size = sizeOf(output);
+    const size = jsonSize(output);
     if (size <= (taken.has(id) ? Math.min(INLINE_TAKEN, most) : most) && size <= left) {
       left -= size;
       return { output };
@@ -71,7 +71,7 @@ export function answerOf(
 
 /** Describes an output that the answer does not include. */
 export function keptOutput(name: string, output: Json): JsonObject {
-  return { kept: `${RESULTS}${name}`, size: sizeOf(output), shape: shapeOf(output) };
+  return { kept: `${RESULTS}${name}`, size: jsonSize(output), shape: shapeLine(output) };
 }
 
 /** Explains how to read the outputs of a run that the answer does not include. */

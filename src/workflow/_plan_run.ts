@@ -17,7 +17,7 @@ import {
   type PlanTask,
   type ReferenceValues,
   runsNow,
-  stepsOf,
+  taskCalls,
 } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { type Run, tooManyTasks } from "./run.ts";
@@ -32,7 +32,7 @@ export interface PlanRunParts {
   readonly results: Results;
   readonly known: ReferenceValues;
   readonly tools: ToolNames;
-  /** The answers to the approval request before the run, by `keyOf`. */
+  /** The answers to the approval request before the run, by `outputKey`. */
   readonly answers: ReadonlyMap<string, ApprovalAnswer>;
   /** The most concurrent calls. */
   readonly atOnce: number;
@@ -63,7 +63,7 @@ const ERRORS_MAX = 10;
 const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call's output: the task and the index of its element. */
-export function keyOf({ task, index }: Pick<PlanStep, "task" | "index">): string {
+export function outputKey({ task, index }: Pick<PlanStep, "task" | "index">): string {
   return index === undefined ? task.id : `${task.id}/${index}`;
 }
 
@@ -123,7 +123,7 @@ export class PlanRun {
     const { signal } = run.options;
     if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
     if (!runsNow(task, known)) return { state: "skipped", why: "`when` is false" };
-    const steps = await stepsOf(task, known);
+    const steps = await taskCalls(task, known);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
       throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
     }
@@ -165,7 +165,7 @@ export class PlanRun {
     const of = steps.length;
     if (errors.length === 0) {
       kept.hashes.set(task.id, task.hash);
-      results.gather(kept, task.id, steps.map(keyOf));
+      results.gather(kept, task.id, steps.map(outputKey));
       return { state: "done", of };
     }
     const shown = Object.fromEntries(errors.slice(0, ERRORS_MAX));
@@ -175,7 +175,7 @@ export class PlanRun {
   /** Makes one call and keeps its output. Returns the error if the call failed. */
   async #step(step: PlanStep): Promise<JsonObject | undefined> {
     const { kept, results, run, answers, tools } = this.#parts;
-    const key = keyOf(step);
+    const key = outputKey(step);
     // guard: plan-step-done
     if (kept.outputs.has(key)) return undefined;
     await this.#place();

@@ -30,7 +30,7 @@ const PLAIN = new WeakSet<object>();
 const KEYS_SHOWN = 12;
 
 /** Returns a value with all references replaced by their values. */
-export function filled(value: Json, take: Take, depth = 0): Json {
+export function withReferences(value: Json, take: Take, depth = 0): Json {
   if (typeof value !== "object" || value === null || PLAIN.has(value)) return value;
   if (isExactNumber(value)) return value;
   if (depth > DEPTH_MAX) throw bad(`it is nested deeper than ${DEPTH_MAX}`);
@@ -39,7 +39,7 @@ export function filled(value: Json, take: Take, depth = 0): Json {
     if (Object.hasOwn(value, "$ref")) return take(refOf(alone(value, "$ref")));
   }
   const before = Object.values(value);
-  const after = before.map((one) => filled(one, take, depth + 1));
+  const after = before.map((one) => withReferences(one, take, depth + 1));
   if (after.every((one, at) => one === before[at])) {
     if (depth === 0) PLAIN.add(value);
     return value;
@@ -52,7 +52,7 @@ export function filled(value: Json, take: Take, depth = 0): Json {
 /** Returns the references in a value. Throws BAD_ARGUMENTS if one is invalid or nested too deep. */
 export function refsIn(value: Json): readonly Ref[] {
   const refs: Ref[] = [];
-  filled(value, (ref) => {
+  withReferences(value, (ref) => {
     refs.push(ref);
     return null;
   });

@@ -9,7 +9,7 @@ import { asPlatformValue, numberOf } from "../core/exact_number.ts";
 import { isObject, memberOf, objectOf, textsOf, visible } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
-/** Options of `typeOf`. */
+/** Options of `schemaType`. */
 export interface TypeOptions {
   /**
    * Whether types also allow values that authors of schemas rarely intend, such as unlisted
@@ -50,7 +50,7 @@ const PLAIN: Readonly<Record<string, string>> = {
 };
 
 /** Returns the type of a schema. The innermost parts of a large type become `any`. */
-export function typeOf(schema: unknown, options: TypeOptions = {}): WrittenType {
+export function schemaType(schema: unknown, options: TypeOptions = {}): WrittenType {
   for (const depth of DEPTHS) {
     const writer = new TypeWriter(schema, { ...options, depth });
     const text = writer.type(schema);

@@ -50,7 +50,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the steps of an intent, in their order. */
-export function stepsOf(intent: string): readonly IntentStep[] {
+export function intentSteps(intent: string): readonly IntentStep[] {
   const literals: Literal[] = [];
   const marked = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(LITERAL, (match, ...groups) => {
     const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";

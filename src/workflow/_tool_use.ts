@@ -39,7 +39,7 @@ const LARGEST = 1e12;
 const NOTHING = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
 
 /** Returns the step of a duration. */
-export function stepOf(ms: number): number {
+export function durationStep(ms: number): number {
   return Math.round(STEPS * Math.log2(Math.max(ms, 0.05)));
 }
 

@@ -6,7 +6,7 @@
 
 import { decimalText, numberText } from "../core/exact_number.ts";
 import { isObject, type Json } from "../core/json.ts";
-import { bad, filled, isList, MissingReference, type Take } from "./_refs.ts";
+import { bad, isList, MissingReference, type Take, withReferences } from "./_refs.ts";
 
 const DEPTH_MAX = 16;
 const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
@@ -70,7 +70,7 @@ function isSame(one: Json, other: Json): boolean {
 
 function valueOf(value: Json | undefined, take: Take): Json | undefined {
   let isMissing = false;
-  const found = filled(value ?? null, (ref) => {
+  const found = withReferences(value ?? null, (ref) => {
     try {
       return take(ref);
     } catch (error) {

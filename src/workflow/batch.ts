@@ -7,7 +7,7 @@
 
 import type { Call, CallTool, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { tooLarge } from "../core/json_bounds.ts";
+import { tooLargeError } from "../core/json_bounds.ts";
 import type { Preflight } from "./_judging.ts";
 import { answeredResult } from "./run.ts";
 
@@ -57,7 +57,9 @@ export async function runBatch(
       const { length } = JSON.stringify(result);
       // A result over the limit is dropped at once, so that the results do not fill the memory.
       if (length > left) {
-        throw tooLarge("the result", { why: `those of a batch have at most ${most} characters` });
+        throw tooLargeError("the result", {
+          why: `those of a batch have at most ${most} characters`,
+        });
       }
       // guard: batch-size
       left -= length;

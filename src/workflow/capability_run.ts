@@ -9,7 +9,7 @@ import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { type Capability, capabilityHash } from "../servers/capability/capability.ts";
 import { type CodeParts, runCode } from "./code.ts";
-import { textOf } from "./code_tool.ts";
+import { failureText } from "./code_tool.ts";
 import { inRun } from "./run_scope.ts";
 import { Plans, type PlansParts } from "./plans.ts";
 import type { PlanOutcome } from "./_plan_answer.ts";
@@ -42,7 +42,7 @@ export async function runCapability(
     const outcome = await plans.run({ ...given, plan, params: call.arguments, via, depth });
     const { run, isDone, output } = outcome;
     parts.journal.record("capability ended", { actor, about: { ...about, run, isDone } });
-    return isDone ? resultOf(output) : unfinished(outcome);
+    return isDone ? valueResult(output) : unfinished(outcome);
   }
   const { codeMs: ms, callMaxMs: mostMs } = parts.policy.config.limits;
   const result = await inRun(
@@ -51,8 +51,8 @@ export async function runCapability(
     async (run) =>
       await runCode({ code: text, arguments: call.arguments, run, within: call }, parts),
   );
-  if (result.kind === "value") return resultOf(result.value);
-  return failed(textOf(result.failure));
+  if (result.kind === "value") return valueResult(result.value);
+  return failed(failureText(result.failure));
 }
 
 /** Returns the states of the tasks of a failed plan, which cannot be resumed. */
@@ -67,7 +67,7 @@ function failed(text: string): ToolResult {
 }
 
 /** Returns a value as the result of a tool. */
-export function resultOf(value: Json): ToolResult {
+export function valueResult(value: Json): ToolResult {
   return {
     ...textResult(typeof value === "string" ? value : JSON.stringify(value)),
     ...(isObject(value) && { structuredContent: value }),

@@ -111,7 +111,7 @@ function answerOf(result: CodeResult, noticed: Noticed): ToolResult {
     return answer(typeof value === "string" ? value : JSON.stringify(value), { noticed, open });
   }
   const { failure } = result;
-  return failed(answer(textOf(failure), { noticed, open }), failure);
+  return failed(answer(failureText(failure), { noticed, open }), failure);
 }
 
 function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems" }): ToolResult {
@@ -123,14 +123,14 @@ function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems"
 }
 
 /** Formats an error with its position for a model. */
-export function textOf({ name, message, code, hint, tool, ...place }: CodeFailure): string {
+export function failureText({ name, message, code, hint, tool, ...place }: CodeFailure): string {
   const reason = [tool, place.line && shownPlace("code", place)].filter(Boolean).join(", ");
   const what = code === undefined ? name : `${name} ${code}`;
   return `${what}: ${message}${reason && ` (${reason})`}${hint === undefined ? "" : `\n${hint}`}`;
 }
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {
-  const text = textOf({ name: code, message, ...defined({ hint }) });
+  const text = failureText({ name: code, message, ...defined({ hint }) });
   return failed(answer(text, { noticed, open: 0 }), { code, message, hint });
 }
 

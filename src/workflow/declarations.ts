@@ -8,7 +8,7 @@
 import { isObject, type JsonObject } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
+import { comment, keyText, schemaType, type TypeOptions } from "./_schema_type.ts";
 
 /** A server and its tools, with the names that clients see. */
 export interface DeclaredServer {
@@ -39,10 +39,10 @@ export function toolTypes(
   tool: ToolDefinition,
   { observed, ...options }: TypeOptions & { readonly observed?: Observed | undefined },
 ): ToolTypes {
-  const args = typeOf(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
+  const args = schemaType(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
   const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
   // Outputs may have more members than the observed ones.
-  const output = typeOf(
+  const output = schemaType(
     tool.outputSchema ?? seen,
     seen ? { ...options, isOpen: true } : {
       ...options,

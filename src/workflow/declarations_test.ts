@@ -7,7 +7,7 @@ import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { JsonSchema } from "../core/json_schema.ts";
 import { LanguageServer } from "./_language_server.ts";
-import { comment, literalText, typeOf } from "./_schema_type.ts";
+import { comment, literalText, schemaType } from "./_schema_type.ts";
 import { declarationsOf } from "./declarations.ts";
 
 const GROUPS = { mark: "test", add: () => Promise.resolve(), remove: () => Promise.resolve() };
@@ -31,7 +31,7 @@ function tool(inputSchema: unknown, more: Partial<ToolDefinition> = {}): ToolDef
   return { name: "t", inputSchema: inputSchema as JsonObject, ...more };
 }
 
-const is = (schema: unknown) => typeOf(schema).text;
+const is = (schema: unknown) => schemaType(schema).text;
 
 Deno.test("typeOf() converts a schema to a type", () => {
   const cases: readonly [unknown, string][] = [
@@ -86,10 +86,10 @@ Deno.test("typeOf() follows references to a limited depth and reports that it st
     $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } },
     $ref: "#/$defs/node",
   };
-  const { text, isCut } = typeOf(cycle);
+  const { text, isCut } = schemaType(cycle);
   assert.match(text, /^\{ next\?: \{ next\?: .*any/);
   assert.ok(isCut && text.length < 200, text);
-  const self = typeOf({ $ref: "#" });
+  const self = schemaType({ $ref: "#" });
   assert.deepEqual(self, { text: "any", isCut: true });
 });
 
@@ -106,7 +106,7 @@ Deno.test("typeOf() limits the size of types for schemas that grow without end",
   for (let at = 0; at < 5_000; at++) deep = { type: "array", items: deep };
   const literals = { enum: Array.from({ length: 10_000 }, (_, at) => `value ${at}`) };
   for (const schema of [wide, twice, deep, literals]) {
-    const { text, isCut } = typeOf(schema);
+    const { text, isCut } = schemaType(schema);
     assert.ok(isCut && text.length <= 8_000, `${text.length}`);
   }
 });
@@ -211,7 +211,7 @@ async function assertWide(
       fc.sample(valueOf(schema, schema), { numRuns: 8, seed: seed + at }),
     );
     count += values.length;
-    const type = `type T${at} = ${typeOf(schema, { isOpen: true }).text};`;
+    const type = `type T${at} = ${schemaType(schema, { isOpen: true }).text};`;
     return [
       type,
       ...values.map((value, n) =>

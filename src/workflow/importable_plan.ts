@@ -12,7 +12,7 @@ import {
   type PlanStep,
   type ReferenceValues,
   runsNow,
-  stepsOf,
+  taskCalls,
 } from "./plan.ts";
 
 /** The tools as functions by server and tool, like `tools` of an open gateway of PML. */
@@ -76,7 +76,7 @@ async function outputsOf(
     const isSkipped = task.needs.some((need) => !outputs.has(need)) || !runsNow(task, known);
     if (isSkipped) continue;
     const results: Json[] = [];
-    for (const step of await stepsOf(task, known) ?? []) results.push(await called(step, tools));
+    for (const step of await taskCalls(task, known) ?? []) results.push(await called(step, tools));
     outputs.set(task.id, task.forEach === undefined ? results[0] ?? null : results);
   }
   return outputs;

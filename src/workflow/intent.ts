@@ -11,8 +11,8 @@ import { shownId, type ToolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
-import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";
-import { type IntentStep, stepsOf } from "./_steps.ts";
+import { type Filled, type OpenArgument, referenceFor, withLiterals } from "./_filling.ts";
+import { type IntentStep, intentSteps } from "./_steps.ts";
 
 /** The sources of information about tools for a plan. */
 export interface IntentTools {
@@ -71,7 +71,7 @@ interface TaskDraft {
 }
 
 /** Creates a plan. Throws if the intent is too long or no tool matches it. */
-export async function planOf(intent: string, tools: IntentTools): Promise<IntentPlan> {
+export async function intentPlan(intent: string, tools: IntentTools): Promise<IntentPlan> {
   // guard: intent-size
   if (intent.length > LONGEST) {
     throw new PmlError(
@@ -82,7 +82,7 @@ export async function planOf(intent: string, tools: IntentTools): Promise<Intent
       },
     );
   }
-  const steps = stepsOf(intent);
+  const steps = intentSteps(intent);
   const whole = await tools.search(steps.map(({ query }) => query).join(", "));
   const context = new Map(whole.hits.map(({ id, score }) => [id, score]));
   const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
@@ -103,7 +103,7 @@ async function draftOf(
 ): Promise<TaskDraft | undefined> {
   const { hits, isLoose } = await tools.search(step.query);
   const ranked = hits.slice(0, LOOKED_AT).map((hit, at) => {
-    const fit = filled(hit.tool, step);
+    const fit = withLiterals(hit.tool, step);
     const literals = fit.used / Math.max(step.literals.length, 1);
     const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals;
     return { hit, fit, worth: worth - at * 1e-9 };

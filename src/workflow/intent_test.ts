@@ -6,8 +6,8 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
-import { stepsOf } from "./_steps.ts";
-import { type IntentTools, planOf } from "./intent.ts";
+import { intentSteps } from "./_steps.ts";
+import { intentPlan, type IntentTools } from "./intent.ts";
 
 const TEXT = { type: "string" };
 
@@ -80,19 +80,19 @@ function toolsOf(
   };
 }
 
-function tasksOf({ plan }: Awaited<ReturnType<typeof planOf>>) {
+function tasksOf({ plan }: Awaited<ReturnType<typeof intentPlan>>) {
   return plan.tasks.map(({ tool, arguments: args }) => [tool, args]);
 }
 
 Deno.test("stepsOf() splits at sentences and words, but never within a literal", () => {
-  const texts = (intent: string) => stepsOf(intent).map(({ text }) => text);
+  const texts = (intent: string) => intentSteps(intent).map(({ text }) => text);
   assert.deepEqual(texts('Read "a, then b.txt". Then list /tmp/x.y/z; and finally write it'), [
     "Read a, then b.txt",
     "list /tmp/x.y/z",
     "write it",
   ]);
   const literals = (intent: string) =>
-    stepsOf(intent).flatMap((step) => step.literals.map(({ kind, value }) => [kind, value]));
+    intentSteps(intent).flatMap((step) => step.literals.map(({ kind, value }) => [kind, value]));
   assert.deepEqual(
     literals(
       "Get https://example.com/a?b=c. Mail it to ada@example.com on 2026-03-04, with `x = 1`, " +
@@ -110,25 +110,25 @@ Deno.test("stepsOf() splits at sentences and words, but never within a literal",
       ["path", "src/main.ts"],
     ],
   );
-  assert.deepEqual(stepsOf(" . , then and "), []);
-  assert.equal(stepsOf("\uE0000\uE001 find x").length, 1);
+  assert.deepEqual(intentSteps(" . , then and "), []);
+  assert.equal(intentSteps("\uE0000\uE001 find x").length, 1);
 });
 
 Deno.test("planOf() fills a path and is confident if the step is named and complete", async () => {
-  const made = await planOf("Read the config.json file", toolsOf());
+  const made = await intentPlan("Read the config.json file", toolsOf());
   assert.deepEqual(tasksOf(made), [["fs:read_file", { path: "config.json" }]]);
   assert.deepEqual([made.open, made.unmet], [[], []]);
   assert.ok(made.confidence > 0.8, `${made.confidence}`);
 });
 
 Deno.test("planOf() uses the subject of a search as the query", async () => {
-  const made = await planOf("search the web for AI news", toolsOf());
+  const made = await intentPlan("search the web for AI news", toolsOf());
   assert.deepEqual(tasksOf(made), [["web:web_search", { query: "AI news" }]]);
   assert.ok(made.confidence > 0.8, `${made.confidence}`);
 });
 
 Deno.test("planOf() repeats a task for each of several literals", async () => {
-  const made = await planOf("Read a.txt, b.txt and docs/c.txt", toolsOf());
+  const made = await intentPlan("Read a.txt, b.txt and docs/c.txt", toolsOf());
   assert.deepEqual(
     tasksOf(made),
     ["a.txt", "b.txt", "docs/c.txt"].map((path) => ["fs:read_file", { path }]),
@@ -141,7 +141,7 @@ Deno.test("planOf() repeats a task for each of several literals", async () => {
 });
 
 Deno.test("planOf() passes text from one task to the next", async () => {
-  const made = await planOf("Read notes.md. Write it to copy.md.", toolsOf());
+  const made = await intentPlan("Read notes.md. Write it to copy.md.", toolsOf());
   assert.deepEqual(tasksOf(made), [
     ["fs:read_file", { path: "notes.md" }],
     ["fs:write_file", { path: "copy.md", content: { $ref: "t1#" } }],
@@ -154,16 +154,16 @@ Deno.test("planOf() passes an output that is sometimes text, with less confidenc
   const said = (type: Json) => (_: ToolId, { outputSchema }: ToolDefinition) =>
     outputSchema && { type };
   const intent = "Read notes.md. Write it to copy.md.";
-  const sure = await planOf(intent, toolsOf());
-  const both = await planOf(intent, toolsOf(undefined, { output: said(["object", "string"]) }));
+  const sure = await intentPlan(intent, toolsOf());
+  const both = await intentPlan(intent, toolsOf(undefined, { output: said(["object", "string"]) }));
   assert.deepEqual(tasksOf(both), tasksOf(sure));
   assert.ok(both.confidence < sure.confidence);
-  const never = await planOf(intent, toolsOf(undefined, { output: said(["array", "object"]) }));
+  const never = await intentPlan(intent, toolsOf(undefined, { output: said(["array", "object"]) }));
   assert.deepEqual(never.open.map(({ argument }) => argument), ["content"]);
 });
 
 Deno.test("planOf() orders a task after the one whose output it needs", async () => {
-  const made = await planOf(
+  const made = await intentPlan(
     'Phone the contact. Find the contact named "Ada Lovelace"',
     toolsOf(),
   );
@@ -178,7 +178,7 @@ Deno.test("planOf() orders a task after the one that it usually follows", async 
   assert.ok(list && read && mail);
   const parts = new Map([[read, 0.6], [mail, 0.3]]);
   const next = (id: ToolId) => id === list ? parts : new Map();
-  const made = await planOf(
+  const made = await intentPlan(
     "Read the file a.txt, list the folder ./src",
     toolsOf(undefined, { next }),
   );
@@ -187,7 +187,7 @@ Deno.test("planOf() orders a task after the one that it usually follows", async 
 });
 
 Deno.test("planOf() reports open arguments, alternatives and steps without a tool", async () => {
-  const made = await planOf(
+  const made = await intentPlan(
     'Send an email to ada@example.com with "Hello". Xylophone zebra quokka',
     toolsOf(),
   );
@@ -199,7 +199,7 @@ Deno.test("planOf() reports open arguments, alternatives and steps without a too
   assert.ok(made.confidence < 0.8);
   assert.deepEqual(made.unmet, ["Xylophone zebra quokka"]);
   assert.ok((made.alternatives.t1?.length ?? 0) >= 1);
-  await assert.rejects(planOf("xylophone zebra", toolsOf()), { code: "BAD_ARGUMENTS" });
+  await assert.rejects(intentPlan("xylophone zebra", toolsOf()), { code: "BAD_ARGUMENTS" });
 });
 
 Deno.test("planOf() fills no argument with a literal of another kind or type", async () => {
@@ -211,7 +211,7 @@ Deno.test("planOf() fills no argument with a literal of another kind or type", a
       url: TEXT,
     },
   })];
-  const made = await planOf("resize the image to fit 800 px", toolsOf({ img: odd }));
+  const made = await intentPlan("resize the image to fit 800 px", toolsOf({ img: odd }));
   assert.deepEqual(tasksOf(made), [["img:resize", { mode: "fit", width: 800 }]]);
   assert.deepEqual(made.open.map(({ argument }) => argument), ["tags", "url"]);
 });
@@ -220,7 +220,7 @@ Deno.test("planOf() fills in numbers of a schema with their text", async () => {
   const args = parseExact(
     '{"id":{"const":725653563933458432},"size":{"enum":[1,725653563933458431]}}',
   );
-  const made = await planOf(
+  const made = await intentPlan(
     "resize to 725653563933458431",
     toolsOf({ img: [tool("resize", "Resize", { args })] }),
   );
@@ -234,7 +234,7 @@ Deno.test("planOf() has less confidence if another server's tool matches equally
       args: PATH,
     }),
   ];
-  const made = await planOf("Read the config.json file", toolsOf({ fs: FILES, evil }));
+  const made = await intentPlan("Read the config.json file", toolsOf({ fs: FILES, evil }));
   assert.ok(made.confidence <= 0.8, `${made.confidence}`);
 });
 
@@ -245,7 +245,7 @@ Deno.test("planOf() does not prefer a server whose tools mention all words", asy
   for (
     const intent of ["Read the file a.txt", "Search the web for tea", "Find a contact", "List ./x"]
   ) {
-    const made = await planOf(intent, toolsOf(servers));
+    const made = await intentPlan(intent, toolsOf(servers));
     const isFirst = made.plan.tasks.some((task) => task.tool === "stuffed:helper");
     assert.ok(!isFirst || made.confidence <= 0.8, `${intent}: ${JSON.stringify(made)}`);
   }
@@ -253,18 +253,18 @@ Deno.test("planOf() does not prefer a server whose tools mention all words", asy
 
 Deno.test("planOf() creates no task for a tool of an unapproved server", async () => {
   const options = toolsOf({ fs: FILES, web: WEB }, { offered: "web" });
-  const made = await planOf("Search the web for a file", options);
+  const made = await intentPlan("Search the web for a file", options);
   assert.ok(made.plan.tasks.every(({ tool }) => tool.startsWith("fs:")));
   assert.ok(made.alternatives.t1?.includes("web:web_search" as ToolId));
 });
 
 Deno.test("planOf() limits words, steps and time", async () => {
   const options = toolsOf();
-  await assert.rejects(planOf("x".repeat(32_769), options), {
+  await assert.rejects(intentPlan("x".repeat(32_769), options), {
     code: "INPUT_TOO_LARGE",
     message: "Cannot plan: the intent has 32769 characters",
   });
-  const made = await planOf("read a.txt, ".repeat(500), options);
+  const made = await intentPlan("read a.txt, ".repeat(500), options);
   assert.equal(made.plan.tasks.length, 12);
   const hard = [
     '"'.repeat(32_000),
@@ -282,6 +282,6 @@ Deno.test("planOf() limits words, steps and time", async () => {
     `${",.".repeat(16_000)}x`,
   ];
   for (const text of hard) {
-    await assertQuick(500, () => stepsOf(`read ${text}`));
+    await assertQuick(500, () => intentSteps(`read ${text}`));
   }
 });

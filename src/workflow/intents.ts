@@ -8,7 +8,7 @@
 import { type Call, type Outcome, textResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { type IntentTools, type PlannedTask, planOf } from "./intent.ts";
+import { intentPlan, type IntentTools, type PlannedTask } from "./intent.ts";
 
 /** The parts of PML that intents need. */
 export interface IntentHost {
@@ -46,7 +46,7 @@ export async function answerIntent(
   host: IntentHost,
 ): Promise<AnsweredIntent> {
   const { intent, actor, signal, client } = request;
-  const made = await planOf(intent, await host.open(request));
+  const made = await intentPlan(intent, await host.open(request));
   const { plan, confidence, open, alternatives, unmet } = made;
   const isSure = open.length === 0 && confidence > host.confidence;
   if (isSure && await mayRun(plan.tasks, { actor, signal, client }, host)) {

@@ -8,9 +8,9 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { canonical, defined, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { paced } from "../io/paced.ts";
-import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
+import { bad, isList, partAt, type Ref, refsIn, type Take, withReferences } from "./_refs.ts";
 import { holds } from "./_when.ts";
-import { sizeOf } from "./results.ts";
+import { jsonSize } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
 
 /** One task of a plan. */
@@ -101,10 +101,10 @@ interface GivenTask {
 export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
   // The schema was checked.
   const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
-  if (tasks.length > most) throw refused([{ error: tooManyTasks(tasks.length, most) }]);
+  if (tasks.length > most) throw planError([{ error: tooManyTasks(tasks.length, most) }]);
   // Parsing more references would block all clients.
   if (JSON.stringify(tasks).split('"$ref"').length > REFS_MAX) {
-    throw refused([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
+    throw planError([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
   }
   const ids = new Set(tasks.map(({ id }) => id));
   const problems: PlanProblem[] = [];
@@ -123,12 +123,12 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
     }
   });
   const ordered = problems.length === 0 ? inOrder(read, problems) : read;
-  if (!isJudged && problems.length > 0) throw refused(problems);
+  if (!isJudged && problems.length > 0) throw planError(problems);
   return { tasks: ordered, given, params: params ?? {}, problems };
 }
 
 /** Returns the error of a plan that does not run, with all its problems. */
-export function refused(problems: readonly PlanProblem[]): PmlError {
+export function planError(problems: readonly PlanProblem[]): PmlError {
   const lines = problems.slice(0, SHOWN).map(({ task, error }) =>
     task === undefined ? error.message : `task ${quoted(task)}: ${error.message}`
   );
@@ -144,17 +144,17 @@ export function refused(problems: readonly PlanProblem[]): PmlError {
  * Returns the known calls of a task; undefined if the elements of its `for_each` are not known yet.
  * Throws if `for_each` is not an array or is too long, or if a referenced value is missing.
  */
-export async function stepsOf(
+export async function taskCalls(
   task: PlanTask,
   known: ReferenceValues,
 ): Promise<readonly PlanStep[] | undefined> {
   const { forEach } = task;
-  if (forEach === undefined) return [stepOf(task, known)];
+  if (forEach === undefined) return [taskCall(task, known)];
   if (isOpen(forEach, known)) return undefined;
-  const items = filled(forEach, takeFrom(known));
+  const items = withReferences(forEach, takeFrom(known));
   if (!isList(items)) throw bad("`for_each` is not an array");
   if (items.length > known.most) throw tooManyTasks(items.length, known.most);
-  return await paced(items, (item, index) => stepOf(task, known, { item, index }));
+  return await paced(items, (item, index) => taskCall(task, known, { item, index }));
 }
 
 /** Returns whether the `when` of a task is true, or absent. */
@@ -163,7 +163,7 @@ export function runsNow({ when }: PlanTask, known: ReferenceValues): boolean {
 }
 
 /** Returns the call for one element, or the arguments that all calls of a task share. */
-export function stepOf(
+export function taskCall(
   task: PlanTask,
   known: ReferenceValues,
   at?: { item: Json; index: number },
@@ -173,7 +173,7 @@ export function stepOf(
   const args = Object.entries(task.arguments).map(([name, value]) => {
     const isUnknown = isOpen(value, known) || at === undefined && refsIn(value).some(isOfElement);
     if (isUnknown) open.add(name);
-    return [name, isUnknown ? null : filled(value, take)] as const;
+    return [name, isUnknown ? null : withReferences(value, take)] as const;
   });
   return {
     task,
@@ -209,7 +209,7 @@ function takeFrom(known: ReferenceValues, at?: { item: Json; index: number }): T
     if (whole === undefined) throw notKept(source);
     const part = partAt(whole, ref);
     // Calls share values here, but each server receives its own copy, so every use counts.
-    taken += sizeOf(part);
+    taken += jsonSize(part);
     // guard: plan-taken
     if (taken > mostTaken) throw tooLarge(mostTaken);
     return part;

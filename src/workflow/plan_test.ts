@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import { filled, parseRef, partAt } from "./_refs.ts";
+import { parseRef, partAt, withReferences } from "./_refs.ts";
 import { holds } from "./_when.ts";
-import { parsePlan, type ReferenceValues, stepsOf } from "./plan.ts";
+import { parsePlan, type ReferenceValues, taskCalls } from "./plan.ts";
 
 function parsed(...tasks: readonly JsonObject[]) {
   return parsePlan({ tasks }, { most: 10 });
@@ -92,7 +92,7 @@ Deno.test("parsePlan() refuses too deep nesting and does not parse data in $lite
   const schema = { $literal: { $ref: "#/$defs/x", type: "object" } };
   const { tasks: [only] } = parsed(task("a", { arguments: { schema } }));
   assert.ok(only !== undefined);
-  const [step] = await stepsOf(only, knowing({})) ?? [];
+  const [step] = await taskCalls(only, knowing({})) ?? [];
   assert.deepEqual(step?.arguments, { schema: schema.$literal });
 });
 
@@ -117,7 +117,7 @@ Deno.test("partAt() follows a JSON pointer and reports the existing members if i
 
 Deno.test("filled() creates members of any name and changes nothing else", () => {
   const given = JSON.parse('{"__proto__": {"x": {"$ref": "a"}}, "constructor": 1}');
-  const value = filled(given, () => "taken");
+  const value = withReferences(given, () => "taken");
   assert.equal(JSON.stringify(value), '{"__proto__":{"x":"taken"},"constructor":1}');
   assert.equal(Object.getPrototypeOf(value), Object.prototype);
   assert.equal(({} as Record<string, unknown>).x, undefined);
@@ -154,13 +154,13 @@ Deno.test("stepsOf() returns a call for each known element", async () => {
   );
   const [, each] = tasks;
   assert.ok(each !== undefined);
-  assert.equal(await stepsOf(each, knowing({})), undefined);
-  const steps = await stepsOf(each, knowing({ a: { list: [{ x: "p" }, { x: "q" }] } }));
+  assert.equal(await taskCalls(each, knowing({})), undefined);
+  const steps = await taskCalls(each, knowing({ a: { list: [{ x: "p" }, { x: "q" }] } }));
   assert.deepEqual(steps?.map(({ index, arguments: { one, at } }) => [index, one, at]), [
     [0, "p", 0],
     [1, "q", 1],
   ]);
-  const known = (list: Json, most?: number) => stepsOf(each, knowing({ a: { list } }, most));
+  const known = (list: Json, most?: number) => taskCalls(each, knowing({ a: { list } }, most));
   await assert.rejects(known("abc"), /`for_each` is not an array/);
   await assert.rejects(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
   await assert.rejects(known([{ x: "x".repeat(990) }]), /Cannot use so much of the outputs/);
@@ -174,9 +174,9 @@ Deno.test("parsePlan() accepts the parameters of a saved plan", async () => {
   ];
   const { tasks: [only], params } = parsePlan({ tasks }, { most: 10, params: { x: 1, list: [7] } });
   assert.ok(only !== undefined);
-  const steps = await stepsOf(only, { ...knowing({}), params });
+  const steps = await taskCalls(only, { ...knowing({}), params });
   assert.deepEqual(steps?.map(({ arguments: args }) => args), [{ x: 1 }]);
-  const absent = stepsOf(only, { ...knowing({}), params: { list: [7] } });
+  const absent = taskCalls(only, { ...knowing({}), params: { list: [7] } });
   await assert.rejects(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
 

@@ -16,7 +16,7 @@ import { PlanRun } from "./_plan_run.ts";
 import { parsePlan, type Plan, type ReferenceValues } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
-import { inTime, type RunParts } from "./run_scope.ts";
+import { type RunParts, withTimeLimit } from "./run_scope.ts";
 
 export type { Preflight };
 
@@ -82,27 +82,33 @@ export class Plans {
     const { planTasks: most, concurrentCalls, callMaxMs: ms, inlineBytes } = limits;
     const known = new RunOutputs(kept, results, { params: plan.params, limits });
     const questions = { waiting, run: kept.id };
-    return await inTime({ ...request, ms, questions }, () => timedOut(ms), async (within) => {
-      // Tasks report progress to the plan, and the plan reports to the client.
-      const { signal } = within;
-      const client = changedClient(within.client, { onProgress: undefined });
-      const from = { client, signal, via, actor, run: kept.id, depth };
-      const answers = await judgePlan(plan, this.#parts, { known, kept, from });
-      const run = new Run({ ...from, id: kept.id, calls: most, callTool });
-      const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
-      const running = new PlanRun({
-        ...{ plan, run, kept, results, known, tools, answers, atOnce, client: request.client },
-      });
-      const about = { run: kept.id, tasks: plan.tasks.length };
-      kept.hasBegun = true;
-      kept.plan = plan.given;
-      journal.record("plan began", { actor, about });
-      await running.all();
-      const counts = Map.groupBy(running.states.values(), ({ state }) => state);
-      const states = Object.fromEntries([...counts].map(([state, { length }]) => [state, length]));
-      journal.record("plan ended", { actor, about: { ...about, ...states } });
-      return answerOf(running, inlineBytes);
-    });
+    return await withTimeLimit(
+      { ...request, ms, questions },
+      () => timedOut(ms),
+      async (within) => {
+        // Tasks report progress to the plan, and the plan reports to the client.
+        const { signal } = within;
+        const client = changedClient(within.client, { onProgress: undefined });
+        const from = { client, signal, via, actor, run: kept.id, depth };
+        const answers = await judgePlan(plan, this.#parts, { known, kept, from });
+        const run = new Run({ ...from, id: kept.id, calls: most, callTool });
+        const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
+        const running = new PlanRun({
+          ...{ plan, run, kept, results, known, tools, answers, atOnce, client: request.client },
+        });
+        const about = { run: kept.id, tasks: plan.tasks.length };
+        kept.hasBegun = true;
+        kept.plan = plan.given;
+        journal.record("plan began", { actor, about });
+        await running.all();
+        const counts = Map.groupBy(running.states.values(), ({ state }) => state);
+        const states = Object.fromEntries(
+          [...counts].map(([state, { length }]) => [state, length]),
+        );
+        journal.record("plan ended", { actor, about: { ...about, ...states } });
+        return answerOf(running, inlineBytes);
+      },
+    );
   }
 }
 

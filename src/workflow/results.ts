@@ -58,7 +58,7 @@ export class Results implements Disposable {
       isBusy: true,
     };
     // Small values take some memory, too.
-    const size = sizeOf(plan) + LEAST_SIZE;
+    const size = jsonSize(plan) + LEAST_SIZE;
     if (!this.#hasRoom(size, actor)) throw full();
     run.size = size;
     this.#runs.set(run.id, run);
@@ -67,7 +67,7 @@ export class Results implements Disposable {
 
   /** Keeps an output. If it exceeds the size limit, only its existence is recorded. */
   keep(run: KeptRun, key: string, output: Json): void {
-    const size = sizeOf(output);
+    const size = jsonSize(output);
     const hasRoom = this.#hasRoom(size, run.actor);
     run.outputs.set(key, hasRoom ? output : undefined);
     if (hasRoom) run.size += size;
@@ -79,7 +79,7 @@ export class Results implements Disposable {
     for (const key of keys) run.outputs.delete(key);
     const whole = outputs.filter((output) => output !== undefined);
     // The size of each output is already known.
-    SIZES.set(whole, whole.reduce((sum: number, output) => sum + sizeOf(output) + 1, 1));
+    SIZES.set(whole, whole.reduce((sum: number, output) => sum + jsonSize(output) + 1, 1));
     run.outputs.set(task, whole.length === keys.length ? whole : undefined);
   }
 
@@ -97,7 +97,7 @@ export class Results implements Disposable {
 
   /** Keeps one output without a plan. Returns its name; undefined if it exceeds the size limit. */
   put(actor: string, output: Json): string | undefined {
-    if (!this.#hasRoom(sizeOf(output) + LEAST_SIZE * 2, actor)) return undefined;
+    if (!this.#hasRoom(jsonSize(output) + LEAST_SIZE * 2, actor)) return undefined;
     const run = this.begin(actor, {});
     run.hasBegun = true;
     this.keep(run, SINGLE, output);
@@ -195,7 +195,7 @@ const SINGLE = "result";
 const SIZES = new WeakMap<object, number>();
 
 /** Returns the size of a value as JSON, in characters. Escapes of a plain text do not count. */
-export function sizeOf(value: Json): number {
+export function jsonSize(value: Json): number {
   if (typeof value !== "object" || value === null) return String(value).length + 2;
   const size = SIZES.get(value) ?? JSON.stringify(value).length;
   SIZES.set(value, size);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { limitsOf } from "../config/limits.ts";
 import type { Json } from "../core/json.ts";
-import { pageOf, pageRequestOf, shapeOf } from "./_page.ts";
+import { pageOf, pageRequestOf, shapeLine } from "./_page.ts";
 import { Results } from "./results.ts";
 
 function store(limits = { keptBytes: 10_000, keptMs: 1_000 }) {
@@ -112,11 +112,11 @@ Deno.test("pageOf() reads only the elements of its page", () => {
 Deno.test("shapeOf() returns types and names but no values", () => {
   const value = { id: 1, tags: ["secret"], "odd name\u202e": null, deep: { a: [{ b: [[]] }] } };
   assert.equal(
-    shapeOf(value),
+    shapeLine(value),
     '{id: number, tags: array(1) of string, "odd name\\u{202e}": null, ' +
       "deep: {a: array(1) of {b: array(1)}}}",
   );
   assert.ok(
-    shapeOf(Object.fromEntries(Array(900).fill("k").map((k, n) => [k + n, 1]))).length < 400,
+    shapeLine(Object.fromEntries(Array(900).fill("k").map((k, n) => [k + n, 1]))).length < 400,
   );
 });

@@ -90,8 +90,8 @@ export async function inRun<T extends { readonly kind: string }>(
     }
   };
   const clocked = { ...meanwhile, ms: mostMs, questions: { waiting, run: id } };
-  return await inTime(clocked, () => timedOut(start, mostMs), (ways) => {
-    return inTime({ ...meanwhile, ...ways, ms }, () => timedOut(start, ms), inWork);
+  return await withTimeLimit(clocked, () => timedOut(start, mostMs), (ways) => {
+    return withTimeLimit({ ...meanwhile, ...ways, ms }, () => timedOut(start, ms), inWork);
   });
 }
 
@@ -104,7 +104,7 @@ interface DuringWork {
 /** Runs work whose time does not count. */
 type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 
-/** The options of `inTime`. */
+/** The options of `withTimeLimit`. */
 export interface Timed extends DuringWork {
   readonly ms: number;
   /** The run that waits for the user, unless enclosing timed work waits already. */
@@ -115,7 +115,7 @@ export interface Timed extends DuringWork {
  * Runs work with a signal that aborts at the time limit, and a client whose approval requests pause
  * the limit.
  */
-export async function inTime<T>(
+export async function withTimeLimit<T>(
   { signal, ms, questions, client }: Timed,
   over: () => PmlError,
   work: (during: DuringWork, untimed: Untimed) => Promise<T>,

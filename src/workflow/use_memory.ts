@@ -19,7 +19,7 @@ import { definitionHash } from "../policy/integrity.ts";
 import { termsOf } from "../search/terms.ts";
 import { fittedUses, keepUses, readUses } from "./_memory_file.ts";
 import { mergedShapes, shapeOf } from "./_result_shape.ts";
-import { type Counts, mergedUse, stepOf, sum, timeAt, type ToolUse } from "./_tool_use.ts";
+import { type Counts, durationStep, mergedUse, sum, timeAt, type ToolUse } from "./_tool_use.ts";
 
 /** A call that reached its server. */
 export interface UsedTool {
@@ -113,7 +113,7 @@ export class UseMemory implements Disposable {
     use.at = Date.now();
     use.calls++;
     if (isError) use.errors++;
-    count(use.times, String(stepOf(ended - since)));
+    count(use.times, String(durationStep(ended - since)));
     this.#all = undefined;
     if (!isError) {
       this.#follows({ call, since, hash, ended });

@@ -14,9 +14,9 @@ import { answer, type RegistryRequest, type RegistryResponse } from "../../src/r
 import { integrityOf } from "../../src/policy/integrity.ts";
 import {
   chosen,
+  entriesPage,
   type EntryVersion,
   moduleManifest,
-  pageOf,
   type RegistryStore,
   type Versions,
   versionsOf,
@@ -69,7 +69,7 @@ export function storeOf(versions: readonly Versions[]): RegistryStore {
       const found = versions.find((one) => one.fqdn === fqdn);
       return Promise.resolve(found && chosen(found, version));
     },
-    page: (query) => Promise.resolve(pageOf(versions, query)),
+    page: (query) => Promise.resolve(entriesPage(versions, query)),
   };
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { keyOf, LIMIT_NAMES, LIMITS } from "../../src/config/limits.ts";
+import { LIMIT_NAMES, limitKey, LIMITS } from "../../src/config/limits.ts";
 import { personSchema, policySchema, workspaceSchema } from "../../src/config/settings.ts";
 import { isObject } from "../../src/core/json.ts";
 import type { Schema } from "../../src/core/wanted.ts";
@@ -30,7 +30,7 @@ export function limitsPage(page: string): string {
   const rows = LIMIT_NAMES.map((name) => {
     const { about, written } = LIMITS[name];
     const [usual, least, most] = written.map(amount);
-    return `| \`${keyOf(name)}\` | ${about} | ${usual} | ${least} to ${most} |`;
+    return `| \`${limitKey(name)}\` | ${about} | ${usual} | ${least} to ${most} |`;
   });
   return [
     "# Limits",

@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import { failure, isObject, type JsonObject, visible } from "@casys/pml/registry";
+import { errorResponse, isObject, type JsonObject, visible } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { HubStore, Related } from "../store/store.ts";
 import { type Hit, search } from "./_search.ts";
@@ -71,7 +71,7 @@ export function openMcp(store: Readable): Mcp {
   return async (asked) => {
     const body = await asked.body(BODY);
     if (body === undefined) {
-      return failure(413, "too_large", { message: `The body has more than ${BODY} bytes` });
+      return errorResponse(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
     opening.handler ??= handlerOf(store);
     const headers = Object.entries(asked.headers).flatMap(([name, value]) =>

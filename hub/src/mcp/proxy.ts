@@ -6,7 +6,7 @@
  */
 
 import {
-  failure,
+  errorResponse,
   fqdnOf,
   isVersion,
   openOutgoing,
@@ -61,29 +61,32 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
     const upstream = entry === undefined ? "there is none" : upstreamOf(entry.manifest);
     if (typeof upstream === "string") {
       const message = `Cannot reach a server ${quoted(name)} behind this hub: ${upstream}`;
-      return failure(404, "not_found", { message });
+      return errorResponse(404, "not_found", { message });
     }
     if (version === undefined && !await unversioned.isSafe(name)) {
       const message =
         `Cannot reach the server ${quoted(name)} behind this hub without a version: ` +
         "its versions are not at one address with the same headers. Approve it again, so that " +
         "requests name the approved version";
-      return failure(409, "version_required", { message });
+      return errorResponse(409, "version_required", { message });
     }
     if (!METHODS.includes(asked.method)) {
       const headers = { allow: METHODS.join(", ") };
-      return failure(405, "method_not_allowed", { message: "Send POST, GET or DELETE", headers });
+      return errorResponse(405, "method_not_allowed", {
+        message: "Send POST, GET or DELETE",
+        headers,
+      });
     }
     const body = asked.method === "POST" ? await asked.body(BODY) : new Uint8Array();
     if (body === undefined) {
-      return failure(413, "too_large", { message: `The body has more than ${BODY} bytes` });
+      return errorResponse(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
     // The operator's are counted by their names.
     const whose = entry?.owner ?? `:${name}`;
     const own = busy.get(whose) ?? 0;
     if (state.left === 0 || own === AT_ONCE.one) {
       const message = "This hub passes on as much as it can";
-      return failure(503, "busy", { message, headers: { "retry-after": "1" } });
+      return errorResponse(503, "busy", { message, headers: { "retry-after": "1" } });
     }
     state.left--;
     busy.set(whose, own + 1);

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { failure, type RegistryResponse } from "@casys/pml/registry";
+import { errorResponse, type RegistryResponse } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { Desk } from "../store/store.ts";
 import { bearerOf, keyHashOf } from "../write/key.ts";
@@ -107,7 +107,7 @@ function refusal({ method, accept = "" }: HubRequest, key: string | undefined): 
     ? "This key publishes; reading this hub requires a key of its clients"
     : "This hub does not know this key, or it was revoked";
   const isPage = method === "GET" && PAGE.test(accept);
-  return failure(401, "unauthorized", {
+  return errorResponse(401, "unauthorized", {
     message: `${why}. ${HOW}`,
     headers: {
       "www-authenticate": isPage ? 'Basic realm="pml-hub", charset="UTF-8"' : "Bearer",

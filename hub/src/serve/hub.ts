@@ -5,7 +5,13 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { failure, listen, type Listener, refusedSender, type Signer } from "@casys/pml/registry";
+import {
+  errorResponse,
+  listen,
+  type Listener,
+  refusedSender,
+  type Signer,
+} from "@casys/pml/registry";
 import { openMcp } from "../mcp/mcp.ts";
 import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
@@ -50,13 +56,13 @@ const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
 /** Not sent: only for the metrics, with the status that nginx uses for it. */
-const GONE = failure(499, "gone", { message: "The client has gone" });
-const SLOW = failure(408, "slow", { message: "The body took too long" });
-const BUSY = failure(503, "busy", {
+const GONE = errorResponse(499, "gone", { message: "The client has gone" });
+const SLOW = errorResponse(408, "slow", { message: "The body took too long" });
+const BUSY = errorResponse(503, "busy", {
   message: "This hub reads as many large bodies as it can",
   headers: { "retry-after": "1" },
 });
-const FAILED = failure(500, "failed", { message: "The registry could not answer" });
+const FAILED = errorResponse(500, "failed", { message: "The registry could not answer" });
 
 /** Returns the answer to a request that did not come whole. */
 function unread(error: unknown, request: IncomingMessage): HubResponse | undefined {
@@ -136,4 +142,4 @@ function failing(warn: HubOptions["warn"]): (error: unknown) => HubResponse {
 }
 
 const FOREIGN = (status: 400 | 403) =>
-  failure(status, "forbidden", { message: "This registry answers to this machine only" });
+  errorResponse(status, "forbidden", { message: "This registry answers to this machine only" });

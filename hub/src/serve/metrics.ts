@@ -5,7 +5,7 @@
  */
 
 import type { IncomingMessage } from "node:http";
-import { failure, listen, type Listener, refusedSender } from "@casys/pml/registry";
+import { errorResponse, listen, type Listener, refusedSender } from "@casys/pml/registry";
 import { PROXY_PATH } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { OFFICIAL_PATH } from "./_official.ts";
@@ -159,7 +159,7 @@ export async function openMetrics(
       const status = refusedSender(request, { hosts });
       const isAsked = request.method === "GET" && request.url === "/metrics";
       if (status !== undefined || !isAsked) {
-        const refused = failure(status ?? 404, "not_found", { message: "Ask for /metrics" });
+        const refused = errorResponse(status ?? 404, "not_found", { message: "Ask for /metrics" });
         response.writeHead(refused.status, refused.headers).end(refused.body);
         return;
       }

@@ -8,7 +8,7 @@
 import {
   answer,
   conditional,
-  failure,
+  errorResponse,
   ok,
   type RegistryResponse,
   type Signer,
@@ -168,14 +168,14 @@ function valuesIn(target: string): readonly string[] {
 function badQuery(path: string, message: string): RegistryResponse {
   return path.startsWith(OFFICIAL_PATH)
     ? problem(400, message)
-    : failure(400, "bad_request", { message });
+    : errorResponse(400, "bad_request", { message });
 }
 
 async function ready({ store, isStopping }: Reading): Promise<RegistryResponse> {
-  if (isStopping()) return failure(503, "stopping", { message: "This hub is stopping" });
+  if (isStopping()) return errorResponse(503, "stopping", { message: "This hub is stopping" });
   const names = await namesIn(store);
   return names === undefined
-    ? failure(503, "not_ready", { message: "The store of this hub does not answer" })
+    ? errorResponse(503, "not_ready", { message: "The store of this hub does not answer" })
     : json({ status: "ready", names });
 }
 

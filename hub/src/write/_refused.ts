@@ -4,7 +4,7 @@
  * @module
  */
 
-import { failure, quoted, type RegistryResponse } from "@casys/pml/registry";
+import { errorResponse, quoted, type RegistryResponse } from "@casys/pml/registry";
 import type { Refusal, Shares } from "../store/store.ts";
 
 /** The subject of a refused change. */
@@ -31,41 +31,41 @@ export function refused(
   const name = quoted(version === undefined ? fqdn : `${fqdn}@${version}`);
   switch (refusal.why) {
     case "key":
-      return failure(401, "unauthorized", {
+      return errorResponse(401, "unauthorized", {
         message: "This hub wants a key that it knows and that was not revoked. " +
           "Its operator makes one with `pml-hub key add ORGANISATION`",
         headers: { "www-authenticate": "Bearer" },
       });
     case "exists":
-      return failure(409, "version_exists", {
+      return errorResponse(409, "version_exists", {
         message: `${name} is there with other content. Give it a new version`,
         ...refusal.issued && { headers: { [ISSUED]: refusal.issued } },
       });
     case "missing":
-      return failure(404, "not_found", {
+      return errorResponse(404, "not_found", {
         message: `There is no ${tag === undefined || version !== undefined ? name : quoted(tag)}`,
       });
     case "too_wide":
-      return failure(403, "forbidden", {
+      return errorResponse(403, "forbidden", {
         message: `${name} is in the namespace of all under a domain. Choose another name`,
       });
     case "foreign":
-      return failure(403, "forbidden", {
+      return errorResponse(403, "forbidden", {
         message: `The namespace ${quoted(refusal.namespace)} is of another organisation. ` +
           "Choose another name, or ask the hub's operator for it",
       });
     case "look_alike":
-      return failure(403, "look_alike", {
+      return errorResponse(403, "look_alike", {
         message: `${name} looks like ${quoted(refusal.namespace)}, which is another's. ` +
           "Choose another name, or ask the hub's operator for it",
       });
     case "rate":
-      return failure(429, "rate_limited", {
+      return errorResponse(429, "rate_limited", {
         message: "This key has made as many changes as a key may make a minute",
         headers: { "retry-after": String(refusal.seconds) },
       });
     case "full":
-      return failure(403, "full", {
+      return errorResponse(403, "full", {
         message: `${SHARE[refusal.share]}. Ask the hub's operator`,
       });
   }

@@ -7,7 +7,7 @@
 import {
   BUILTIN_NAMES,
   entryName,
-  failure,
+  errorResponse,
   fqdnOf,
   isObject,
   isVersion,
@@ -128,7 +128,7 @@ async function publish(
   { desk, url, isModerated }: WriteOptions,
 ): Promise<RegistryResponse> {
   if (!JSON_TYPE.test(asked.headers["content-type"] ?? "")) {
-    return failure(415, "unsupported", { message: "Send content-type: application/json" });
+    return errorResponse(415, "unsupported", { message: "Send content-type: application/json" });
   }
   const body = await asked.body(BODY);
   if (body === undefined) throw new Unfit(`the body has more than ${BODY} bytes`, 413);
@@ -202,7 +202,7 @@ function reasonIn(members: Readonly<Record<string, unknown>>): string {
 
 function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
   const name = quoted(decoded(work.name));
-  return failure(status, status === 413 ? "too_large" : "invalid_entry", {
+  return errorResponse(status, status === 413 ? "too_large" : "invalid_entry", {
     message: `Cannot ${work.what} ${name}: ${message}`,
   });
 }
@@ -212,7 +212,7 @@ function later(
   error: "stopping" | "busy" | "not_kept",
   { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
 ): RegistryResponse {
-  return failure(503, error, { message, headers: { "retry-after": String(seconds) } });
+  return errorResponse(503, error, { message, headers: { "retry-after": String(seconds) } });
 }
 
 function json(

@@ -8,7 +8,7 @@
 import type { Broker } from "./broker.ts";
 import type { FromWorker, HostReply } from "./message.ts";
 import type { HostFunction } from "./host_function.ts";
-import { failed } from "./refusal.ts";
+import { failureReply } from "./refusal.ts";
 
 const ANSWER_START = 1 << 16;
 const SPARE = 1 << 20;
@@ -69,7 +69,7 @@ export class WorkerRequests {
       const value = await run(args, { signal: controller.signal, say });
       this.#reply(id, { ok: true, value });
     } catch (error) {
-      this.#reply(id, failed(error, { op, args }));
+      this.#reply(id, failureReply(error, { op, args }));
     }
     this.#open.delete(id);
   }

@@ -16,9 +16,9 @@ import { repeatedSync } from "../../io/waiting.ts";
 import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, HostReply } from "./message.ts";
-import { type AccessKind, isSame } from "./protect.ts";
+import { type AccessKind, isSameFile } from "./protect.ts";
 import { joinPath } from "./names.ts";
-import { failed, refusal, systemError, WriteBudget } from "./refusal.ts";
+import { failureReply, refusalOf, systemError, WriteBudget } from "./refusal.ts";
 
 const PIECE = 1 << 20;
 const ENTRY_BYTES = 80;
@@ -101,7 +101,7 @@ export class Broker {
       // Not spread, because the Worker chooses the length of the list.
       return { ok: true, value: run(args[0], args[1], args[2]) };
     } catch (error) {
-      return failed(error, { op, args });
+      return failureReply(error, { op, args });
     }
   }
 
@@ -140,7 +140,7 @@ export class Broker {
     const { resultBytes } = this.#scope;
     if (size <= resultBytes) return;
     const why = `it has ${size} bytes, more than the ${resultBytes} of one result`;
-    throw refusal("RESULT_TOO_LARGE", attempt, why);
+    throw refusalOf("RESULT_TOO_LARGE", attempt, why);
   }
 
   #writeFile(path: unknown, bytes: Uint8Array, flags: Flags): void {
@@ -193,7 +193,7 @@ export class Broker {
     const { dir = this.#scope.temp, prefix, suffix } = Object(options);
     if (typeof dir !== "string") {
       const attempt = { op: "make a temporary file in", asked: "TMPDIR" };
-      throw refusal("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
+      throw refusalOf("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
     }
     const [before, after] = [prefix, suffix].map((part) => typeof part === "string" ? part : "");
     const [bad] = /[/\\:*?"<>|\p{Cc}]/u.exec(`${before}${after}`) ?? [];
@@ -236,7 +236,7 @@ export class Broker {
     const mode = (place.info.mode ?? 0o644) & 0o777;
     const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
     using target = opened.file;
-    if (isSame(place.info, target.statSync())) throw systemError("Invalid");
+    if (isSameFile(place.info, target.statSync())) throw systemError("Invalid");
     this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
     // Also if the file existed or the umask removed bits of the mode.
     Deno.chmodSync(opened.place.path, mode);

@@ -6,7 +6,7 @@
  */
 
 import { CodeError, type CodePosition, compiled } from "./code_compile.ts";
-import { CodeConsole, shown } from "./code_console.ts";
+import { CodeConsole, consoleText } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
 /** The code with its arguments and limits. */
@@ -201,7 +201,7 @@ function textsOf(
 ): { name: string; message: string; code?: string; hint?: string; tool?: string } {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
-    const { name = "Error", message = shown(error), code, hint, tool } = error as Record<
+    const { name = "Error", message = consoleText(error), code, hint, tool } = error as Record<
       string,
       unknown
     >;

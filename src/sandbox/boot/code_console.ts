@@ -40,7 +40,7 @@ export class CodeConsole {
   write(name: string, said: readonly unknown[]): void {
     const level = name === "warn" || name === "error" ? `${name}: ` : "";
     if (this.#room <= 0 || this.#lines <= 0) return void this.#left++;
-    const text = level + said.map(shown).join(" ");
+    const text = level + said.map(consoleText).join(" ");
     const cut = text.length > this.#room ? `${text.slice(0, this.#room)}… (cut)` : text;
     this.#room -= text.length + 1;
     this.#lines--;
@@ -59,7 +59,7 @@ export class CodeConsole {
 }
 
 /** Returns a value as text, as complete as possible. */
-export function shown(value: unknown): string {
+export function consoleText(value: unknown): string {
   if (typeof value === "string") return value;
   try {
     // A stack would show internals of PML.

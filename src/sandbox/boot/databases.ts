@@ -15,9 +15,9 @@ import {
 } from "./path_guard.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { HostFunction } from "./host_function.ts";
-import { isSame } from "./protect.ts";
-import { folderOf } from "./names.ts";
-import { failureOf, refusal, SandboxRefusal, type WriteBudget } from "./refusal.ts";
+import { isSameFile } from "./protect.ts";
+import { parentOf } from "./names.ts";
+import { refusalOf, SandboxRefusal, sentErrorOf, type WriteBudget } from "./refusal.ts";
 import { LOCKED, NO_DATABASE, Sql, SqlProblem, sqlProblem } from "./sql.ts";
 
 const OPEN_MAX = 16;
@@ -134,7 +134,7 @@ export class Databases {
   #isWal(place: CheckedPath, attempt: PathAttempt): boolean {
     const { info } = place;
     for (const { place: { info: held }, snapshot } of this.#opened.values()) {
-      if (!info || snapshot || !isSame(held, info)) continue;
+      if (!info || snapshot || !isSameFile(held, info)) continue;
       // If a process closes a file, the system drops all locks of that process on it, also those of
       // SQLite.
       this.#guard.requireFile(place.path, info, attempt);
@@ -160,19 +160,23 @@ export class Databases {
       if (!info) continue;
       this.#guard.requireFile(beside.asked, info, beside);
       if (end === "-journal" && endOf(beside.asked, info.size) === SUPER_JOURNAL) {
-        throw refusal("SANDBOX_DENIED", beside, "it names another file, which SQLite would delete");
+        throw refusalOf(
+          "SANDBOX_DENIED",
+          beside,
+          "it names another file, which SQLite would delete",
+        );
       }
     }
   }
 
   #requireSame({ place, attempt }: OpenDatabase): void {
     const now = lookAt(place.path);
-    if (now?.isFile && isSame(place.info, now)) return;
-    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced after it was opened");
+    if (now?.isFile && isSameFile(place.info, now)) return;
+    throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced after it was opened");
   }
 
   #close(opened: OpenDatabase): void {
-    const folder = folderOf(opened.place.path);
+    const folder = parentOf(opened.place.path);
     if (opened.snapshot || isStraight(folder)) opened.sql[Symbol.dispose]();
     else this.#stuck.push(opened);
   }
@@ -335,11 +339,11 @@ function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
     if (error instanceof SandboxRefusal) throw error;
     // An error of the system has a code such as ENOENT, or its own class.
     if (sql === undefined && !(error instanceof SqlProblem || /^ERR_/.test(Object(error).code))) {
-      const failure = failureOf(error, attempt);
+      const failure = sentErrorOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);
     }
     const { message, code } = sqlProblem(sql?.refused() ?? error);
-    const found = refusal(code, attempt, message);
+    const found = refusalOf(code, attempt, message);
     throw code === "" ? Object.assign(new Error(found.message), { name: "SqliteError" }) : found;
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { denied } from "./host_client.ts";
+import { deniedFunction } from "./host_client.ts";
 import type { Denied } from "./message.ts";
 
 /**
@@ -28,7 +28,7 @@ function refusals(before: string, names: Denied["global"]): Record<string, () =>
     for (const name of list.split(" ")) {
       // Not an arrow function, because some of them are called with `new`.
       refused[name] = function () {
-        throw denied(`Cannot use ${before}${name}: ${why}`);
+        throw deniedFunction(`Cannot use ${before}${name}: ${why}`);
       };
     }
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { refusal, type WriteBudget } from "./refusal.ts";
+import { refusalOf, type WriteBudget } from "./refusal.ts";
 
 /** Runs one request with the arguments that the Worker sent. */
 // deno-lint-ignore no-explicit-any -- a Worker can send any value: each step checks its values
@@ -49,7 +49,7 @@ export class OpenFiles {
       // The system checks only the owner of the file, so without this check a read grant would
       // allow a change of the times.
       const why = "it was opened to be read only";
-      if (!write) throw refusal("SANDBOX_DENIED", { op: "change the times of", asked }, why);
+      if (!write) throw refusalOf("SANDBOX_DENIED", { op: "change the times of", asked }, why);
       open.utimeSync(access, change);
     },
     "file.tryLock": (file, exclusive) => this.#get(file).file.tryLockSync(exclusive === true),

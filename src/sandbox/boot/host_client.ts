@@ -99,6 +99,6 @@ function errorOf({ name, message, code }: SentError): Error {
 }
 
 /** Returns the error for a function that modules cannot use. */
-export function denied(message: string): Error {
+export function deniedFunction(message: string): Error {
   return errorOf({ name: "NotCapable", message, code: "SANDBOX_DENIED" });
 }

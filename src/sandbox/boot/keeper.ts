@@ -49,7 +49,7 @@ const LIBC = {
  * by the keeper, and the arguments are the process id of PML and the keeper's command. A program
  * with a `reach` does not run unless it is confined.
  */
-export function boot(): void {
+export function runSupervised(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
   const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);

@@ -4,6 +4,6 @@
  * @module
  */
 
-import { boot } from "./keeper.ts";
+import { runSupervised } from "./keeper.ts";
 
-boot();
+runSupervised();

@@ -8,7 +8,7 @@
 
 import type { Kernel, RulesetRights, WithKernel } from "./kernel.ts";
 import { lookAt } from "./path_guard.ts";
-import { folderOf, within } from "./names.ts";
+import { parentOf, within } from "./names.ts";
 import type { ProgramLimits } from "./message.ts";
 
 /** Opens a path without reading from it. */
@@ -163,7 +163,7 @@ function rootOf(kernel: Kernel, root: string, workspace: string): number {
     // Another call may have changed the error code, so this checks the path itself.
     const info = folder < 0 ? lookAt(at) : undefined;
     if (folder >= 0 || info?.isDirectory || info?.isSymlink) return folder;
-    at = folderOf(at);
+    at = parentOf(at);
   }
   return kernel.openPath(at, PATH_ONLY, STRAIGHT);
 }

@@ -5,7 +5,7 @@
  */
 
 import type { ExecOptions, ExecOutput, Host } from "../host.ts";
-import { denied, type HostClient } from "./host_client.ts";
+import { deniedFunction, type HostClient } from "./host_client.ts";
 
 /** The parts of `host` that belong to one call. */
 export interface CallOfHost {
@@ -20,7 +20,7 @@ export interface CallOfHost {
 }
 
 /** Returns the `host` of one call. */
-export function hostOf(client: HostClient, call: CallOfHost): Host {
+export function moduleHost(client: HostClient, call: CallOfHost): Host {
   const { signal, workspace, env, sqlite, send, want } = call;
   return {
     signal,
@@ -43,7 +43,9 @@ export function hostOf(client: HostClient, call: CallOfHost): Host {
     fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
     env: (name) => {
       if (Object.hasOwn(env, name)) return env[name] ?? undefined;
-      throw denied(`Cannot read the variable "${name}": this module has no env grant for it`);
+      throw deniedFunction(
+        `Cannot read the variable "${name}": this module has no env grant for it`,
+      );
     },
   };
 }

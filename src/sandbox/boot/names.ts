@@ -8,14 +8,14 @@ import { PATHS } from "../../core/paths.ts";
 import type { FileScope } from "./message.ts";
 
 /** Returns one form for all spellings that any file system may treat as the same name. */
-export function fold(name: string): string {
+export function foldedName(name: string): string {
   if (/^[a-z0-9_-]+$/.test(name)) return name;
   return name.normalize("NFKC").replace(/[\p{DI}\p{Cf}]/gu, "").toUpperCase().toLowerCase()
     .replace(/[.\s]+$/u, "");
 }
 
 /** Splits a path into its names. */
-export function namesOf(path: string): string[] {
+export function pathNames(path: string): string[] {
   return PATHS.namesOf(path);
 }
 
@@ -30,7 +30,7 @@ export function joinPath(folder: string, name: string): string {
 }
 
 /** Returns the folder of a path. */
-export function folderOf(path: string): string {
+export function parentOf(path: string): string {
   return PATHS.joined(PATHS.namesOf(path).slice(0, isDrivePath(path) ? undefined : -1));
 }
 
@@ -66,14 +66,14 @@ export class NameList {
   /** Creates a list from names of the configuration. */
   constructor(names: readonly string[]) {
     const isPlain = (name: string) => !/[*/]/.test(name);
-    this.#plain = new Set(names.filter(isPlain).map(fold));
+    this.#plain = new Set(names.filter(isPlain).map(foldedName));
     this.#patterns = names.filter((name) => !isPlain(name))
-      .map((name) => namesOf(name).map(nameExpression));
+      .map((name) => pathNames(name).map(nameExpression));
   }
 
   /** For each protected name in a path, returns how many parts of the path reach to its end. */
   ends(names: readonly string[]): number[] {
-    const folded = names.map(fold);
+    const folded = names.map(foldedName);
     return folded.flatMap((name, at) => [
       ...this.#plain.has(name) ? [at + 1] : [],
       ...this.#patterns
@@ -84,12 +84,14 @@ export class NameList {
 
   /** Returns whether a protected name may begin with this part. */
   begins(name: string): boolean {
-    const folded = fold(name);
+    const folded = foldedName(name);
     return this.#plain.has(folded) || this.#patterns.some((pattern) => pattern[0]?.test(folded));
   }
 }
 
 function nameExpression(name: string): RegExp {
-  const parts = name.split("*").map((part) => fold(part).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const parts = name.split("*").map((part) =>
+    foldedName(part).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")
+  );
   return new RegExp(`^${parts.join(".*")}$`, "su");
 }

@@ -7,7 +7,7 @@
 import { isLiteral, isPrivate } from "../../core/address.ts";
 import type { HostStart } from "./message.ts";
 import type { HostFunction, HostRequestContext } from "./host_function.ts";
-import { refusal, type SandboxRefusal } from "./refusal.ts";
+import { refusalOf, type SandboxRefusal } from "./refusal.ts";
 
 const HOPS_MAX = 10;
 /** Headers that are not sent to another origin. */
@@ -100,7 +100,7 @@ export class Network {
       pieces.push(piece);
       if (size > resultBytes) {
         const why = `its body has more than ${resultBytes} bytes`;
-        throw refusal("RESULT_TOO_LARGE", { op: "fetch", asked: response.url }, why);
+        throw refusalOf("RESULT_TOO_LARGE", { op: "fetch", asked: response.url }, why);
       }
     }
     return new Uint8Array(await new Blob(pieces).arrayBuffer());
@@ -112,5 +112,5 @@ function isRedirect({ status }: Response): boolean {
 }
 
 function denied(url: URL, why: string): SandboxRefusal {
-  return refusal("SANDBOX_DENIED", { op: "fetch", asked: url.origin }, why);
+  return refusalOf("SANDBOX_DENIED", { op: "fetch", asked: url.origin }, why);
 }

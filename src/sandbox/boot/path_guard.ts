@@ -7,9 +7,9 @@
 
 import { type PathRules, PATHS } from "../../core/paths.ts";
 import type { FileScope } from "./message.ts";
-import { folderOf, joinPath, namesOf, within } from "./names.ts";
-import { type AccessKind, isSame, Protected, rootsOf } from "./protect.ts";
-import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
+import { joinPath, parentOf, pathNames, within } from "./names.ts";
+import { type AccessKind, isSameFile, Protected, rootsOf } from "./protect.ts";
+import { type Attempt, quotedPath, refusalOf, systemError } from "./refusal.ts";
 
 /** The longest path that Linux takes, in bytes. */
 const PATH_MAX = 4_096;
@@ -43,7 +43,7 @@ export class PathGuard {
     const { at, trick } = meantBy(attempt, roots);
     this.#admit(at, attempt, "text");
     if (trick === undefined) return at;
-    throw refusal("PATH_PROTECTED", attempt, trick);
+    throw refusalOf("PATH_PROTECTED", attempt, trick);
   }
 
   /** Resolves a path with its links. Throws if it does not exist. */
@@ -59,7 +59,7 @@ export class PathGuard {
     const at = this.lexical(attempt);
     const path = this.#isRoot(at, attempt.access)
       ? this.#straight(at, attempt)
-      : joinPath(this.#real(folderOf(at), attempt, true), namesOf(at).at(-1) ?? "");
+      : joinPath(this.#real(parentOf(at), attempt, true), pathNames(at).at(-1) ?? "");
     this.#admit(path, attempt);
     const info = lookAt(path);
     requireFolder(info, attempt);
@@ -95,12 +95,12 @@ export class PathGuard {
     const file = Deno.openSync(place.path, info ? open : { ...open, createNew: true });
     const opened = file.statSync();
     if (
-      isSame(info ?? lookAt(place.path), opened) && realPath(place.path) === place.path
+      isSameFile(info ?? lookAt(place.path), opened) && realPath(place.path) === place.path
     ) {
       return file;
     }
     file.close();
-    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
+    throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, "it was replaced while it was being opened");
   }
 
   /** Throws if a path is not a regular file, or is another name of a protected file. */
@@ -108,11 +108,11 @@ export class PathGuard {
     if (info.isDirectory) throw systemError("IsADirectory");
     // guard: regular
     if (!info.isFile) {
-      throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
+      throw refusalOf("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
     }
     // guard: twin
     if (this.#protected.isTwin(path, { info, access: attempt.access })) {
-      throw refusal("PATH_PROTECTED", attempt, "it is another name of a protected file");
+      throw refusalOf("PATH_PROTECTED", attempt, "it is another name of a protected file");
     }
   }
 
@@ -123,12 +123,16 @@ export class PathGuard {
   requireFree(place: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
     const { attempt, movedTo } = options;
     if (this.#isRoot(place.path, attempt.access)) {
-      throw refusal("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
+      throw refusalOf("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
     }
     if (!place.info?.isDirectory) return;
     const held = this.#protected.heldBy(place.path, movedTo);
     if (held === undefined) return;
-    throw refusal("PATH_PROTECTED", attempt, `it contains "${held.slice(place.path.length + 1)}"`);
+    throw refusalOf(
+      "PATH_PROTECTED",
+      attempt,
+      `it contains "${held.slice(place.path.length + 1)}"`,
+    );
   }
 
   /**
@@ -138,8 +142,8 @@ export class PathGuard {
     const names: string[] = [];
     let at = this.lexical(attempt);
     while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
-      names.unshift(namesOf(at).at(-1) ?? "");
-      at = folderOf(at);
+      names.unshift(pathNames(at).at(-1) ?? "");
+      at = parentOf(at);
     }
     const info = lookAt(at);
     const base = info === undefined ? this.#straight(at, attempt) : this.#real(at, attempt, true);
@@ -154,11 +158,11 @@ export class PathGuard {
    * entry would be created at the link's target.
    */
   #straight(root: string, attempt: PathAttempt): string {
-    const folder = folderOf(root);
+    const folder = parentOf(root);
     if (attempt.access !== "write") return root;
     if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
     if (realPath(folder) === folder) return root;
-    throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
+    throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
   }
 
   #real(at: string, attempt: PathAttempt, folder = false): string {
@@ -174,10 +178,14 @@ export class PathGuard {
       return realPath(at);
     } catch (error) {
       if (this.#isRoot(at, attempt.access)) throw error;
-      const folder = this.#real(folderOf(at), attempt, true);
-      const info = lookAt(joinPath(folder, namesOf(at).at(-1) ?? ""));
+      const folder = this.#real(parentOf(at), attempt, true);
+      const info = lookAt(joinPath(folder, pathNames(at).at(-1) ?? ""));
       if (!info?.isSymlink) throw error;
-      throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is a link that leads to nothing inside");
+      throw refusalOf(
+        "PATH_OUTSIDE_WORKSPACE",
+        attempt,
+        "it is a link that leads to nothing inside",
+      );
     }
   }
 
@@ -185,7 +193,7 @@ export class PathGuard {
     const name = access === "write" ? this.#protected.closedDotName(path) : undefined;
     if (name === undefined || this.#protected.isListed(path, access)) return "it is protected";
     return "names that begin with a dot are closed at the top of a workspace. To open this one, " +
-      `grant "write": [${shown(name)}] to the server in .pml.json`;
+      `grant "write": [${quotedPath(name)}] to the server in .pml.json`;
   }
 
   #isRoot(path: string, access: AccessKind): boolean {
@@ -197,17 +205,17 @@ export class PathGuard {
     if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
         const kind = attempt.access === "write" ? "write" : "read";
-        throw refusal("SANDBOX_DENIED", attempt, `the module has no ${kind} grant for it`);
+        throw refusalOf("SANDBOX_DENIED", attempt, `the module has no ${kind} grant for it`);
       }
-      throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
+      throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
     }
     // guard: protected
     if (as !== "folder" && this.#protected.covers(path, attempt.access)) {
-      throw refusal("PATH_PROTECTED", attempt, this.#whyProtected(path, attempt));
+      throw refusalOf("PATH_PROTECTED", attempt, this.#whyProtected(path, attempt));
     }
     // guard: repository
     if (as === "real" && this.#protected.coversRepository(path, attempt.access)) {
-      throw refusal("PATH_PROTECTED", attempt, "git takes its folder for a repository");
+      throw refusalOf("PATH_PROTECTED", attempt, "git takes its folder for a repository");
     }
   }
 }
@@ -216,7 +224,7 @@ export class PathGuard {
 export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
   // guard: journals
   if (info?.isDirectory || !/-journal$/i.test(path)) return;
-  throw refusal("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
+  throw refusalOf("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
 }
 
 function requireFolder(info: Deno.FileInfo | undefined, attempt: PathAttempt): void {
@@ -254,7 +262,7 @@ function pathOf(attempt: Attempt, rules: PathRules): string {
   const path = named === undefined ? undefined : rules.plain(named);
   const why = named === undefined ? undefined : rules.whyOdd(named);
   if (why === undefined && path !== undefined && !path.includes("\0")) return path;
-  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, why ?? "it is no path on this machine");
+  throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, why ?? "it is no path on this machine");
 }
 
 function pathOfUrl(text: string): string | undefined {

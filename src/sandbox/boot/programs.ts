@@ -13,7 +13,7 @@ import type { HostStart } from "./message.ts";
 import { within } from "./names.ts";
 import { PATHS } from "../../core/paths.ts";
 import type { HostFunction, HostRequestContext } from "./host_function.ts";
-import { refusal, SandboxRefusal, shown } from "./refusal.ts";
+import { quotedPath, refusalOf, SandboxRefusal } from "./refusal.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 const KEPT = 1 << 20;
@@ -131,7 +131,7 @@ export class Programs {
     );
     if (name === undefined) return given;
     const why = "it changes what programs do, and no env grant names it";
-    throw refusal("SANDBOX_DENIED", { op: "set the variable", asked: name }, why);
+    throw refusalOf("SANDBOX_DENIED", { op: "set the variable", asked: name }, why);
   }
 
   #granted(): Record<string, string> {
@@ -147,7 +147,11 @@ export class Programs {
     try {
       return startedCommand({ file, args }, this.#start.environment.SYSTEMROOT ?? "C:\\Windows");
     } catch (error) {
-      throw refusal("SANDBOX_DENIED", { op: "run", asked: program }, (error as TypeError).message);
+      throw refusalOf(
+        "SANDBOX_DENIED",
+        { op: "run", asked: program },
+        (error as TypeError).message,
+      );
     }
   }
 
@@ -157,14 +161,14 @@ export class Programs {
     if (run !== "*") {
       const file = Object.hasOwn(run, program) ? run[program] : undefined;
       if (file !== undefined) return file;
-      throw refusal("SANDBOX_DENIED", attempt, "this module has no run grant for it");
+      throw refusalOf("SANDBOX_DENIED", attempt, "this module has no run grant for it");
     }
     const at = PATHS.plain(program);
-    if (at === undefined) throw refusal("SANDBOX_DENIED", attempt, "it is on no drive");
+    if (at === undefined) throw refusalOf("SANDBOX_DENIED", attempt, "it is on no drive");
     const isPath = at.includes("/");
     const names = PATHS.isAbsolute(at) ? PATHS.namesOf(at).slice(1) : [at];
     if (IS_WINDOWS && names.some((name) => PATHS.whyTrick(name) !== undefined)) {
-      throw refusal("SANDBOX_DENIED", attempt, "its name means another file on Windows");
+      throw refusalOf("SANDBOX_DENIED", attempt, "its name means another file on Windows");
     }
     const isWhole = endings.length === 0 || endings.some((end) => at.toLowerCase().endsWith(end));
     const files = isWhole ? [at] : endings.map((end) => at + end);
@@ -174,7 +178,7 @@ export class Programs {
       : path.flatMap((folder) => files.map((name) => `${folder}/${name}`)).find(isExecutable);
     if (file === undefined) {
       const hint = "give a program on PATH or its absolute path, without its arguments";
-      const message = `Cannot run ${shown(program)}: there is none: ${hint}`;
+      const message = `Cannot run ${quotedPath(program)}: there is none: ${hint}`;
       throw new SandboxRefusal("ENOENT", message, "NotFound");
     }
     const real = PATHS.respelled(workspace, isPath ? file : realPath(file));
@@ -182,7 +186,7 @@ export class Programs {
     // A path in /proc can lead anywhere, for example to the working folder.
     if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
     const hint = "give it to the program that reads it, such as sh, node or python";
-    throw refusal("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
+    throw refusalOf("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
   }
 
   #folder(asked: string): string {
@@ -191,7 +195,7 @@ export class Programs {
     // A rule that allows a program leaves its folder free.
     const isInside = within(this.#start.workspace, path);
     if (info.isDirectory && isInside) return path;
-    throw refusal("SANDBOX_DENIED", attempt, "it is no folder of the workspace");
+    throw refusalOf("SANDBOX_DENIED", attempt, "it is no folder of the workspace");
   }
 }
 

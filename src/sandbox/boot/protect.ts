@@ -6,7 +6,7 @@
 
 import type { FileScope } from "./message.ts";
 import { PATHS } from "../../core/paths.ts";
-import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
+import { foldedName, joinPath, NameList, parentOf, pathNames, within } from "./names.ts";
 
 /** The kind of an access. "look" reads only the name, kind, size and times of a file. */
 export type AccessKind = "look" | "read" | "write";
@@ -52,9 +52,9 @@ export class Protected {
   closedDotName(path: string): string | undefined {
     const { workspace, temp } = this.#scope;
     if (!within(workspace, path) || temp !== undefined && within(temp, path)) return undefined;
-    const base = namesOf(workspace).length;
-    const name = namesOf(path)[base] ?? "";
-    const isOpen = !fold(name).startsWith(".") || this.#writable.ends([name]).length > 0 ||
+    const base = pathNames(workspace).length;
+    const name = pathNames(path)[base] ?? "";
+    const isOpen = !foldedName(name).startsWith(".") || this.#writable.ends([name]).length > 0 ||
       this.#isGranted(path, { access: "write", end: base + 1 });
     return isOpen ? undefined : name;
   }
@@ -66,8 +66,8 @@ export class Protected {
     const folded = foldPath(path);
     if (this.#places[access].some((place) => within(place, folded))) return true;
     // The user chose the folders above the workspace, so their names do not count.
-    const base = within(this.#scope.workspace, path) ? namesOf(this.#scope.workspace).length : 0;
-    return this.#names[access].ends(namesOf(path).slice(base))
+    const base = within(this.#scope.workspace, path) ? pathNames(this.#scope.workspace).length : 0;
+    return this.#names[access].ends(pathNames(path).slice(base))
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
   }
 
@@ -79,12 +79,12 @@ export class Protected {
   coversRepository(path: string, access: AccessKind): boolean {
     const { workspace, temp } = this.#scope;
     if (access === "look" || temp !== undefined && within(temp, path)) return false;
-    const names = namesOf(path);
-    const base = within(workspace, path) ? namesOf(workspace).length : 0;
+    const names = pathNames(path);
+    const base = within(workspace, path) ? pathNames(workspace).length : 0;
     const isRead = access === "read";
     const [, inner = ""] = CLOSED_INSIDE.exec(foldPath(path)) ?? [];
     if (isRead && !inner) return false;
-    const from = isRead ? names.length - namesOf(inner).length : base;
+    const from = isRead ? names.length - pathNames(inner).length : base;
     for (let end = from; end <= names.length; end++) {
       const folder = PATHS.joined(names.slice(0, end));
       // The workspace itself may be such a repository, because the user chose it.
@@ -100,7 +100,7 @@ export class Protected {
    */
   heldBy(folder: string, movedTo = folder): string | undefined {
     // It may come from the temporary folder, where names are not checked.
-    const reach = { access: "write", end: namesOf(movedTo).length } as const;
+    const reach = { access: "write", end: pathNames(movedTo).length } as const;
     if (movedTo !== folder && isRepository(folder) && !this.#isGranted(movedTo, reach)) {
       return joinPath(folder, "HEAD");
     }
@@ -119,11 +119,11 @@ export class Protected {
   isTwin(path: string, options: { info: Deno.FileInfo; access: AccessKind }): boolean {
     const { info, access } = options;
     if ((info.nlink ?? 1) < 2) return false;
-    return this.#protectedFiles(path, access).some((file) => isSame(statOf(file), info));
+    return this.#protectedFiles(path, access).some((file) => isSameFile(statOf(file), info));
   }
 
   #isGranted(path: string, reach: { access: AccessKind; end: number }): boolean {
-    const opens = (root: string) => within(root, path) && namesOf(root).length >= reach.end;
+    const opens = (root: string) => within(root, path) && pathNames(root).length >= reach.end;
     return this.#scope.protection.granted.some(opens) &&
       rootsOf(this.#scope, reach.access).some(opens);
   }
@@ -132,7 +132,7 @@ export class Protected {
     const found = access === "write" ? [...this.#scope.protection.paths] : [];
     const { workspace } = this.#scope;
     const queue: string[] = [];
-    for (let folder = folderOf(path); within(workspace, folder); folder = folderOf(folder)) {
+    for (let folder = parentOf(path); within(workspace, folder); folder = parentOf(folder)) {
       queue.push(folder);
       if (folder === workspace) break;
     }
@@ -159,7 +159,7 @@ export function rootsOf(scope: FileScope, access: AccessKind): readonly string[]
 }
 
 /** Returns whether two results of `Deno.stat` describe the same file. */
-export function isSame(one: Deno.FileInfo | undefined, other: Deno.FileInfo): boolean {
+export function isSameFile(one: Deno.FileInfo | undefined, other: Deno.FileInfo): boolean {
   return one !== undefined && one.dev === other.dev && one.ino === other.ino;
 }
 
@@ -168,7 +168,7 @@ export function isSame(one: Deno.FileInfo | undefined, other: Deno.FileInfo): bo
  * entry `added` in it.
  */
 function isRepository(folder: string, added = ""): boolean {
-  const name = fold(added);
+  const name = foldedName(added);
   const has = (piece: string) =>
     name === piece.toLowerCase() || statOf(joinPath(folder, piece)) !== undefined;
   // Git also accepts a folder with references but without settings, and runs its hooks.
@@ -177,7 +177,7 @@ function isRepository(folder: string, added = ""): boolean {
 }
 
 function foldPath(path: string): string {
-  return `/${namesOf(path).map(fold).join("/")}`;
+  return `/${pathNames(path).map(foldedName).join("/")}`;
 }
 
 function statOf(path: string): Deno.FileInfo | undefined {

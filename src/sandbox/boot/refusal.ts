@@ -47,7 +47,7 @@ export class WriteBudget {
       const why =
         `a module writes at most ${this.#bytes} bytes (limits.write_bytes) to files until it ` +
         "is started anew";
-      throw refusal("SANDBOX_DENIED", attempt, why);
+      throw refusalOf("SANDBOX_DENIED", attempt, why);
     }
     this.#left -= Math.max(bytes, 0);
   }
@@ -64,8 +64,8 @@ export class WriteBudget {
 }
 
 /** Returns the refusal of an attempt on a path. */
-export function refusal(code: string, attempt: Attempt, why: string): SandboxRefusal {
-  return new SandboxRefusal(code, `Cannot ${attempt.op} ${shown(attempt.asked)}: ${why}`);
+export function refusalOf(code: string, attempt: Attempt, why: string): SandboxRefusal {
+  return new SandboxRefusal(code, `Cannot ${attempt.op} ${quotedPath(attempt.asked)}: ${why}`);
 }
 
 const SYSTEM = {
@@ -86,13 +86,13 @@ export function systemError(name: keyof typeof SYSTEM): Error {
 }
 
 /** Returns the answer to a request that failed. */
-export function failed(
+export function failureReply(
   error: unknown,
   { op, args: [asked] }: { readonly op: string; readonly args: readonly unknown[] },
 ): HostReply {
   return {
     ok: false,
-    error: failureOf(error, { op, asked: typeof asked === "string" ? asked : "" }),
+    error: sentErrorOf(error, { op, asked: typeof asked === "string" ? asked : "" }),
   };
 }
 
@@ -100,18 +100,18 @@ export function failed(
  * Returns an error in the form that is sent. Replaces the path in an error of the system by the
  * path that the module passed.
  */
-export function failureOf(error: unknown, attempt: Attempt): SentError {
+export function sentErrorOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
   const said = error instanceof SandboxRefusal || attempt.asked === ""
     ? message
-    : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${shown(attempt.asked)}`;
+    : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${quotedPath(attempt.asked)}`;
   return { name, message: said, ...(typeof code === "string" ? { code } : {}) };
 }
 
 /** Returns a text in quotes, truncated and with visible escapes for invisible characters. */
-export function shown(path: string): string {
+export function quotedPath(path: string): string {
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return `"${
     cut.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`)

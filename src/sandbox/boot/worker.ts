@@ -9,7 +9,7 @@ import { HostClient } from "./host_client.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { parsedWithBigInts, withNumbers, writeBigInts } from "./exact_values.ts";
 import { brokeredFiles } from "./files.ts";
-import { hostOf } from "./module_host.ts";
+import { moduleHost } from "./module_host.ts";
 import { type ResultCheck, resultChecks, urlOf } from "./results.ts";
 import { holdLife } from "./life.ts";
 import type { ResultSchemas, SentError, ToWorker, WorkerStart } from "./message.ts";
@@ -126,7 +126,7 @@ class ModuleThread {
     const parts = { signal, workspace, env, sqlite, send };
     const sampled = (name: string, args: unknown) => want(name, args, signal);
     const given = await this.#standard.input(fn, args);
-    const value = await run(given, hostOf(this.#client, { ...parts, want: sampled }), want);
+    const value = await run(given, moduleHost(this.#client, { ...parts, want: sampled }), want);
     await this.#standard.assertOutput(fn, value);
     return value;
   }

@@ -88,7 +88,7 @@ export class PartialFile {
   /** Compares the whole file with the hub's hash, and moves it to its path. */
   async finish(): Promise<void> {
     const { name, sha256 } = this.file;
-    if (!await isSame(this.#part, this.file)) {
+    if (!await isDownloaded(this.#part, this.file)) {
       this.remove();
       const message = `Cannot use ${quoted(name)}: its size or hash differs from the hub's`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
@@ -107,7 +107,7 @@ export function isWhole(path: string, bytes: number): boolean {
 }
 
 /** Returns whether a file exists and has the hub's size and hash. */
-export async function isSame(path: string, { bytes, sha256 }: HubFile): Promise<boolean> {
+export async function isDownloaded(path: string, { bytes, sha256 }: HubFile): Promise<boolean> {
   return isWhole(path, bytes) && (sha256 === undefined || await fileHash(path) === sha256);
 }
 

@@ -10,7 +10,7 @@ import { basename, join, parse } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { isObject, quoted } from "../../core/json.ts";
-import { namesOf, stampOf, targetAt } from "../../io/place.ts";
+import { followedInfo, namesInFolder, stampOf } from "../../io/place.ts";
 import { writePrivate } from "../../io/private_files.ts";
 import { openRegular, readRegularText } from "../../io/regular_file.ts";
 import { fileHash } from "../../io/tree.ts";
@@ -65,10 +65,10 @@ export function readModel(path: string): EmbeddingModel {
       hint: WANTED,
     });
   const sizeOf = (name: string) => {
-    const info = targetAt(join(path, name));
+    const info = followedInfo(join(path, name));
     return info?.isFile ? info.size : undefined;
   };
-  if (!targetAt(path)?.isDirectory) throw bad("there is no such folder");
+  if (!followedInfo(path)?.isDirectory) throw bad("there is no such folder");
   const folder = Deno.realPathSync(path);
   // Deno's list of permissions cannot contain a path with a comma.
   if (folder.includes(",")) throw bad("its path has a comma in it");
@@ -173,7 +173,7 @@ export function onnxOf(dtype: string): string {
 /** Returns the data files of a large model, whose names follow the model file's name. */
 function beside(folder: string, onnx: string): readonly string[] {
   const { dir, base } = parse(onnx);
-  return namesOf(join(folder, dir)).filter((name) =>
+  return namesInFolder(join(folder, dir)).filter((name) =>
     name.startsWith(base) && DATA.test(name.slice(base.length))
   )
     .sort().map((name) => `${dir}/${name}`);

@@ -13,7 +13,7 @@ import { quoted } from "../../core/json.ts";
 import { lockFolder } from "../../io/folder_lock.ts";
 import { pause, repeated } from "../../io/waiting.ts";
 import { unlessGone } from "../../io/private_files.ts";
-import { isSame, isWhole, PartialFile } from "./_part.ts";
+import { isDownloaded, isWhole, PartialFile } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
 import type { HubFile } from "./hub_file.ts";
 
@@ -90,7 +90,7 @@ export class ModelHub {
   /** Returns whether a folder contains these files already. */
   async has(files: readonly HubFile[], folder: string): Promise<boolean> {
     for (const file of files) {
-      if (!await isSame(join(folder, file.name), file)) return false;
+      if (!await isDownloaded(join(folder, file.name), file)) return false;
     }
     return true;
   }

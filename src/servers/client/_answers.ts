@@ -15,7 +15,7 @@ import { safeText, withTagRemark } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { urlElicitationLines } from "./_url_elicitation.ts";
 import { type ReadableOptions, readableResult } from "./_readable_result.ts";
-import { type Denial, unusable } from "./wire.ts";
+import { type Denial, protocolError } from "./wire.ts";
 
 /**
  * Codes that mean to a client that PML itself sends it a request or does not support its revision.
@@ -68,7 +68,7 @@ function ownResult(received: unknown, options: ResultOptions): ToolResult {
     if (isObject(answer.result)) checkBlocks(what, answer.result);
   } else checkBlocks(what, { content: answer });
   const result = readableResult(answer, options);
-  if (result === undefined) throw unusable(name, "its answer is not a valid result");
+  if (result === undefined) throw protocolError(name, "its answer is not a valid result");
   const isOwn = Array.isArray(result.content) && !hasAny(result, OF_PML);
   if (isTool && isOwn) return withTagRemark(result as unknown as ToolResult); // corrected above
   const { resultType: _, inputRequests, requestState: _s, ...rest } = result;

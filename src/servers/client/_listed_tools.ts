@@ -15,7 +15,7 @@ import type { ListedTools } from "./_server_lists.ts";
 const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */
-export function isListed(
+export function isListedNow(
   connection: Pick<ServerConnection, "listed" | "tells" | "lostAt">,
   { isRemote = false, owner, tools }: Pick<UpstreamServer, "isRemote"> & {
     readonly owner: ListKey;

@@ -9,7 +9,7 @@ import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
 import { withoutNamed } from "../../protocol/result_members.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import { resultOf } from "./_answers.ts";
-import { type RunningTasks, stateOf } from "./_tasks.ts";
+import { readTaskState, type RunningTasks } from "./_tasks.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** The options of `Notices`. */
@@ -77,7 +77,7 @@ export class Notices {
   /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
   #task(server: string, params: JsonObject): void {
     const { told, tasks, onLog } = this.#options;
-    const state = stateOf(params);
+    const state = readTaskState(params);
     if (state === undefined) return;
     tasks.update(server, state);
     try {

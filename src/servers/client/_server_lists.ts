@@ -10,7 +10,7 @@ import { sha256 } from "../../core/hash.ts";
 import { isObject, type JsonObject, objectOf, sorted } from "../../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
-import { drop, keep, prune, readKept } from "../../io/kept.ts";
+import { drop, pruneCache, readCache, writeCache } from "../../io/kept.ts";
 
 /** The key of cached lists. The same object has the same lists. */
 export interface ListKey {
@@ -176,7 +176,7 @@ export class ServerLists {
   earlier(owner: ListKey, name: ListName): readonly ListItem[] | undefined {
     const latest = this.#latest.get(owner);
     if (latest === undefined || this.has(owner, name)) return undefined;
-    const { file } = objectOf(readKept(latest));
+    const { file } = objectOf(readCache(latest));
     if (typeof file !== "string") return undefined;
     return listsAt(join(this.#folder, basename(file))).get(name);
   }
@@ -223,8 +223,8 @@ export class ServerLists {
   #keep({ file, lists }: CachedLists): void {
     if (file === undefined) return;
     try {
-      keep(file, Object.fromEntries(lists));
-      prune(this.#folder, { like: file, most: FILES_MAX });
+      writeCache(file, Object.fromEntries(lists));
+      pruneCache(this.#folder, { like: file, most: FILES_MAX });
     } catch (error) {
       this.#onError(error);
     }
@@ -234,9 +234,9 @@ export class ServerLists {
   #keepLatest({ file, latest }: CachedLists): void {
     if (file === undefined || latest === undefined) return;
     try {
-      if (objectOf(readKept(latest)).file === basename(file)) return;
-      keep(latest, { file: basename(file) });
-      prune(this.#folder, { like: latest, most: LATEST_MAX });
+      if (objectOf(readCache(latest)).file === basename(file)) return;
+      writeCache(latest, { file: basename(file) });
+      pruneCache(this.#folder, { like: latest, most: LATEST_MAX });
     } catch {
       // The lists of another set of capabilities are not used.
     }
@@ -273,7 +273,7 @@ function keyOf(facts: readonly unknown[]): string {
 
 /** Reads the lists in a file. Their numbers keep their text. */
 function listsAt(file: string): Map<ListName, readonly ListItem[]> {
-  const kept = readKept(file, parseExact);
+  const kept = readCache(file, parseExact);
   const lists = new Map<ListName, readonly ListItem[]>();
   if (!isObject(kept)) return lists;
   for (const name of LIST_NAMES) {

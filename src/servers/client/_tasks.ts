@@ -28,17 +28,19 @@ export function taskIn(
   { method, arguments: args, task }: Call,
 ): ServerTaskState | undefined {
   const fields = objectOf(result);
-  if (method === "tasks/result") return stateOf({ ...args, status: "completed" });
+  if (method === "tasks/result") return readTaskState({ ...args, status: "completed" });
   // In the newest revision, no state follows a cancellation.
-  if (method === "tasks/cancel") return stateOf({ ...args, status: "cancelled" });
-  if (isOfTask(method)) return stateOf(fields);
+  if (method === "tasks/cancel") return readTaskState({ ...args, status: "cancelled" });
+  if (isOfTask(method)) return readTaskState(fields);
   if (method !== undefined || task === undefined) return undefined;
-  if (task.isModern) return fields.resultType === "task" ? stateOf(fields) : undefined;
-  return stateOf(objectOf(fields.task));
+  if (task.isModern) return fields.resultType === "task" ? readTaskState(fields) : undefined;
+  return readTaskState(objectOf(fields.task));
 }
 
 /** Reads the state of a task; undefined if it is not valid. */
-export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): ServerTaskState | undefined {
+export function readTaskState(
+  { taskId, status, ttl, ttlMs }: JsonObject,
+): ServerTaskState | undefined {
   if (typeof taskId !== "string" || typeof status !== "string") return undefined;
   const life = numberOf(ttl ?? ttlMs) ?? LIFE_MS;
   const ms = Math.min(life, LIFE_MAX_MS);

@@ -17,7 +17,7 @@ import {
   quoted,
   visible,
 } from "../../core/json.ts";
-import { tooLarge } from "../../core/json_bounds.ts";
+import { tooLargeError } from "../../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
@@ -47,7 +47,7 @@ import type { ListKey } from "./_server_lists.ts";
 import { withAddresses } from "./_url_elicitation.ts";
 import type { ResourceSubscription } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_task_methods.ts";
-import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
+import { type Excess, type OpenWire, protocolError, SessionLost, type Wire } from "./wire.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** A notification of a server. */
@@ -127,7 +127,7 @@ export class ServerConnection implements Living {
 
   /** Returns the error for a server that breaks the protocol. */
   readonly #broken = (why: string): PmlError =>
-    this.#denied(why) ?? unusable(this.#options.name, why);
+    this.#denied(why) ?? protocolError(this.#options.name, why);
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -428,7 +428,7 @@ export class ServerConnection implements Living {
   /** Fails the request whose answer is over the limits. */
   #refuse(ends: string, excess: Excess): void {
     const { name, onLog } = this.#options;
-    if (this.#peer.refuse(ends, tooLarge(`what ${quoted(name)} answered`, excess))) return;
+    if (this.#peer.refuse(ends, tooLargeError(`what ${quoted(name)} answered`, excess))) return;
     onLog("warn", `A message was dropped: ${excess.why}`);
     this.#strayed();
   }

@@ -35,7 +35,7 @@ import {
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { OlderSessions } from "./_older_sessions.ts";
-import { isListed, sameOrNew } from "./_listed_tools.ts";
+import { isListedNow, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
 import { openWire } from "./_open_wire.ts";
 import { ownName } from "./_readable.ts";
@@ -222,7 +222,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     // A server that reports changes without end is compared with the last list that came.
     for (let count = 0; count < LISTS_MAX; count++) {
       const { isRemote } = server;
-      if (isListed(connection, { isRemote, owner, tools: lists.known(owner, "tools") })) break;
+      if (isListedNow(connection, { isRemote, owner, tools: lists.known(owner, "tools") })) break;
       const read = () => this.#read(server, { connection, owner, list: "tools" });
       tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
     }
@@ -346,7 +346,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     request.isModern = session.isModern;
     if (request.isCompared) {
       const tools = this.#lists.known(owner, "tools");
-      if (!isListed(connection, { isRemote: server.isRemote, owner, tools })) {
+      if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
         return this.#askListed(request, connection, session);
       }
       call.assertListed(this.#byName(tools).get(call.tool));

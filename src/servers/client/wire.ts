@@ -113,7 +113,7 @@ export class SessionLost extends PmlError {
 }
 
 /** Returns the error for a server that breaks the protocol. */
-export function unusable(name: string, why: string, detail?: PmlError["detail"]): PmlError {
+export function protocolError(name: string, why: string, detail?: PmlError["detail"]): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
     hint: "The server does not follow the MCP specification",
     detail,

@@ -9,7 +9,7 @@ import type { Fetch } from "../../core/fetch.ts";
 import { defined, isObject } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
 import { isFreeName } from "../../core/tool_id.ts";
-import { keep, readKept } from "../../io/kept.ts";
+import { readCache, writeCache } from "../../io/kept.ts";
 import { readBytes } from "../../io/event_stream.ts";
 
 /** The options of `HubRouting`. */
@@ -46,7 +46,7 @@ export class HubRouting implements Disposable {
   /** Reads the kept list. */
   constructor(options: HubRoutingOptions) {
     this.#options = options;
-    const kept = readKept(options.file);
+    const kept = readCache(options.file);
     const names = isObject(kept) ? namesIn(kept) : undefined;
     if (!isObject(kept) || names === undefined) return;
     this.#kept = { url: String(kept.url), at: Number(kept.at), names };
@@ -104,7 +104,7 @@ export class HubRouting implements Disposable {
     const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
     if (names === undefined) throw new Error("it is no list of names");
     this.#kept = { url, at: Date.now(), names };
-    keep(file, { url, at: Date.now(), cloud: [...names] });
+    writeCache(file, { url, at: Date.now(), cloud: [...names] });
   }
 }
 

@@ -6,8 +6,8 @@
 
 import { PmlError } from "../../core/errors.ts";
 import { quoted, visible, visibleLines } from "../../core/json.ts";
-import { tooLarge } from "../../core/json_bounds.ts";
-import { unusable as noMcp } from "../client/wire.ts";
+import { tooLargeError } from "../../core/json_bounds.ts";
+import { protocolError as noMcp } from "../client/wire.ts";
 import { TooLong } from "../../io/event_stream.ts";
 
 /** The facts about a server that errors contain. */
@@ -21,7 +21,7 @@ export interface Named {
 const TEXT_MAX = 500;
 
 /** Returns the error for an answer that is not MCP. */
-export function unusable({ name }: Named, why: string): PmlError {
+export function invalidAnswer({ name }: Named, why: string): PmlError {
   return noMcp(name, why, { may_have_run: true, status: 200 });
 }
 
@@ -40,13 +40,13 @@ export function unreached(
 }
 
 /** Returns the error for a request that failed while it was sent, or while its answer came. */
-export function failureOf(server: Named, error: unknown): PmlError {
+export function requestError(server: Named, error: unknown): PmlError {
   const name = quoted(server.name);
   if (error instanceof TooLong) {
     const { message: why } = error;
     return error.of === "message"
-      ? unusable(server, why)
-      : tooLarge(`what ${name} answered`, { why });
+      ? invalidAnswer(server, why)
+      : tooLargeError(`what ${name} answered`, { why });
   }
   if (!(error instanceof PmlError)) return unreached(server, "the connection broke");
   const { code, message, hint = "", detail = {} } = error;

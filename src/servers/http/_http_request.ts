@@ -13,16 +13,16 @@ import { isInitialize } from "../../protocol/initialize.ts";
 import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 import {
+  contentType,
   eachEvent,
   EVENTS_TYPE,
   JSON_TYPE,
   leave,
   readBytes,
   TooLong,
-  typeOf,
   waitOf,
 } from "../../io/event_stream.ts";
-import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { invalidAnswer, requestError, unreached } from "./_http_errors.ts";
 import { placeAfter, type ServerHttpSession } from "./_http_session.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
@@ -69,7 +69,7 @@ export class ServerHttpRequest {
     } catch (error) {
       if (signal.aborted || this.#isAnswered) return;
       const { options, session, ends } = this.#way;
-      const failure = failureOf(options, error);
+      const failure = requestError(options, error);
       ends.failed(this.#id, failure, { isOver: session.isOver(failure) });
     }
   }
@@ -81,7 +81,7 @@ export class ServerHttpRequest {
       return this.#received({ id: this.#id, error: await session.refused(response) });
     }
     if (isInitialize(this.#message)) session.begin(response);
-    switch (typeOf(response)) {
+    switch (contentType(response)) {
       case JSON_TYPE: {
         const said = parsed(await readBytes(response.body, options));
         for (const one of Array.isArray(said) ? said : [said]) this.#received(one);
@@ -92,9 +92,9 @@ export class ServerHttpRequest {
         break;
       default:
         await leave(response);
-        throw unusable(options, "its answer is neither JSON nor a stream of events");
+        throw invalidAnswer(options, "its answer is neither JSON nor a stream of events");
     }
-    if (!this.#isAnswered) throw unusable(options, "its response contains no JSON-RPC answer");
+    if (!this.#isAnswered) throw invalidAnswer(options, "its response contains no JSON-RPC answer");
   }
 
   /** Reads a stream. Resumes it after a break, if the server supports that. */
@@ -140,7 +140,7 @@ export class ServerHttpRequest {
     await pause(waitOf(this.#retry), signal);
     try {
       const stream = await this.#way.session.fetch("GET", { signal, last: this.#last });
-      if (stream.ok && typeOf(stream) === EVENTS_TYPE) return stream;
+      if (stream.ok && contentType(stream) === EVENTS_TYPE) return stream;
       await leave(stream);
     } catch {
       // It is tried again, a few times.

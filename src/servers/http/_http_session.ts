@@ -10,12 +10,12 @@ import { parsedJson } from "../../core/json_bounds.ts";
 import type { ListItem } from "../../protocol/lists.ts";
 import { encoded, markedValues } from "../../protocol/marked_arguments.ts";
 import {
+  contentType,
   EVENTS_TYPE,
   JSON_TYPE,
   leave,
   readStart,
   type StreamEvent,
-  typeOf,
 } from "../../io/event_stream.ts";
 import { SessionLost } from "../client/wire.ts";
 import { META } from "../../protocol/envelope.ts";
@@ -94,7 +94,7 @@ export class ServerHttpSession {
    */
   async refused(response: Response): Promise<JsonObject> {
     const { status, headers } = response;
-    const isJson = typeOf(response) === JSON_TYPE;
+    const isJson = contentType(response) === JSON_TYPE;
     const text = await readStart(response.body);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
     const isOther = isObject(error) && !SESSION_CODES.includes(Number(error.code));

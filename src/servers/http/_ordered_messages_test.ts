@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { soon, turn } from "../../io/waiting.ts";
+import { soon, yieldTurn } from "../../io/waiting.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 
 Deno.test("a message to a server is sent after the one before it has arrived", async () => {
@@ -11,10 +11,10 @@ Deno.test("a message to a server is sent after the one before it has arrived", a
   void send(1, first.promise);
   void send(2, second.promise);
   const last = send(3, Promise.resolve());
-  await turn();
+  await yieldTurn();
   assert.deepEqual(begun, [1]);
   first.resolve();
-  await turn();
+  await yieldTurn();
   assert.deepEqual(begun, [1, 2]);
   assert.equal(await soon(messages.sent(), 10), false);
   second.resolve();

@@ -13,12 +13,12 @@ import { SessionLost, type Wire, type WireEnds } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 import {
+  contentType,
   eachEvent,
   EVENTS_TYPE,
   leave,
   RETRY_MAX_MS,
   TooLong,
-  typeOf,
   waitOf,
 } from "../../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
@@ -146,7 +146,7 @@ export class HttpWire implements Wire {
     for (; !this.#isClosed; await pause(heard.wait, signal)) {
       try {
         const stream = await session.fetch("GET", { signal, last: heard.last });
-        this.#hears = stream.ok && typeOf(stream) === EVENTS_TYPE;
+        this.#hears = stream.ok && contentType(stream) === EVENTS_TYPE;
         if (this.#hears) {
           await this.#take(stream, heard).finally(() => this.#interrupted());
         } else if (await this.#refused(stream, heard)) return;
@@ -176,7 +176,7 @@ export class HttpWire implements Wire {
       take: (event) => {
         heard.last = placeAfter(event, heard.last);
         heard.wait = waitOf(event.retry);
-        handOver(event.data, this.#way);
+        passMessage(event.data, this.#way);
       },
     });
   }
@@ -208,7 +208,7 @@ interface Heard {
 }
 
 /** Passes on a message that belongs to no HTTP request, or reports that it exceeds the limits. */
-export function handOver(
+export function passMessage(
   data: Uint8Array,
   { ends, options: { limits: { resultBytes: max } } }: Pick<HttpWay, "ends" | "options">,
 ): void {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { keysIn } from "../../core/folder_variables.ts";
+import { variablesIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../manifest.ts";
 import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
@@ -132,7 +132,7 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
 /** Returns an address with the values of its host, and the names of the keys in it. */
 function addressText(url: string, plain: DescriptionParts["plain"] = () => undefined): string {
   const variables = variablesOfAddress(url);
-  const keys = variables.keys.flatMap(keysIn);
+  const keys = variables.keys.flatMap(variablesIn);
   return quoted(shownAddress(url, plain), Infinity) +
     (variables.plain.length === 0 ? "" : ` (from ${variables.plain.join(", ")})`) +
     (keys.length === 0 ? "" : `, is sent the keys ${keys.join(", ")} in its address`);

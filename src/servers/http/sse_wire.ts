@@ -7,15 +7,15 @@
 
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../../core/json.ts";
-import { eachEvent, EVENTS_TYPE, leave, TooLong, typeOf } from "../../io/event_stream.ts";
+import { contentType, eachEvent, EVENTS_TYPE, leave, TooLong } from "../../io/event_stream.ts";
 import { after, soon, unlessAborted } from "../../io/waiting.ts";
 import type { Wire, WireEnds } from "../client/wire.ts";
-import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { invalidAnswer, requestError, unreached } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
 import { ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { HttpWireOptions } from "./http_options.ts";
-import { handOver, TELL_MS } from "./http_wire.ts";
+import { passMessage, TELL_MS } from "./http_wire.ts";
 
 /** How long a stream may take to name the address for messages, in milliseconds. */
 const LOOK_MS = 3_000;
@@ -113,7 +113,7 @@ export class SseWire implements Wire {
       if (id !== undefined) ends.received({ id, error });
     } catch (error) {
       if (id === undefined || signal.aborted) return;
-      const failure = failureOf(options, error);
+      const failure = requestError(options, error);
       ends.failed(id, failure, { isOver: session.isOver(failure) });
     } finally {
       rest?.[Symbol.dispose]();
@@ -128,7 +128,7 @@ export class SseWire implements Wire {
     await this.#sent();
     this.kill();
     if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
-    const failure = failureOf(this.#options, error);
+    const failure = requestError(this.#options, error);
     this.#ends.ended(this.#isFound ? failure : this.#options.transport.other(failure));
   }
 
@@ -137,14 +137,14 @@ export class SseWire implements Wire {
     const [options, session] = [this.#options, this.#session];
     const { limits, room } = options;
     const look = new AbortController();
-    const nameless = unusable(options, "its stream names no endpoint");
+    const nameless = invalidAnswer(options, "its stream names no endpoint");
     const signal = AbortSignal.any([this.#over.signal, look.signal]);
     const stream = await session.fetch("GET", { signal });
     using _ = after(LOOK_MS, () => void (this.#isFound || look.abort(nameless)));
     if (!stream.ok) await session.refused(stream);
-    if (typeOf(stream) !== EVENTS_TYPE) {
+    if (contentType(stream) !== EVENTS_TYPE) {
       await leave(stream);
-      throw unusable(options, "its answer is no stream");
+      throw invalidAnswer(options, "its answer is no stream");
     }
     await eachEvent(stream.body, {
       // A message that is over the limit of results ends its request, and not the stream.
@@ -153,7 +153,7 @@ export class SseWire implements Wire {
       hasTypes: true,
       take: ({ event = MESSAGE, data }) => {
         if (event === "endpoint") this.#begin(data);
-        else if (event === MESSAGE) handOver(data, { ends: this.#ends, options });
+        else if (event === MESSAGE) passMessage(data, { ends: this.#ends, options });
       },
     });
     return this.#isFound ? this.down("it ended the stream", true) : nameless;

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { memoized } from "../../core/memo.ts";
-import { drop, keep, readKept } from "../../io/kept.ts";
+import { drop, readCache, writeCache } from "../../io/kept.ts";
 import { type OpenWire, SessionLost } from "../client/wire.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
 import type { HttpServersOptions, HttpValues } from "./http_options.ts";
@@ -69,8 +69,8 @@ export class TransportChoice implements AddressFacts, AddressState {
     this.#olderFile = fileOf("older");
     this.#newestFile = fileOf("newest");
     const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
-    this.olderUntil = olderUntil ?? Number(readKept(this.#olderFile) ?? 0);
-    this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
+    this.olderUntil = olderUntil ?? Number(readCache(this.#olderFile) ?? 0);
+    this.isSse = isSse ?? server.isSse ?? readCache(this.#file) === true;
     this.#because = because;
   }
 
@@ -83,7 +83,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   get mayHaveSession(): boolean {
     const { noSessionUntil } = this.#known.get(this.#key) ?? {};
     if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
-    const kept = Number(readKept(this.#newestFile) ?? 0);
+    const kept = Number(readCache(this.#newestFile) ?? 0);
     this.found({ noSessionUntil: kept });
     return !isAhead(kept);
   }
@@ -117,7 +117,7 @@ export class TransportChoice implements AddressFacts, AddressState {
 
   #keep(file: string, fact: unknown): void {
     try {
-      keep(file, fact);
+      writeCache(file, fact);
     } catch {
       // If it cannot be written, another process finds it out again.
     }

@@ -5,9 +5,9 @@
  */
 
 import { isObject } from "../../core/json.ts";
-import { tooLarge, tooNested } from "../../core/schema_size.ts";
+import { tooNested, whyTooLarge } from "../../core/schema_size.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
-import { turn } from "../../io/waiting.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 
 /** After this time in milliseconds a check yields to other work. */
 const TURN_MS = 10;
@@ -33,14 +33,14 @@ export class CheckPauses {
   /** Resolves at once, or after other work had its turn. */
   async next(): Promise<void> {
     if (performance.now() - this.#since < TURN_MS) return;
-    await turn();
+    await yieldTurn();
     this.#since = performance.now();
   }
 }
 
 function unusable(tool: ToolDefinition): string | undefined {
   const { inputSchema, outputSchema = {} } = tool;
-  const large = tooLarge(tool);
+  const large = whyTooLarge(tool);
   if (large !== undefined) return large;
   const why = [inputSchema, outputSchema]
     .map((schema) => isObject(schema) ? tooNested(schema) : "it is no object")

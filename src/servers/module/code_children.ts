@@ -6,7 +6,7 @@
 
 import { ending } from "../../core/errors.ts";
 import { type PlaceOwner, Places } from "../../io/places.ts";
-import { turn, unlessAborted } from "../../io/waiting.ts";
+import { unlessAborted, yieldTurn } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { ChildStarter } from "./child_starter.ts";
 import type { ModuleHost } from "./module_host.ts";
@@ -117,7 +117,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   /** Ends a child, also a child that is still starting. Only the end of PML waits for that. */
   #end(opening: Promise<Sandbox>): void {
     // The answer is sent first.
-    const end = Promise.all([opening.catch(() => undefined), turn()])
+    const end = Promise.all([opening.catch(() => undefined), yieldTurn()])
       .then(([child]) => child?.[Symbol.asyncDispose]())
       .finally(() => this.#ends.delete(end));
     this.#ends.add(end);

@@ -10,7 +10,7 @@ import { type Inspection, Loader, type ModuleInspector } from "./loader.ts";
 import type { ModuleReader } from "./module_files.ts";
 import { type ModuleCode, unloadable } from "./module_files.ts";
 import { integrityOf } from "../../policy/integrity.ts";
-import { load, type LoadOptions } from "./load_check.ts";
+import { loadModule, type LoadOptions } from "./load_check.ts";
 
 /** Reads the metadata of a module in a child without grants, as the loader does. */
 export async function describeModule(
@@ -49,7 +49,7 @@ class PublishedModule implements ModuleReader, ModuleInspector {
 
   async inspect(): Promise<Inspection> {
     const text = textOfUtf8(this.#code);
-    const { inspection, why = "it does not load" } = await load(text, this.#options);
+    const { inspection, why = "it does not load" } = await loadModule(text, this.#options);
     if (inspection !== undefined) return inspection;
     throw unloadable(this.#path, why, { hint: "Check it with `pml check`" });
   }

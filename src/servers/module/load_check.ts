@@ -35,7 +35,7 @@ export interface LoadResult extends TextPlace {
 const LOAD_MS = 10_000;
 
 /** Loads a module. Throws only if no module can run on this machine. */
-export async function load(text: string, options: LoadOptions): Promise<LoadResult> {
+export async function loadModule(text: string, options: LoadOptions): Promise<LoadResult> {
   const { home, workspace, limits, signal } = options;
   let printed = false;
   try {

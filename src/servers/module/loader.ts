@@ -15,7 +15,7 @@ import {
   type Permissions,
   type ToolDefinition,
 } from "../../protocol/tool.ts";
-import { keep, readKept } from "../../io/kept.ts";
+import { readCache, writeCache } from "../../io/kept.ts";
 import type { ServerGrants } from "../../policy/grants.ts";
 import { assertIntegrity } from "../../policy/integrity.ts";
 import { BUNDLE, findImport } from "./imports.ts";
@@ -119,7 +119,7 @@ export class Loader {
     });
     if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
     const file = join(this.#home, "meta", `${identified.integrity.slice(7)}.json`);
-    const kept = readKept(file);
+    const kept = readCache(file);
     if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
     const text = new TextDecoder().decode(identified.code);
     const unread = await findImport(text, source.path).then(
@@ -134,7 +134,7 @@ export class Loader {
     refuseMissing(meta, { exports: said.exports, path: source.path });
     try {
       // A draft is loaded only once.
-      if (source.draft === undefined) keep(file, value);
+      if (source.draft === undefined) writeCache(file, value);
     } catch {
       // The disk may be full. The next process reads the metadata again.
     }

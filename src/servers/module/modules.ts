@@ -7,7 +7,7 @@
 import type { Call, Outcome, ToolResult } from "../../protocol/call.ts";
 import type { CheckedCall } from "../server.ts";
 import { textResult } from "../../protocol/call.ts";
-import { check, type CheckReport } from "../../core/check.ts";
+import { type CheckReport, runCheck } from "../../core/check.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { ending } from "../../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject } from "../../core/json.ts";
@@ -196,7 +196,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
    */
   async checks(): Promise<readonly CheckReport[]> {
     let confined: string | undefined;
-    const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
+    const sandbox = await runCheck("sandbox", "a module runs and reaches nothing", async () => {
       confined = await this.#selfTest();
     });
     const { osChecks } = await import("../../sandbox/sandbox.ts");

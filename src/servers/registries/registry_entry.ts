@@ -19,7 +19,7 @@ import type { ServerIdentity } from "../../policy/server_identity.ts";
 import { accessOf, grantsOf, type ServerGrants } from "../../policy/grants.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
 import { pinnedOf } from "../../policy/lock.ts";
-import { requiredOf, variablesOf } from "../../registry/manifest.ts";
+import { manifestVariables, requiredOf } from "../../registry/manifest.ts";
 import type { FoundEntry } from "../../registry/registries.ts";
 import { keyRequired, keysMissing } from "../cloud/rpc.ts";
 import { kindOf, manifestKindOf } from "../kinds.ts";
@@ -52,7 +52,7 @@ export function registryServer(
   const { name, fqdn } = manifest;
   const { workspace, grants, cloud } = config;
   const definition = definitionOf(manifest, codePath);
-  const facts = factsOf(found, {
+  const facts = entryFacts(found, {
     definition,
     environment,
     workspace,
@@ -92,7 +92,7 @@ export function definitionOf(
 }
 
 /** Returns the lines that an approval covers. */
-export function factsOf(
+export function entryFacts(
   found: FoundEntry,
   { definition, environment, workspace, grants, twin }: Showing,
 ): readonly string[] {
@@ -130,7 +130,7 @@ export function misusedToken(
 ): PmlError | undefined {
   const tokens = registries.flatMap(({ tokenEnv }) => tokenEnv?.toUpperCase() ?? []);
   // On Windows, names of variables ignore case.
-  const token = variablesOf(manifest).find((each) => tokens.includes(each.toUpperCase()));
+  const token = manifestVariables(manifest).find((each) => tokens.includes(each.toUpperCase()));
   if (token === undefined) return undefined;
   const attempt = `Cannot use ${quoted(manifest.name)} of the registry ${quoted(source, 200)}`;
   const why = `${attempt}: it names ${token}, the token of a registry`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseFqdn } from "../../registry/fqdn.ts";
 import { parseManifest } from "../../registry/manifest.ts";
-import { definitionOf, factsOf } from "./registry_entry.ts";
+import { definitionOf, entryFacts } from "./registry_entry.ts";
 
 const SOURCE = "https://registry.example/mcp";
 
@@ -21,7 +21,7 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
     leftOut: [],
   };
   const definition = definitionOf(manifest, () => "");
-  return factsOf(found, {
+  return entryFacts(found, {
     definition,
     environment: { get: () => undefined },
     workspace: "/ws",

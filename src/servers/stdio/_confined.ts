@@ -8,7 +8,7 @@
 import { dirname, join, resolve } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
-import { infoAt, isInside, namesOf } from "../../io/place.ts";
+import { infoAt, isInside, namesInFolder } from "../../io/place.ts";
 import { type Access, accessOf, type ServerGrants } from "../../policy/grants.ts";
 import type { Covers } from "../../sandbox/confined_program.ts";
 import { netFlags, pathFlag } from "../../sandbox/net_flags.ts";
@@ -121,7 +121,7 @@ export function closedPaths(
  */
 function dotNames(workspace: string, writable: readonly string[] = []): readonly string[] {
   const open = writable.map(starred);
-  return namesOf(workspace).filter((name) =>
+  return namesInFolder(workspace).filter((name) =>
     name.startsWith(".") && !open.some((one) => one.test(name))
   );
 }
@@ -205,5 +205,5 @@ export function starred(name: string): RegExp {
 function matching(name: string, workspace: string): readonly string[] {
   if (!name.includes("*")) return [];
   const like = starred(name);
-  return namesOf(workspace).filter((one) => like.test(one));
+  return namesInFolder(workspace).filter((one) => like.test(one));
 }

@@ -11,7 +11,7 @@ import { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { quoted } from "../../core/json.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
-import { variablesOf } from "../../core/steering.ts";
+import { comparedVariables } from "../../core/steering.ts";
 import type { ReportStep } from "../../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../../sandbox/confined_program.ts";
 import type { Program } from "../../sandbox/program.ts";
@@ -160,7 +160,7 @@ export class Launch implements InstallHost {
     const server = { ...given, cwd };
     // The variables of a trial may name the folder of the server's data.
     const tried = withDataFolder(trial?.env ?? {}, data);
-    const env = { ...variablesOf(server.env), ...variablesOf(tried) };
+    const env = { ...comparedVariables(server.env), ...comparedVariables(tried) };
     const { groups } = this.#host;
     const environment = this.#environmentOf(server);
     const confine = server.confine || trial !== undefined;
@@ -168,7 +168,7 @@ export class Launch implements InstallHost {
     const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
     if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
     const wanted = packageCommand(server);
-    const named = variablesOf(wanted?.env ?? {});
+    const named = comparedVariables(wanted?.env ?? {});
     const own = { ...environment, PATH: this.#path, ...env, ...named, PML_RUN: `${groups.mark}.` };
     if (confine && wanted?.tool !== "npm") {
       const instead = "Start it with npx";

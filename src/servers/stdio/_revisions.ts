@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { sha256 } from "../../core/hash.ts";
 import { isObject } from "../../core/json.ts";
-import { drop, keep, prune, readKept } from "../../io/kept.ts";
+import { drop, pruneCache, readCache, writeCache } from "../../io/kept.ts";
 import type { ServerRevisions } from "../client/wire.ts";
 import type { StdioValues } from "./program_host.ts";
 
@@ -34,7 +34,7 @@ export class StdioRevisions implements ServerRevisions {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     this.#folder = join(home, "lists");
     this.#file = join(this.#folder, `stdio-revision-${key}.json`);
-    this.#hasNewest = hasNewest(readKept(this.#file));
+    this.#hasNewest = hasNewest(readCache(this.#file));
     this.discoverMs = this.#hasNewest ? DISCOVER_MS : undefined;
   }
 
@@ -63,8 +63,8 @@ export class StdioRevisions implements ServerRevisions {
   #found(hasNewest: boolean): void {
     this.#hasNewest = hasNewest;
     try {
-      keep(this.#file, { hasNewest, until: Date.now() + REMEMBERED_MS });
-      prune(this.#folder, { like: this.#file, most: FILES_MAX });
+      writeCache(this.#file, { hasNewest, until: Date.now() + REMEMBERED_MS });
+      pruneCache(this.#folder, { like: this.#file, most: FILES_MAX });
     } catch {
       // The next start asks again.
     }

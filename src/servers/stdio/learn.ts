@@ -10,7 +10,7 @@ import { isLiteral } from "../../core/address.ts";
 import { visible } from "../../core/json.ts";
 import { isSteering } from "../../core/steering.ts";
 import { keepFile } from "../../io/kept.ts";
-import { infoAt, isInside, namesOf, realPathIfAny } from "../../io/place.ts";
+import { infoAt, isInside, namesInFolder, realPathIfAny } from "../../io/place.ts";
 import { readRegularText } from "../../io/regular_file.ts";
 import type { ServerGrants } from "../../policy/grants.ts";
 import { NO_COMMA } from "../../sandbox/net_flags.ts";
@@ -267,7 +267,7 @@ function contained(
 /** Returns the names in a folder; none if it is no folder, or cannot be read. */
 function entriesOf(path: string): readonly string[] {
   try {
-    return infoAt(path)?.isDirectory ? namesOf(path) : [];
+    return infoAt(path)?.isDirectory ? namesInFolder(path) : [];
   } catch {
     return [];
   }

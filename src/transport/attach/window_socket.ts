@@ -14,7 +14,7 @@ import { LineReader } from "../../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../../io/private_files.ts";
 import { soon } from "../../io/waiting.ts";
 import { type ClientPipes, LAST_WRITE_MS } from "../stdio/_pipes.ts";
-import { inputOf, outputOf } from "../stdio/_sockets.ts";
+import { inputOf, socketOutput } from "../stdio/_sockets.ts";
 
 /** The maximum length of a socket path. Systems allow only a few bytes more. */
 const LONGEST = 100;
@@ -152,7 +152,7 @@ export function pipesOf(socket: Duplex): ClientPipes {
       socket.on("data", take).once("end", resolve).once("close", resolve).resume();
       return inputOf(socket, { over, close: () => void socket.end() });
     },
-    output: outputOf(socket),
+    output: socketOutput(socket),
     giveUp: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
   };
 }

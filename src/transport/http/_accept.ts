@@ -6,9 +6,9 @@
 
 import { isObject } from "../../core/json.ts";
 import { dropOldest } from "../../core/memo.ts";
-import { eachEvent, EVENTS_TYPE, JSON_TYPE, leave, typeOf } from "../../io/event_stream.ts";
+import { contentType, eachEvent, EVENTS_TYPE, JSON_TYPE, leave } from "../../io/event_stream.ts";
 import { onAbort } from "../../io/waiting.ts";
-import { followedBy, frameOf, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
+import { followedBy, eventBytes, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
 
 /** Which of the two MCP content types a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";
@@ -55,19 +55,19 @@ export async function inAccepted(
   signal: AbortSignal,
 ): Promise<Response | TextAnswer> {
   if (accepted === "events" && made.status === 200) return await asEvents(made);
-  const isStream = !(made instanceof TextAnswer) && typeOf(made) === EVENTS_TYPE;
+  const isStream = !(made instanceof TextAnswer) && contentType(made) === EVENTS_TYPE;
   return accepted === "json" && isStream ? await asJson(made, signal) : made;
 }
 
 async function asEvents(made: Response | TextAnswer): Promise<Response> {
   if (made instanceof TextAnswer) {
-    return new Response(frameOf(made.text), { headers: STREAM_HEADERS });
+    return new Response(eventBytes(made.text), { headers: STREAM_HEADERS });
   }
-  if (typeOf(made) !== JSON_TYPE) return made;
+  if (contentType(made) !== JSON_TYPE) return made;
   const headers = new Headers(made.headers);
   for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
   headers.delete("content-length");
-  return new Response(frameOf(await made.text()), { headers });
+  return new Response(eventBytes(await made.text()), { headers });
 }
 
 /** Waits for the answers in a stream. Drops notifications, which a JSON answer cannot contain. */

@@ -8,7 +8,7 @@ import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
 import { objectOf } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
-import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../../io/event_stream.ts";
+import { contentType, EVENTS_TYPE, JSON_TYPE } from "../../io/event_stream.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { refusalMessage } from "../../protocol/message.ts";
 
@@ -86,7 +86,7 @@ export function statusOf(error: unknown): number {
 }
 
 /** Returns a message as an event of a stream. The message is JSON. */
-export function frameOf(message: string, id?: string): Uint8Array<ArrayBuffer> {
+export function eventBytes(message: string, id?: string): Uint8Array<ArrayBuffer> {
   const named = id === undefined ? "" : `id: ${id}\n`;
   return UTF_8.encode(`event: message\n${named}data: ${inOneLine(message)}\n\n`);
 }
@@ -142,7 +142,7 @@ export class AnswerSender {
     try {
       to.writeHead(status, Object.fromEntries(headers));
       // The headers of other answers are sent together with the body.
-      if (typeOf(answer) === EVENTS_TYPE) together(to, () => to.flushHeaders());
+      if (contentType(answer) === EVENTS_TYPE) together(to, () => to.flushHeaders());
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;

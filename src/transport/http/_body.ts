@@ -7,7 +7,7 @@
 import type { IncomingMessage } from "node:http";
 import { whyBroken } from "../../io/listener.ts";
 import { joined } from "../../io/lines.ts";
-import { turn } from "../../io/waiting.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import { readText } from "../../protocol/message.ts";
 
@@ -55,7 +55,7 @@ export async function readBody(
   const tooMany = refused(503, "too many other requests with its token are incomplete");
   const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
   // A body that arrived together with the headers is complete in the next turn.
-  if (isFull()) await turn();
+  if (isFull()) await yieldTurn();
   // guard: http-bodies
   if (isFull()) return tooMany;
   const parts: Uint8Array[] = [];

@@ -9,7 +9,7 @@ import type { JsonObject } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { answerText } from "../../protocol/message.ts";
-import { messageOf } from "../../protocol/message_members.ts";
+import { messageWith } from "../../protocol/message_members.ts";
 import {
   type Listened,
   ListenRequests,
@@ -18,7 +18,7 @@ import {
 } from "../../protocol/subscriptions.ts";
 import { LISTEN } from "../../protocol/revisions.ts";
 import type { ResultTexts } from "../../protocol/result_texts.ts";
-import { frameOf, STREAM_HEADERS } from "./_answer.ts";
+import { eventBytes, STREAM_HEADERS } from "./_answer.ts";
 
 /** Sends a notification. */
 export type SendNotification = (method: string, params: JsonObject) => void;
@@ -153,7 +153,7 @@ class ListenStream {
   end(): void {
     if (!this.#isOpen) return;
     const members = this.#streams.answer({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
-    this.#write(frameOf(answerText(this.#id, members)));
+    this.#write(eventBytes(answerText(this.#id, members)));
     this.close();
   }
 
@@ -165,7 +165,7 @@ class ListenStream {
   }
 
   #send(notification: Notification): void {
-    this.#write(frameOf(JSON.stringify(messageOf(notification, false))));
+    this.#write(eventBytes(JSON.stringify(messageWith(notification, false))));
   }
 
   #write(bytes: Uint8Array): void {

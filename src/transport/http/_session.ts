@@ -10,7 +10,7 @@ import { after } from "../../io/waiting.ts";
 import { answerText, type Message } from "../../protocol/message.ts";
 import { type Ends, ProtocolServer } from "../../protocol/server.ts";
 import type { Connection, Face, Hello, Peer } from "../../protocol/connection.ts";
-import { frameOf, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
+import { eventBytes, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import type { SentEvents } from "./_sent_events.ts";
 
 /** The header that contains the session id. */
@@ -120,7 +120,7 @@ export class ClientSession implements Ends, AsyncDisposable {
     if (this.#readers.has(name)) return rejection(409, { why: "its stream is open" });
     const response = this.#read(name);
     if (lastEvent === undefined) return response;
-    for (const [id, text] of this.#sent.after(lastEvent)) this.#enqueue(name, frameOf(text, id));
+    for (const [id, text] of this.#sent.after(lastEvent)) this.#enqueue(name, eventBytes(text, id));
     const isOver = name !== STANDALONE &&
       !this.#posts.values().some(({ stream }) => stream === name);
     if (isOver) this.#close(name);
@@ -205,7 +205,7 @@ export class ClientSession implements Ends, AsyncDisposable {
   }
 
   #write(name: string, text: string): void {
-    this.#enqueue(name, frameOf(text, this.#sent.add(name, text)));
+    this.#enqueue(name, eventBytes(text, this.#sent.add(name, text)));
   }
 
   #enqueue(name: string, bytes: Uint8Array): void {

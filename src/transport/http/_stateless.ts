@@ -8,11 +8,11 @@ import type { Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
 import { answerText, errorText, resultText } from "../../protocol/message.ts";
-import { messageOf } from "../../protocol/message_members.ts";
+import { messageWith } from "../../protocol/message_members.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
 import { isDefined, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
-import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
+import { eventBytes, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import { type ListenHost, ListenStreams, type StreamLimits } from "./_listen_streams.ts";
 import type { SessionHost } from "./_session.ts";
 import type { HttpRequest, Route } from "./_route.ts";
@@ -112,7 +112,7 @@ export class HttpStateless implements Disposable {
       connect: () => Promise.resolve(connection),
       answer: (id, members) => end(answerText(id, members)),
       notify: (one) => {
-        answer.tell(messageOf(one, posted.members !== undefined));
+        answer.tell(messageWith(one, posted.members !== undefined));
         return Promise.resolve();
       },
       ask: () => Promise.reject(new Error("Requests of the newest revision cannot ask the client")),
@@ -164,7 +164,7 @@ class StatelessAnswer {
 
   /** Sends a notification. */
   tell(message: object): void {
-    if (!this.#isOver) this.#opened().enqueue(frameOf(JSON.stringify(message)));
+    if (!this.#isOver) this.#opened().enqueue(eventBytes(JSON.stringify(message)));
   }
 
   /** Ends the answer, with a message as JSON or without one. */
@@ -172,7 +172,7 @@ class StatelessAnswer {
     if (this.#isOver) return;
     this.#over();
     if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
-    if (said !== undefined) this.#stream.enqueue(frameOf(said));
+    if (said !== undefined) this.#stream.enqueue(eventBytes(said));
     this.#stream.close();
   }
 

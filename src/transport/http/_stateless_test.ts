@@ -6,9 +6,9 @@ import { echo, envelope, methods, mostly, params } from "../../../tests/kit/spok
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import type { Connection } from "../../protocol/connection.ts";
 import { helloOf } from "../../gateway/hello.ts";
-import { turn } from "../../io/waiting.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 import { isDefined } from "../../protocol/revisions.ts";
-import { frameOf, statusOf, TextAnswer } from "./_answer.ts";
+import { eventBytes, statusOf, TextAnswer } from "./_answer.ts";
 import { HttpStateless } from "./_stateless.ts";
 import { routeOf } from "./_route.ts";
 
@@ -210,7 +210,7 @@ Deno.test("a request over HTTP is cancelled when its client disconnects", async 
   }, LIMITS);
   const gone = new AbortController();
   const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
-  await turn();
+  await yieldTurn();
   gone.abort();
   assert.equal((await made as Response).status, 499);
   const other = answered(
@@ -218,7 +218,7 @@ Deno.test("a request over HTTP is cancelled when its client disconnects", async 
     { headers: OF_CALL, signal: new AbortController().signal },
     CALL,
   );
-  await turn();
+  await yieldTurn();
   stateless[Symbol.dispose]();
   assert.equal((await other as Response).status, 499);
   assert.deepEqual([aborted.map(String), closed], [
@@ -247,7 +247,7 @@ Deno.test("a request with a cancelled event stream sends nothing, and ends with 
   }, LIMITS);
   const gone = new AbortController();
   const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
-  await turn();
+  await yieldTurn();
   await tell();
   const { body } = await made as Response;
   await body?.cancel();
@@ -259,6 +259,6 @@ Deno.test("a request with a cancelled event stream sends nothing, and ends with 
 });
 
 Deno.test("frameOf() converts a text with line ends to one event", () => {
-  const frame = new TextDecoder().decode(frameOf('{"a":\r\n[1,\n\n2]}'));
+  const frame = new TextDecoder().decode(eventBytes('{"a":\r\n[1,\n\n2]}'));
   assert.equal(frame, 'event: message\ndata: {"a":  [1,  2]}\n\n');
 });

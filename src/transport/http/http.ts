@@ -16,7 +16,7 @@ import { AcceptHeaders, inAccepted } from "./_accept.ts";
 import { corsHeaders, preflight } from "./_cors.ts";
 import {
   AnswerSender,
-  frameOf,
+  eventBytes,
   leaving,
   type Rejection,
   rejection,
@@ -156,7 +156,7 @@ class Door {
     const { body, left } = this.#open.get(response) ?? {};
     const ends = unknownEnds(left);
     if (response.headersSent) {
-      for (const one of ends) response.write(frameOf(JSON.stringify(one)));
+      for (const one of ends) response.write(eventBytes(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
     else {
       response.setHeader("content-type", JSON_TYPE);

@@ -82,7 +82,7 @@ export class OtherProcess {
 }
 
 /** Returns an answer as sealed lines. */
-export async function* linesOf(
+export async function* sealedLines(
   answer: Response,
   { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },
 ): AsyncGenerator<Uint8Array> {

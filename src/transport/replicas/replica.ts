@@ -14,7 +14,7 @@ import { otherRequest } from "../../protocol/failures.ts";
 import { EVENTS_TYPE } from "../../io/event_stream.ts";
 import { listen, type Listener } from "../../io/listener.ts";
 import {
-  isShared,
+  isSharedMode,
   readPrivate,
   unlessGone,
   type WarningLog,
@@ -24,14 +24,14 @@ import {
   type AnswerLimits,
   AnswerSender,
   asResponse,
-  frameOf,
+  eventBytes,
   leaving,
   rejection,
   type TextAnswer,
 } from "../http/_answer.ts";
 import type { HttpRequest } from "../http/_route.ts";
 import { readBody } from "../http/_body.ts";
-import { type Forwarded, type Head, linesOf, OtherProcess, type Pass } from "./_link.ts";
+import { type Forwarded, type Head, OtherProcess, type Pass, sealedLines } from "./_link.ts";
 import { Sealer } from "./_sealer.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
@@ -228,7 +228,7 @@ export class Replica {
     // On a reused connection, a failure before the request was sent would look like one in the
     // middle.
     return new Response(
-      ReadableStream.from(linesOf(asResponse(made), { sealer: this.#link, nonce })),
+      ReadableStream.from(sealedLines(asResponse(made), { sealer: this.#link, nonce })),
       {
         headers: { connection: "close" },
       },
@@ -303,7 +303,7 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
     }
   } catch (error) {
     if (unknownEnds(body).length === 0) throw error;
-    for (const one of unknownEnds(left)) yield frameOf(JSON.stringify(one));
+    for (const one of unknownEnds(left)) yield eventBytes(JSON.stringify(one));
   }
 }
 
@@ -311,7 +311,7 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
 function isLive(path: string): boolean {
   try {
     const info = Deno.lstatSync(path);
-    return info.isFile && !isShared(info) &&
+    return info.isFile && !isSharedMode(info) &&
       Date.now() - (info.mtime?.getTime() ?? 0) < GONE_MS;
   } catch (error) {
     return unlessGone(error) ?? false;

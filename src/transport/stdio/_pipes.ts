@@ -79,7 +79,7 @@ class StandardOutput implements Output {
   /** Writes with a socket as soon as no thread waits, if standard output is a pipe. */
   use(sockets: typeof import("./_sockets.ts")): void {
     this.#sockets = sockets;
-    this.turn = sockets.turn;
+    this.turn = sockets.endOfTurn;
   }
 
   write(bytes: Uint8Array): Promise<void> {

@@ -51,13 +51,13 @@ export function inputOf(
 /** Opens standard output; undefined if it is no pipe. */
 export function openOutput(): Output | undefined {
   const socket = socketOf({ fd: 1, readable: false, writable: true });
-  return socket && outputOf(socket.on("error", () => {}));
+  return socket && socketOutput(socket.on("error", () => {}));
 }
 
 /** Returns the output of a socket. Each write reports its own failure. */
-export function outputOf(socket: Duplex): Output {
+export function socketOutput(socket: Duplex): Output {
   return {
-    turn,
+    turn: endOfTurn,
     write: (bytes) =>
       new Promise((resolve, reject) =>
         socket.write(
@@ -69,7 +69,7 @@ export function outputOf(socket: Duplex): Output {
 }
 
 /** Resolves after all work of the current turn. */
-export function turn(): Promise<void> {
+export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => nextTick(resolve));
 }
 

@@ -48,7 +48,7 @@ export function packageOf({ version, tree, origin = tree }: InstallRecord): Inst
 /** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
 export async function assertSame(known: InstallRecord, folder: string): Promise<void> {
   if (await treeHash(folder) === known.tree) {
-    return keep({ ...known, stamp: await treeStamp(folder) }, folder);
+    return saveRecord({ ...known, stamp: await treeStamp(folder) }, folder);
   }
   const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
   const changed = changedSince(folder, since).slice(0, 5);
@@ -64,12 +64,12 @@ export async function assertSame(known: InstallRecord, folder: string): Promise<
 /**
  * Moves the record into the folder. It is written outside, so that the folder's hash excludes it.
  */
-export function keep(record: InstallRecord, folder: string): void {
+export function saveRecord(record: InstallRecord, folder: string): void {
   keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }
 
 /** Reads the record; undefined if there is none. A folder appears only together with its record. */
-export function recordOf(folder: string): InstallRecord | undefined {
+export function readRecord(folder: string): InstallRecord | undefined {
   const path = join(folder, RECORD);
   try {
     const said: unknown = JSON.parse(readRegularText(path));

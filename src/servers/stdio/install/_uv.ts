@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../../../core/errors.ts";
 import { quoted } from "../../../core/json.ts";
-import { namesOf } from "../../../io/place.ts";
+import { namesInFolder } from "../../../io/place.ts";
 import { readRegularText, textIfAny } from "../../../io/regular_file.ts";
 import { noProgram } from "./_npm.ts";
 import type { Installer } from "./installer.ts";
@@ -28,7 +28,7 @@ export const uv: Installer = {
   // Python installers write this file if a package was named by a URL instead of a name.
   foreign: (folder) => {
     const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
-      namesOf(at).includes("direct_url.json")
+      namesInFolder(at).includes("direct_url.json")
     );
     return direct &&
       `${quoted(direct.whose, 200)} comes from a URL, which is not one of your registries`;
@@ -91,10 +91,10 @@ function installed(
 /** Returns the name, the version and the metadata folder of each installed package. */
 function packagesOf(venv: string) {
   const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
-  const pythons = IS_WINDOWS ? [""] : namesOf(lib);
+  const pythons = IS_WINDOWS ? [""] : namesInFolder(lib);
   return pythons.flatMap((python) => {
     const packages = join(lib, python, "site-packages");
-    return namesOf(packages).flatMap((entry) => {
+    return namesInFolder(packages).flatMap((entry) => {
       const [, whose, version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
       return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
     });

@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { sha256 } from "../../../core/hash.ts";
 import { type PackageCommand, packageCommand, type WrittenCommand } from "../_package_command.ts";
-import { type InstalledPackage, packageOf, recordOf } from "./_record.ts";
+import { type InstalledPackage, packageOf, readRecord } from "./_record.ts";
 
 /** An exact version, such as `1.2.3`. */
 export const EXACT = /^\d[\w.+-]*$/;
@@ -30,8 +30,8 @@ export function installedOf(written: WrittenCommand, home: string, version: stri
   try {
     const asked = packageCommand(written);
     if (asked === undefined) return undefined;
-    const folder = folderOf(home, pinnedCommand(asked, home, version));
-    const known = recordOf(folder);
+    const folder = packageFolder(home, pinnedCommand(asked, home, version));
+    const known = readRecord(folder);
     return known && { asked, folder, known };
   } catch {
     // Starting the server reports why it cannot be used.
@@ -51,12 +51,12 @@ export function pinnedCommand(
   const { tool, spec, name } = wanted;
   const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
   if (!isOpen || !EXACT.test(version)) return wanted;
-  if (recordOf(folderOf(home, wanted))?.version === version) return wanted;
+  if (readRecord(packageFolder(home, wanted))?.version === version) return wanted;
   return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
 }
 
 /** Returns the folder of a package below the PML home: one for each form of its command. */
-export function folderOf(home: string, wanted: PackageCommand): string {
+export function packageFolder(home: string, wanted: PackageCommand): string {
   const { tool, spec, bin = "", beside, python = "", settings } = wanted;
   const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
   const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);

@@ -16,7 +16,7 @@ import { infoAt } from "../../../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../../../io/tree.ts";
 import { repeated, repeatedSync } from "../../../io/waiting.ts";
 import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
-import { folderOf, pinnedCommand } from "./installed.ts";
+import { packageFolder, pinnedCommand } from "./installed.ts";
 import { waitingIn } from "./waiting_scripts.ts";
 import { causeIn } from "../_cause.ts";
 import { npm } from "./_npm.ts";
@@ -25,9 +25,9 @@ import {
   assertSame,
   type InstalledPackage,
   type InstallRecord,
-  keep,
   packageOf,
-  recordOf,
+  readRecord,
+  saveRecord,
 } from "./_record.ts";
 import type { ScriptConfinement } from "./_script_reach.ts";
 import { announcedIn, announcement, runScripts, type ScriptedPackage } from "./_scripts.ts";
@@ -122,7 +122,7 @@ export class Installs {
   ): Promise<PresentPackage> {
     const { home } = this.#host;
     const wanted = pinnedCommand(asked, home, version);
-    const folder = folderOf(home, wanted);
+    const folder = packageFolder(home, wanted);
     const known = this.#under.get(folder);
     if (known !== undefined) {
       known.told.add(tell);
@@ -151,7 +151,7 @@ export class Installs {
     wanted: PackageCommand,
     { folder, ...wanting }: InstallRequest & { readonly folder: string },
   ): Promise<PresentPackage> {
-    const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    const known = readRecord(folder) ?? await this.#installed(wanted, { folder, ...wanting });
     // guard: tree
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { spec } = wanted;
@@ -170,7 +170,7 @@ export class Installs {
     },
   ): Promise<void> {
     using _ = lockFolder(folder);
-    const known = recordOf(folder);
+    const known = readRecord(folder);
     // guard: scripts-shown
     if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
       const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
@@ -197,7 +197,7 @@ export class Installs {
       const { origin = known.tree, ran = [] } = known;
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
-      keep({ ...known, ...now }, fresh);
+      saveRecord({ ...known, ...now }, fresh);
       // In one turn, so that other calls of this process find either folder.
       repeatedSync(() => Deno.renameSync(folder, old));
       repeatedSync(() => Deno.renameSync(fresh, folder));
@@ -249,14 +249,14 @@ export class Installs {
         ...{ spec, ...found, tree, stamp: await treeStamp(fresh) },
         ...(content !== undefined && { origin: sha256(content) }),
       };
-      keep(record, fresh);
+      saveRecord(record, fresh);
       await repeated(() => Deno.rename(fresh, folder));
       host.logInstall("info", `Installed ${spec}: version ${found.version}`);
       tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
-      const others = recordOf(folder);
+      const others = readRecord(folder);
       // Another PML was faster. Its installation is used.
       if (others === undefined) throw error;
       return others;

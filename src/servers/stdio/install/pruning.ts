@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { namesIn } from "../../../io/private_files.ts";
 import { packageIfAny, type WrittenCommand } from "../_package_command.ts";
-import { recordOf } from "./_record.ts";
+import { readRecord } from "./_record.ts";
 
 /** Removes the packages that none of these commands names. Returns their specifiers. */
 export async function prunePackages(
@@ -32,7 +32,7 @@ export async function prunePackages(
 
 function specIn(folder: string): string | undefined {
   try {
-    return recordOf(folder)?.spec;
+    return readRecord(folder)?.spec;
   } catch {
     return undefined; // it is not whole: the next installation replaces it
   }

@@ -7,8 +7,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { getCACertificates } from "node:tls";
 import type { Certificates } from "../../../core/fetch.ts";
-import { stampOf, targetAt } from "../../../io/place.ts";
-import { readRegularText, refused, whyUnread } from "../../../io/regular_file.ts";
+import { followedInfo, stampOf } from "../../../io/place.ts";
+import { fileError, readRegularText, whyUnread } from "../../../io/regular_file.ts";
 
 /** The contents of the files for a connection. */
 export interface CertificateFiles {
@@ -43,7 +43,7 @@ function certificatesIn(path: string): string[] {
   } catch {
     // The error of the platform may repeat a part of the file.
   }
-  throw refused(path, "it contains no certificates in PEM", HINT);
+  throw fileError(path, "it contains no certificates in PEM", HINT);
 }
 
 function keyOf(path: string, own: string): string {
@@ -56,19 +56,19 @@ function keyOf(path: string, own: string): string {
   } catch {
     // The error of the platform may repeat a part of the file.
   }
-  throw refused(path, why, HINT);
+  throw fileError(path, why, HINT);
 }
 
 function read(path: string): string {
   try {
     return readRegularText(path, { most: FILE_MAX, links: true });
   } catch (error) {
-    throw refused(path, whyUnread(error), HINT);
+    throw fileError(path, whyUnread(error), HINT);
   }
 }
 
 function stamp(path: string): string {
   // A link may lead to another file than before.
-  const info = targetAt(path);
+  const info = followedInfo(path);
   return info === undefined ? "" : stampOf(info);
 }
