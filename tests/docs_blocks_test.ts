@@ -14,7 +14,7 @@ import workspaceJson from "../config/pml.schema.json" with { type: "json" };
 import policyJson from "../config/policy.schema.json" with { type: "json" };
 import { NEEDED, typedOf } from "../hub/src/cli/_typed.ts";
 import config from "../deno.json" with { type: "json" };
-import { readFolder } from "../src/app/registry_face.ts";
+import { readFolder } from "../src/app/registry_exports.ts";
 import { COMMANDS } from "../src/cli/_commands.ts";
 import { makeProgram, searched } from "../src/cli/_program.ts";
 import { readCompany } from "../src/config/_company_file.ts";

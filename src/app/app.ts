@@ -302,7 +302,7 @@ export class App
 
   /** Records requests whose answers the client did not read. */
   readonly lost = (requests: readonly string[]): void =>
-    void this.#path?.then((door) => door.lost(requests), () => {});
+    void this.#path?.then((path) => path.lost(requests), () => {});
 
   /** Returns the configuration as it was read. */
   loaded(): LoadedConfig {

@@ -8,7 +8,7 @@ import type { ApprovalAnswer, Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { isMethodDoor } from "../core/pattern.ts";
+import { isMethodRuleName } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
@@ -81,7 +81,7 @@ export function judged(
 function isTaskRequest(id: ToolId, method = ""): boolean {
   if (!method.startsWith("tasks/")) return false;
   // guard: task-methods
-  if (isMethodDoor(splitToolId(id).tool)) return false;
+  if (isMethodRuleName(splitToolId(id).tool)) return false;
   return true;
 }
 

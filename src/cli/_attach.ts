@@ -14,7 +14,7 @@ import { objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { passOn } from "../transport/attach/window.ts";
 import { commandProcess } from "./command_process.ts";
-import { connected, hashed, socketOf, Talk } from "../transport/attach/window_socket.ts";
+import { connected, hashed, LineExchange, socketOf } from "../transport/attach/window_socket.ts";
 
 /** How a window ended; undefined if there was none. */
 type AttachResult = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;
@@ -49,14 +49,14 @@ async function agreed(
 ): Promise<number | undefined> {
   const { get } = environment;
   const own = ownNames(commandProcess().variables);
-  const talk = new Talk(socket);
-  talk.say({ version: VERSION, cwd });
-  const { nonce, names = [] } = objectOf(await talk.next());
+  const exchange = new LineExchange(socket);
+  exchange.say({ version: VERSION, cwd });
+  const { nonce, names = [] } = objectOf(await exchange.next());
   if (typeof nonce !== "string" || !Array.isArray(names)) return undefined;
   const all = [...names.map(String), ...own];
   const values = Object.fromEntries(all.map((name) => [name, hashed(nonce, get(name))]));
-  talk.say({ own, values });
-  const { inputBytes } = objectOf(await talk.next());
-  talk.end();
+  exchange.say({ own, values });
+  const { inputBytes } = objectOf(await exchange.next());
+  exchange.end();
   return typeof inputBytes === "number" ? inputBytes : undefined;
 }

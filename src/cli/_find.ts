@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
-import { DOORS } from "../core/pattern.ts";
+import { PART_RULE_NAMES } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import {
@@ -129,7 +129,7 @@ export async function why(
   { words: [name = "", ...pairs] }: Typed,
 ): Promise<Shown> {
   const { app } = at;
-  const id = doorOf(name) ?? parseId(name, app.servers);
+  const id = ruleNameOf(name) ?? parseId(name, app.servers);
   const { server, tool: own } = splitToolId(id);
   await askForTools(at, { only: server });
   const tool = app.catalog.get(id)?.tool;
@@ -206,10 +206,10 @@ async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string,
 }
 
 /** Reads a name for another part of MCP, such as `github:@resources`. */
-function doorOf(name: string): ToolId | undefined {
-  const door = DOORS.find((one) => name.endsWith(`:${one}`));
-  const server = name.slice(0, -1 - (door?.length ?? 0));
-  return door !== undefined && isServerName(server) ? toolId(server, door) : undefined;
+function ruleNameOf(name: string): ToolId | undefined {
+  const ruleName = PART_RULE_NAMES.find((one) => name.endsWith(`:${one}`));
+  const server = name.slice(0, -1 - (ruleName?.length ?? 0));
+  return ruleName !== undefined && isServerName(server) ? toolId(server, ruleName) : undefined;
 }
 
 /**

@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import type { Environment } from "../config/env.ts";
 import { projectFolder } from "../config/own_folder.ts";
 import { type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
-import type { Face } from "../protocol/connection.ts";
+import type { ConnectionFactory } from "../protocol/connection.ts";
 import { soon } from "../io/waiting.ts";
 import type { RootsReceiver } from "../protocol/server.ts";
 
@@ -35,13 +35,13 @@ export class FirstRoot implements Disposable {
   }
 
   /** Wraps a gateway: a client without roots gets the default folder at once. */
-  facing(face: Face): Face {
+  wrapping(connections: ConnectionFactory): ConnectionFactory {
     return {
-      ...face,
+      ...connections,
       connect: (peer, isModern, party) => {
         // In the newest revision, a client can be asked only within a call.
         if (isModern) this.#keep();
-        return face.connect(peer, isModern, party);
+        return connections.connect(peer, isModern, party);
       },
     };
   }

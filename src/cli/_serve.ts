@@ -13,10 +13,10 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { soon } from "../io/waiting.ts";
-import type { HttpFace } from "../transport/http/endpoint.ts";
+import type { HttpEndpoint } from "../transport/http/endpoint.ts";
 import {
-  type HttpDoor,
   type HttpHost,
+  type HttpListener,
   type HttpOptions,
   type HttpRequest,
   serveHttp,
@@ -26,7 +26,7 @@ import { keptToken, tokenHash } from "../transport/http/token.ts";
 import type { Typed } from "./_command_context.ts";
 import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
-import { endpointLimits, Faces } from "./_faces.ts";
+import { endpointLimits, UserEndpoints } from "./_user_endpoints.ts";
 import { portOf } from "./_port.ts";
 import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
@@ -60,22 +60,27 @@ export async function serve(typed: Typed): Promise<number> {
     const open = (identity: string) => openApp({ ...place, identity });
     const { serve: together } = app.loaded().person.others;
     const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
-    await using faces = new Faces({ app, token: tokenHash(token.value), open, replica });
+    await using endpoints = new UserEndpoints({
+      app,
+      token: tokenHash(token.value),
+      open,
+      replica,
+    });
     using refusals = new Refusals(app);
     const limits = { ...endpointLimits(app), unreadMs: app.config().limits.unreadMs };
-    const host = new ServeHost({ app, faces, refusals, replica });
+    const host = new ServeHost({ app, endpoints, refusals, replica });
     await using link = await replica?.listen(host, limits);
-    await using door = await serveHttp(host, { ...address, ...limits });
-    await using windows = await openWindows({ app, face: await faces.person });
+    await using listener = await serveHttp(host, { ...address, ...limits });
+    await using windows = await openWindows({ app, endpoint: await endpoints.owner });
     app.watch();
-    logStart(app, door.url);
+    logStart(app, listener.url);
     using _cost = followCost(app);
-    show(door, { typed, where: token.where });
+    show(listener, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
-    await faces.hush();
+    await endpoints.hush();
     // guard: http-drain
-    await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));
-    await soon(faces.passedOn(), DRAIN_MS);
+    await Promise.all([listener, link, windows].map((one) => one?.drain(DRAIN_MS)));
+    await soon(endpoints.passedOn(), DRAIN_MS);
   } catch (error) {
     return report(error, typed.json ? ["--json"] : []);
   }
@@ -85,7 +90,7 @@ export async function serve(typed: Typed): Promise<number> {
 /** The collaborators of `ServeHost`. */
 interface ServeParts {
   readonly app: App;
-  readonly faces: Faces;
+  readonly endpoints: UserEndpoints;
   readonly refusals: Refusals;
   readonly replica: Replica | undefined;
 }
@@ -102,16 +107,16 @@ class ServeHost implements HttpHost, ReplicaHost {
     return this.#parts.app.config().problem?.message;
   }
 
-  faceFor(authorization: string): Promise<HttpFace | undefined> {
-    return this.#parts.faces.for(authorization);
+  endpointFor(authorization: string): Promise<HttpEndpoint | undefined> {
+    return this.#parts.endpoints.for(authorization);
   }
 
-  faceOf(identity: string | null): Promise<HttpFace | undefined> {
-    return this.#parts.faces.of(identity);
+  endpointOf(identity: string | null): Promise<HttpEndpoint | undefined> {
+    return this.#parts.endpoints.of(identity);
   }
 
-  answer(face: HttpFace, request: HttpRequest): ReturnType<HttpHost["answer"]> {
-    return this.#parts.replica?.answer(face, request) ?? face.answer(request);
+  answer(endpoint: HttpEndpoint, request: HttpRequest): ReturnType<HttpHost["answer"]> {
+    return this.#parts.replica?.answer(endpoint, request) ?? endpoint.answer(request);
   }
 
   refused(status: number, why: string): void {
@@ -124,7 +129,7 @@ class ServeHost implements HttpHost, ReplicaHost {
 }
 
 function show(
-  { url, isLocal }: HttpDoor,
+  { url, isLocal }: HttpListener,
   { typed, where }: { readonly typed: Typed; readonly where: string },
 ): void {
   if (!isLocal) tell("warning: other machines can reach it");

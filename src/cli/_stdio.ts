@@ -60,16 +60,16 @@ async function serveAlone(
     let isTask = (_: string) => false;
     using rooting = await rootingOf(app);
     let listening: Promise<Listening> | undefined;
-    const face = async () => {
+    const connections = async () => {
       const gateway = await preparedGateway(app);
       isTask = (id) => gateway.hasTask(id);
       void logging(app, serving).catch((error) => logError(app, error));
-      return rooting?.facing(gateway) ?? gateway;
+      return rooting?.wrapping(gateway) ?? gateway;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
-    await serveStdio(face, new StdioClient(app, rooting), {
+    await serveStdio(connections, new StdioClient(app, rooting), {
       ...app.config().limits,
       ...{ pipes, hello: (isModern) => app.hello(isModern) },
       roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,

@@ -15,9 +15,15 @@ import { findWorkspace } from "../config/workspace.ts";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import type { Gateway, Listening } from "../gateway/gateway.ts";
-import type { HttpFace } from "../transport/http/endpoint.ts";
+import type { HttpEndpoint } from "../transport/http/endpoint.ts";
 import { serveStdio, type StdioHost } from "../transport/stdio/stdio.ts";
-import { hashed, listenAt, pipesOf, socketOf, Talk } from "../transport/attach/window_socket.ts";
+import {
+  hashed,
+  LineExchange,
+  listenAt,
+  pipesOf,
+  socketOf,
+} from "../transport/attach/window_socket.ts";
 import { pause, soon } from "../io/waiting.ts";
 import { logError } from "./_serving.ts";
 import { commandProcess } from "./command_process.ts";
@@ -26,7 +32,7 @@ import { commandProcess } from "./command_process.ts";
 export interface WindowsOptions {
   readonly app: App;
   /** The endpoint of the owner over HTTP. */
-  readonly face: HttpFace;
+  readonly endpoint: HttpEndpoint;
 }
 
 /** The windows that are attached. */
@@ -91,7 +97,7 @@ class AttachedWindow implements StdioHost {
   }
 
   declared(able: JsonObject): void {
-    this.#windows.face.declares(able);
+    this.#windows.endpoint.declares(able);
   }
 
   failed(error: Error): void {
@@ -130,8 +136,8 @@ class Windows {
   }
 
   /** The endpoint of the owner over HTTP. */
-  get face(): HttpFace {
-    return this.#options.face;
+  get endpoint(): HttpEndpoint {
+    return this.#options.endpoint;
   }
 
   /** Serves a connection until it ends. */
@@ -170,14 +176,14 @@ class Windows {
 
   async #serve(socket: Duplex): Promise<void> {
     const { app } = this.#options;
-    const talk = new Talk(socket);
+    const exchange = new LineExchange(socket);
     const names = this.#names();
-    const no = await this.#refused(talk, names) ?? (this.#isDraining ? "it ends" : undefined);
-    if (no !== undefined) return talk.say({ no });
+    const no = await this.#refused(exchange, names) ?? (this.#isDraining ? "it ends" : undefined);
+    if (no !== undefined) return exchange.say({ no });
     this.#agreed.set(socket, new Set(names));
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
-    talk.end();
-    talk.say({ inputBytes });
+    exchange.end();
+    exchange.say({ inputBytes });
     const { listen, end, ...own } = this.#gateway.apart();
     const attached = new AttachedWindow(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
     this.#attached.add(attached);
@@ -217,16 +223,16 @@ class Windows {
   }
 
   /** Returns why a window may not attach. */
-  async #refused(talk: Talk, names: readonly string[]): Promise<string | undefined> {
+  async #refused(exchange: LineExchange, names: readonly string[]): Promise<string | undefined> {
     const { app } = this.#options;
     const config = app.config();
-    const hello = objectOf(await talk.next());
+    const hello = objectOf(await exchange.next());
     if (hello.version !== VERSION) return "it has another version";
     const { root } = findWorkspace(this.#environment, textOf(hello.cwd));
     if (root !== config.workspace) return "it has another workspace";
     const nonce = crypto.randomUUID();
-    talk.say({ nonce, names });
-    const { own = [], values } = objectOf(await talk.next());
+    exchange.say({ nonce, names });
+    const { own = [], values } = objectOf(await exchange.next());
     const theirs = Array.isArray(own) ? own.map(String) : [];
     const { get } = this.#environment;
     const other = [...new Set([...names, ...theirs, ...ownNames(this.#process.variables)])]

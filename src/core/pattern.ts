@@ -13,10 +13,16 @@ import { parseExact } from "./exact_json.ts";
 import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 
 /** The parts of MCP, besides tools, that a rule can name. */
-export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
+export const PART_RULE_NAMES = [
+  "@resources",
+  "@prompts",
+  "@sampling",
+  "@elicitation",
+  "@roots",
+] as const;
 
 /** A part of MCP that is not a tool. */
-export type DoorName = typeof DOORS[number];
+export type PartRuleName = typeof PART_RULE_NAMES[number];
 
 /** The grammar of a rule, for messages. */
 export const GRAMMAR =
@@ -79,14 +85,14 @@ const PATH_NAME =
  * Returns the name that rules have for a method which is not one of MCP itself, for example
  * `@method(skills/list)`; undefined if no rule can name it.
  */
-export function methodDoor(method: string): string | undefined {
-  const door = `@method(${method})`;
-  return METHOD.test(door) ? door : undefined;
+export function methodRuleName(method: string): string | undefined {
+  const name = `@method(${method})`;
+  return METHOD.test(name) ? name : undefined;
 }
 
 /** Returns whether rules know this as a method which is not one of MCP itself. */
-export function isMethodDoor(door: string): boolean {
-  return METHOD.test(door);
+export function isMethodRuleName(name: string): boolean {
+  return METHOD.test(name);
 }
 
 /** Parses a rule, with paths as a system has them. Throws CONFIG_INVALID if it is not valid. */
@@ -157,7 +163,7 @@ function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
       : withConditions({ text, server, tool }, slashed(within, rules));
   }
   if (tool === "*") return { kind: "server", text, server };
-  return isToolName(tool) || (DOORS as readonly string[]).includes(tool)
+  return isToolName(tool) || (PART_RULE_NAMES as readonly string[]).includes(tool)
     ? { kind: "exact", text, server, tool }
     : undefined;
 }

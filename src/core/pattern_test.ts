@@ -6,7 +6,7 @@ import {
   isPathName,
   isSameRule,
   matches,
-  methodDoor,
+  methodRuleName,
   narrowness,
   parsePattern,
   RULE_MAX,
@@ -147,10 +147,10 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
   }
 });
 
-Deno.test("methodDoor() returns a name only for methods that a rule can name", () => {
-  assert.equal(methodDoor("skills/list"), "@method(skills/list)");
+Deno.test("methodRuleName() returns a name only for methods that a rule can name", () => {
+  assert.equal(methodRuleName("skills/list"), "@method(skills/list)");
   for (const odd of ["", "a b", "a)", "a:b", "\n", "a".repeat(129)]) {
-    assert.equal(methodDoor(odd), undefined);
+    assert.equal(methodRuleName(odd), undefined);
   }
 });
 

@@ -70,7 +70,12 @@ export class ResourceFollowing {
     const place = await offers.resource(uri);
     const { server, name } = place;
     const about = { method: "resources/subscribe", params: { uri: name } };
-    await ask({ door: "@resources", server, ...about, isOffered: await offers.isOffered(place) });
+    await ask({
+      ruleName: "@resources",
+      server,
+      ...about,
+      isOffered: await offers.isOffered(place),
+    });
     if (clients.has(client)) client.followed.set(uri, place);
     else this.#giveUp(place);
   }

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { type ListItem, type ListName, toolPage } from "../protocol/lists.ts";
 import { dropOldest } from "../core/memo.ts";
-import type { DoorName } from "../core/pattern.ts";
+import type { PartRuleName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
 import { isCovered } from "./_uri_templates.ts";
@@ -37,7 +37,7 @@ const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
 const URI_MAX = 2_000;
 /** How many links of results are remembered. */
 const LINKS_MAX = 10_000;
-const DOOR_OF: Readonly<Record<Exclude<ListName, "tools">, DoorName>> = {
+const RULE_NAME_OF: Readonly<Record<Exclude<ListName, "tools">, PartRuleName>> = {
   resources: "@resources",
   resourceTemplates: "@resources",
   prompts: "@prompts",
@@ -73,7 +73,7 @@ export class Offers {
     await servers.lists.prepare(list, { atOnce: true });
     const own = prefix() ? OWN[list] : [];
     const items = servers.lists.listed(list)
-      .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
+      .filter(({ server }) => judge(toolId(server, RULE_NAME_OF[list])).kind !== "deny")
       .flatMap(({ server, items }) =>
         rendered.items(
           items,

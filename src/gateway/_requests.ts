@@ -196,7 +196,7 @@ async function promptAt(
   params: JsonObject,
 ): Promise<Omit<ForwardedRequest, "method">> {
   const { server, name } = await offers.prompt(requiredText(params, "name"));
-  return { door: "@prompts", server, params: { ...params, name } };
+  return { ruleName: "@prompts", server, params: { ...params, name } };
 }
 
 /** Finds the server of a resource. The params have the URI that the server gave it. */
@@ -207,7 +207,7 @@ async function resourceAt(
   const place = await offers.resource(requiredText(params, "uri"));
   const { server, name } = place;
   const isOffered = await offers.isOffered(place);
-  return { door: "@resources", server, params: { ...params, uri: name }, isOffered };
+  return { ruleName: "@resources", server, params: { ...params, uri: name }, isOffered };
 }
 
 async function subscribe(

@@ -8,12 +8,12 @@ import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../protoc
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
-import { methodDoor } from "../core/pattern.ts";
+import { methodRuleName } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
-import type { FaceSettings } from "./options.ts";
+import type { GatewaySettings } from "./options.ts";
 import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
 import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
@@ -21,7 +21,7 @@ import type { Interaction } from "./interaction/interaction.ts";
 /** A request to a server other than a call of a tool. */
 export interface ForwardedRequest {
   /** The name that rules have for the method, or the tool whose task the request is about. */
-  readonly door: string;
+  readonly ruleName: string;
   readonly server: string;
   readonly method: string;
   readonly params: JsonObject;
@@ -35,7 +35,7 @@ export interface ForwardedRequest {
 export interface ServerRequestsOptions {
   readonly callTool: CallTool;
   readonly interaction: Interaction;
-  readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
+  readonly settings: () => Pick<GatewaySettings, "clientMeta" | "actor">;
   /** Returns the error of the configuration, if there is one: no request can be served then. */
   readonly problem: () => PmlError | undefined;
   /** Leaves an approval request for the terminal, and returns the error that names it. */
@@ -72,10 +72,10 @@ export class ServerRequests {
     owners: OwnersOptions,
   ): Promise<JsonObject> {
     const { client, context: { method }, params } = request;
-    const door = isDefined(method) ? undefined : methodDoor(method);
-    if (door === undefined) throw new RpcError(ERROR.methodNotFound, "Method not found");
+    const ruleName = isDefined(method) ? undefined : methodRuleName(method);
+    if (ruleName === undefined) throw new RpcError(ERROR.methodNotFound, "Method not found");
     const owned = await serverOfRequest({ method, params, client }, owners);
-    return await this.ask(request, { door, method, ...owned });
+    return await this.ask(request, { ruleName, method, ...owned });
   }
 
   /** Sends a request for a client that cannot be asked for input meanwhile, or for no client. */
@@ -86,13 +86,13 @@ export class ServerRequests {
   }
 
   async #pass(wanted: ForwardedRequest, scope: RequestScope): Promise<Outcome> {
-    const { door, server, method, params, members: message, isOffered = false } = wanted;
+    const { ruleName, server, method, params, members: message, isOffered = false } = wanted;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     const { answer, cancellation, client } = scope;
     return await this.#options.callTool({
-      id: toolId(server, door),
+      id: toolId(server, ruleName),
       method,
       isOffered,
       arguments: rest,

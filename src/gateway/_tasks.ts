@@ -112,7 +112,7 @@ export class Tasks implements TaskPlaces {
       const { server, tool } = splitToolId(begun.tool);
       const params = { taskId: begun.there };
       const asked = this.#options.requests.askAlone({
-        door: tool,
+        ruleName: tool,
         server,
         method: "tasks/listen",
         params,
@@ -216,13 +216,13 @@ export class Tasks implements TaskPlaces {
 
   async #ask(
     request: ClientRequest,
-    { own, begun, method, params }: Omit<ForwardedRequest, "door" | "server"> & {
+    { own, begun, method, params }: Omit<ForwardedRequest, "ruleName" | "server"> & {
       readonly own: string;
       readonly begun: Begun;
     },
   ): Promise<JsonObject> {
     const { server, tool } = splitToolId(begun.tool);
-    const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
+    const wanted = { ruleName: tool, server, method, params: { ...params, taskId: begun.there } };
     const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
     // A client without a session cannot be asked for input meanwhile.

@@ -9,7 +9,7 @@ import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
-import { methodDoor } from "../core/pattern.ts";
+import { methodRuleName } from "../core/pattern.ts";
 import { withoutOfPml } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
 import { LimitedLog } from "../io/limited_log.ts";
@@ -17,7 +17,7 @@ import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
-import type { FaceSettings } from "./options.ts";
+import type { GatewaySettings } from "./options.ts";
 import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
 
 /** A notification of a server. */
@@ -40,7 +40,7 @@ export interface UnknownNotificationsOptions {
   readonly callTool: CallTool;
   readonly clients: Clients;
   readonly owners: OwnersOptions;
-  readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
+  readonly settings: () => Pick<GatewaySettings, "clientMeta" | "actor">;
   /** Returns why nothing can be called at all; undefined if calls can run. */
   readonly problem: () => PmlError | undefined;
   /** Writes a line to the log. `server` is the server that the line is about. */
@@ -94,8 +94,8 @@ export class UnknownNotifications {
   fromServer(server: string, one: ServerNotification): void {
     const { method, params, members } = one;
     const refused = (why: string, level?: "info") => this.#refused(method, { why, server, level });
-    const door = doorOf(method);
-    if (door === undefined) return refused("PML does not know it", "info");
+    const ruleName = ruleNameOf(method);
+    if (ruleName === undefined) return refused("PML does not know it", "info");
     const to = this.#receiversOf(one);
     if (to.length === 0) return refused("no client here declared its extension", "info");
     const queue = this.#ofServers.get(server) ?? new BoundedQueue(LIMITS);
@@ -105,7 +105,7 @@ export class UnknownNotifications {
         const onNotify = (passed: MethodNotification) =>
           to.map((notify) => notify(passed)).includes(true);
         const client = { onNotify };
-        const id = toolId(server, door);
+        const id = toolId(server, ruleName);
         const others = members && { members: { message: members } };
         const call = { id, method, via: "server", isNested: true, client, ...others };
         await this.#pass({ ...call, arguments: withoutOfPml(params), actor: "local" });
@@ -127,13 +127,13 @@ export class UnknownNotifications {
     const { problem, owners, settings } = this.#options;
     const failure = problem();
     if (failure !== undefined) throw failure;
-    const door = doorOf(method);
-    if (door === undefined) throw new Error("no server can have it");
+    const ruleName = ruleNameOf(method);
+    if (ruleName === undefined) throw new Error("no server can have it");
     const owned = await serverOfRequest({ method, params, client }, owners);
     const { _meta, ...args } = owned.params;
     const { clientMeta, actor } = settings();
     await this.#pass({
-      ...{ id: toolId(owned.server, door), method, via: method, actor, arguments: args },
+      ...{ id: toolId(owned.server, ruleName), method, via: method, actor, arguments: args },
       client: { able, isOlder: !client.isModern, toolset },
       ...metaOf(_meta, { listed: clientMeta, message }),
     });
@@ -172,8 +172,8 @@ export class UnknownNotifications {
 }
 
 /** Returns the name that rules have for a method; undefined if it is not one of an extension. */
-function doorOf(method: string): string | undefined {
-  return isDefined(method) ? undefined : methodDoor(method);
+function ruleNameOf(method: string): string | undefined {
+  return isDefined(method) ? undefined : methodRuleName(method);
 }
 
 function sizeOf(params: JsonObject, members: JsonObject | undefined): number {

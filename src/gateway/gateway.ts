@@ -9,7 +9,7 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type {
   Connection,
-  Face,
+  ConnectionFactory,
   RequestContext,
   UnknownNotification,
 } from "../protocol/connection.ts";
@@ -37,7 +37,7 @@ export interface Listening extends Disposable {
 }
 
 /** Serves the requests of clients, over any transport. */
-export class Gateway implements Face, Disposable {
+export class Gateway implements ConnectionFactory, Disposable {
   /** The clients that are connected. */
   readonly clients: Clients;
   /** Set if PML has several processes. */
@@ -61,11 +61,14 @@ export class Gateway implements Face, Disposable {
     this.#parts = { options, clients, offers, rendered, requests: () => this.#loaded() };
   }
 
-  readonly connect: Face["connect"] = (peer, isModern, party = this.#here) =>
+  readonly connect: ConnectionFactory["connect"] = (peer, isModern, party = this.#here) =>
     this.#connectionOf(this.clients.add(peer, isModern, party));
 
   /** Returns a gateway for one client with its own connection. `end` waits for its requests. */
-  apart(): Face & { readonly listen: () => Listening; readonly end: () => Promise<void> } {
+  apart(): ConnectionFactory & {
+    readonly listen: () => Listening;
+    readonly end: () => Promise<void>;
+  } {
     const drain = new RequestDrain();
     return {
       connect: (peer, isModern, party = drain) =>

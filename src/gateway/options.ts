@@ -21,7 +21,7 @@ import type { Servers } from "../servers/lists/servers.ts";
 import type { Exposure, HybridOptions, MetaTool } from "../config/exposure.ts";
 
 /** The settings of the gateway in the configuration. */
-export interface FaceSettings extends ExposureSettings {
+export interface GatewaySettings extends ExposureSettings {
   /** The name and the version of this server that clients see. */
   readonly name: string;
   readonly version: string;
@@ -55,7 +55,7 @@ export interface GatewayHost {
     options: SearchOptions,
   ) => Promise<SearchAnswer>;
   readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
-  readonly settings: () => FaceSettings;
+  readonly settings: () => GatewaySettings;
   /** Sets the log level of the servers. */
   readonly setLevel: (level: string) => void;
   /** Asks once for several calls. Returns the answer for each, by its `callId`. */

@@ -93,7 +93,7 @@ function block(subject: Subject, differing: readonly string[] = []): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
   const given = Object.entries(subject.arguments);
   const members = shownMembers(subject);
-  const isDoor = splitToolId(subject.tool).tool.startsWith("@");
+  const isMethod = splitToolId(subject.tool).tool.startsWith("@");
   return indented([
     ...identity(subject),
     `Workspace: ${quoted(workspace, Infinity)}`,
@@ -104,7 +104,7 @@ function block(subject: Subject, differing: readonly string[] = []): string {
       : []),
     ...differenceLines(differing),
     // A question about all resources of a server is not about the arguments of one request.
-    ...(given.length > 0 ? ["Arguments:"] : isDoor ? [] : ["Arguments: none"]),
+    ...(given.length > 0 ? ["Arguments:"] : isMethod ? [] : ["Arguments: none"]),
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
     ...given.flatMap(argumentLines),
     ...(members.length === 0 ? [] : ["Other members of the request, which the server gets:"]),

@@ -83,12 +83,12 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const allow = new RuleIndex(rules.allow);
   const plainly = (id: ToolId): Verdict => {
     const { server, tool } = splitToolId(id);
-    const isDoor = tool.startsWith("@");
+    const isMethod = tool.startsWith("@");
     for (const scope of scopesOf(id)) {
-      const isUncovered = isDoor && scope === "*" && !COVERED_BY_ANY.includes(tool);
+      const isUncovered = isMethod && scope === "*" && !COVERED_BY_ANY.includes(tool);
       const asking = isUncovered ? undefined : ask.plain(scope);
       if (asking) return verdict("ask", asking);
-      if (isDoor && scope === "*") return UNNAMED[tool] ?? ASKS;
+      if (isMethod && scope === "*") return UNNAMED[tool] ?? ASKS;
       const allowing = allow.plain(scope);
       if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server, id))) {
         return verdict("allow", allowing);

@@ -108,7 +108,7 @@ export interface Connection {
 }
 
 /** Opens the connections of one transport or server. */
-export interface Face {
+export interface ConnectionFactory {
   /** Opens a connection. Each session over HTTP has a separate `party`. */
   readonly connect: (peer: Peer, isModern: boolean, party?: object) => Connection;
 }

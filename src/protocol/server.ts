@@ -11,7 +11,7 @@ import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
-import type { Connection, Face, Hello, Peer } from "./connection.ts";
+import type { Connection, ConnectionFactory, Hello, Peer } from "./connection.ts";
 import {
   envelopeError,
   hasEnvelope,
@@ -109,7 +109,7 @@ const BAD_INITIALIZE =
 
 /** Serves one connection. */
 export class ProtocolServer implements AsyncDisposable {
-  readonly #face: Promise<Face>;
+  readonly #connections: Promise<ConnectionFactory>;
   readonly #options: ProtocolServerOptions;
   readonly #ends: Ends;
   readonly #peer: RpcPeer;
@@ -128,9 +128,9 @@ export class ProtocolServer implements AsyncDisposable {
   /** The lists whose change is notified with the next microtask. */
   readonly #changed = new Set<string>();
 
-  /** Takes the `Face` that opens the connection and serves its requests. */
-  constructor(face: Promise<Face>, options: ProtocolServerOptions) {
-    this.#face = face;
+  /** Takes the factory that opens the connection and serves its requests. */
+  constructor(connections: Promise<ConnectionFactory>, options: ProtocolServerOptions) {
+    this.#connections = connections;
     this.#options = options;
     this.#ends = options.ends;
     this.#texts = new ResultTexts(options.hello);
@@ -284,8 +284,8 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   async #connect(era: Era): Promise<Connection> {
-    const face = await this.#face;
-    return this.#connection = face.connect(this.#client(era), era === "modern");
+    const connections = await this.#connections;
+    return this.#connection = connections.connect(this.#client(era), era === "modern");
   }
 
   #client(era: Era): Peer {

@@ -3,7 +3,7 @@ import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextp
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
-import type { Connection, Face } from "./connection.ts";
+import type { Connection, ConnectionFactory } from "./connection.ts";
 import { helloOf } from "../gateway/hello.ts";
 import { sdkServer } from "../../tests/kit/sdk_server.ts";
 import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
@@ -21,7 +21,7 @@ function connectionOf(isModern: boolean): Connection {
   return { isModern, serve: echo, note() {}, close() {} };
 }
 
-const face: Face = { connect: (_, isModern) => connectionOf(isModern) };
+const connections: ConnectionFactory = { connect: (_, isModern) => connectionOf(isModern) };
 
 /** Collects the answers to messages. */
 class Answers {
@@ -73,7 +73,7 @@ function take(server: ProtocolServer, message: JSONRPCMessage): void {
 
 async function byPml(messages: readonly JSONRPCMessage[]) {
   const answers = new Answers(messages);
-  await using server = new ProtocolServer(Promise.resolve(face), optionsOf(answers));
+  await using server = new ProtocolServer(Promise.resolve(connections), optionsOf(answers));
   for (const message of messages) take(server, message);
   return await answers.all();
 }
@@ -184,8 +184,8 @@ Deno.test("a request with an invalid progress token is answered with an error", 
 Deno.test("a cancelled request is aborted, and gets no answer", async () => {
   const waits = Promise.withResolvers<JsonObject>();
   const aborted: unknown[] = [];
-  const slow: Face = {
-    ...face,
+  const slow: ConnectionFactory = {
+    ...connections,
     connect: () => ({
       ...connectionOf(false),
       serve: (_, { cancellation: { signal } }) => {

@@ -49,7 +49,7 @@ export interface FoundEntry {
   readonly leftOut: readonly OmittedTool[];
 }
 
-type WaitOptions = Pick<Wanting, "signal">;
+type WaitSignal = Pick<Wanting, "signal">;
 
 const REST_MS = 5_000;
 
@@ -103,7 +103,7 @@ export class Registries {
   }
 
   /** Returns an entry, from the cache or the registries in order; undefined if none has it. */
-  async find(name: string, { signal }: WaitOptions): Promise<FoundEntry | undefined> {
+  async find(name: string, { signal }: WaitSignal): Promise<FoundEntry | undefined> {
     const known = this.known(name);
     if (known !== undefined) return known;
     const finding = this.#finding.get(name) ??
@@ -113,7 +113,7 @@ export class Registries {
   }
 
   /** Requests an entry now, even if it is cached. */
-  async refresh(name: string, { signal }: WaitOptions): Promise<FoundEntry | undefined> {
+  async refresh(name: string, { signal }: WaitSignal): Promise<FoundEntry | undefined> {
     return await untilAborted(this.#ask(name, true), signal);
   }
 
@@ -152,7 +152,7 @@ export class Registries {
   }
 
   /** Returns whether a catalog lists a server. The name is not sent to any registry. */
-  async offer(name: string, { signal }: WaitOptions): Promise<boolean> {
+  async offer(name: string, { signal }: WaitSignal): Promise<boolean> {
     for (const place of this.#order(parseFqdn(name))) {
       if (await this.#catalogs.has(name, { place, signal })) return true;
     }
@@ -164,7 +164,7 @@ export class Registries {
    * in no catalog. The name is not sent to any registry. Registries after the one that offers the
    * tool get no request.
    */
-  async entryOf(tool: Fqdn, { signal }: WaitOptions): Promise<string | undefined> {
+  async entryOf(tool: Fqdn, { signal }: WaitSignal): Promise<string | undefined> {
     for (const place of this.#order(tool)) {
       const found = await this.#catalogs.entryOf(tool, { place, signal });
       if (found !== undefined) return found;
@@ -173,7 +173,7 @@ export class Registries {
   }
 
   /** Downloads the catalogs of all registries now. */
-  async refreshCatalog({ signal }: WaitOptions): Promise<readonly CatalogOutcome[]> {
+  async refreshCatalog({ signal }: WaitSignal): Promise<readonly CatalogOutcome[]> {
     return await this.#catalogs.refresh(signal);
   }
 

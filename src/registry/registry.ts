@@ -1,6 +1,6 @@
 /**
  * The public API of the registry module, without the parts that start a process. The package
- * exports `app/registry_face.ts`.
+ * exports `app/registry_exports.ts`.
  *
  * @module
  */

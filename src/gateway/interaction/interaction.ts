@@ -15,7 +15,7 @@ import type {
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
-import type { FaceSettings } from "../options.ts";
+import type { GatewaySettings } from "../options.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { approvalIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
 import { ApprovalRequests } from "./approval_requests.ts";
@@ -50,7 +50,7 @@ export interface SealedStates {
 /** The options of `Interaction`. */
 export interface InteractionOptions {
   readonly callTool: CallTool;
-  readonly settings: () => Pick<FaceSettings, "asksClient" | "approvalMs">;
+  readonly settings: () => Pick<GatewaySettings, "asksClient" | "approvalMs">;
   /** Leaves an approval request for the terminal, and returns the error that names it. */
   readonly leave: (question: Question) => Promise<PmlError>;
   /** Set if PML has several processes. */

@@ -18,7 +18,7 @@ import {
   quoted,
   textOf,
 } from "../../core/json.ts";
-import { methodDoor } from "../../core/pattern.ts";
+import { methodRuleName } from "../../core/pattern.ts";
 import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
 import { safeSchema, safeTexts } from "../../protocol/safe_text.ts";
 import { toolId } from "../../core/tool_id.ts";
@@ -41,7 +41,7 @@ const FORM_MAX = 64_000;
 const MODEL = "name a model in `sampling` of config.yaml";
 
 /** The names that rules have for the requests of servers in MCP itself. */
-const DOORS = {
+const RULE_NAMES = {
   "elicitation/create": "@elicitation",
   "sampling/createMessage": "@sampling",
 } as const satisfies Partial<Record<DefinedMethod, string>>;
@@ -67,10 +67,10 @@ export function serverInput(
     const { key, server, method, params, members: message, signal, onProgress } = request;
     const onAsk = (checked: ServerRequest) =>
       options.requestInput({ ...checked, key, onProgress, params: worded(checked) });
-    const door = memberOf(DOORS, method) ?? extensionDoor(method, capabilities);
+    const ruleName = memberOf(RULE_NAMES, method) ?? extensionRuleName(method, capabilities);
     refuseUnable(request, capabilities);
     refuseAddress(request);
-    const id = toolId(server, door);
+    const id = toolId(server, ruleName);
     using cancellation = Cancellation.of(signal);
     const client = { onAsk, onQuestion };
     const members = message && { message };
@@ -83,20 +83,20 @@ export function serverInput(
 }
 
 /** Returns the name that rules have for a method of an extension that the client declared. */
-function extensionDoor(method: string, capabilities: JsonObject): string {
+function extensionRuleName(method: string, capabilities: JsonObject): string {
   if (isDefined(method)) {
     throw new RpcError(ERROR.methodNotFound, "servers cannot request it from clients");
   }
-  const door = methodDoor(method);
+  const ruleName = methodRuleName(method);
   // guard: extension-declared
-  if (door === undefined || !declaresExtensionOf(method, capabilities)) {
+  if (ruleName === undefined || !declaresExtensionOf(method, capabilities)) {
     throw new RpcError(ERROR.methodNotFound, "the client did not declare its extension");
   }
-  return door;
+  return ruleName;
 }
 
 function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject): void {
-  if (memberOf(DOORS, method) === undefined) return;
+  if (memberOf(RULE_NAMES, method) === undefined) return;
   const another = "another tool";
   const [isAble, what, instead] = method === "sampling/createMessage"
     ? [isObject(can.sampling), "answer with its model", MODEL]

@@ -17,7 +17,7 @@ import { WorkspaceLock } from "./lock.ts";
 import type { Answered, FromWorker, HostStart, ToWorker, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
 import { plainScope } from "./names.ts";
-import { fileDoors, openDoors } from "./probe.ts";
+import { allowedActions, unlimitedFiles } from "./probe.ts";
 import { Programs } from "./programs.ts";
 import { Wants } from "./wants.ts";
 
@@ -38,7 +38,7 @@ export async function boot(): Promise<void> {
   write("confined", 0, JSON.stringify(confined(start, write)));
   const worker = newWorker(start.worker, write);
   const granted = { net: start.net.includes("*"), run: start.run === "*" };
-  const open = [...await openDoors([canary], granted), ...fileDoors()];
+  const open = [...await allowedActions([canary], granted), ...unlimitedFiles()];
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
   const { port1, port2 } = new MessageChannel();
   const wants = new Wants(write);

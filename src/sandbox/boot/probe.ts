@@ -8,7 +8,7 @@
  * Returns a sentence for each forbidden action that works in this thread. `files` must be closed;
  * `granted` contains the permissions that are granted without limits.
  */
-export async function openDoors(
+export async function allowedActions(
   files: readonly string[],
   granted: Readonly<Record<string, boolean>> = {},
 ): Promise<string[]> {
@@ -31,7 +31,7 @@ export async function openDoors(
 }
 
 /** Returns a sentence for each kind of file access that has no limits. */
-export function fileDoors(): string[] {
+export function unlimitedFiles(): string[] {
   return (["read", "write"] as const)
     .filter((name) => Deno.permissions.querySync({ name }).state === "granted")
     .map((name) => `it may ${name} every file`);

@@ -13,7 +13,7 @@ import { moduleHost } from "./module_host.ts";
 import { type ResultCheck, resultChecks, urlOf } from "./results.ts";
 import { holdLife } from "./life.ts";
 import type { ResultSchemas, SentError, ToWorker, WorkerStart } from "./message.ts";
-import { openDoors } from "./probe.ts";
+import { allowedActions } from "./probe.ts";
 import { StandardSchemas } from "./standard_schemas.ts";
 import { brokeredSqlite } from "./module_sqlite.ts";
 
@@ -50,7 +50,7 @@ class ModuleThread {
 
   async open(): Promise<void> {
     await holdLife();
-    const open = await openDoors(this.#start.closed);
+    const open = await allowedActions(this.#start.closed);
     this.#send("tested", 0, open);
   }
 

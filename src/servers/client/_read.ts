@@ -14,7 +14,7 @@ import { readable } from "./_readable.ts";
 import { isListItem } from "./_server_lists.ts";
 
 /** The options of `readList`. */
-export interface ReadListOptions {
+export interface ListReading {
   /** Requests a page. */
   readonly ask: (params: JsonObject) => Promise<Json>;
   /** Returns the error for a server that breaks the protocol. */
@@ -39,7 +39,7 @@ const LOGGER_MAX = 200;
 /** Reads all pages of a list. */
 export async function readList(
   name: ListName,
-  { ask, broken, max }: ReadListOptions,
+  { ask, broken, max }: ListReading,
 ): Promise<ReadList> {
   const items: ListItem[] = [];
   const seen = new Set<unknown>();

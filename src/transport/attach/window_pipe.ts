@@ -13,7 +13,7 @@ import { Duplex } from "node:stream";
 import { objectOf, textOf } from "../../core/json.ts";
 import { readPlainText, writePrivate } from "../../io/private_files.ts";
 import { soon } from "../../io/waiting.ts";
-import { ANSWER_MS, Talk } from "./window_socket.ts";
+import { ANSWER_MS, LineExchange } from "./window_socket.ts";
 
 /** The content of the file in the PML home. */
 interface PipeFile {
@@ -70,34 +70,34 @@ function readFile(path: string): PipeFile | undefined {
 
 /** Returns whether the client knows the key. The server first proves that it knows the key. */
 async function isProven(socket: Duplex, key: string): Promise<boolean> {
-  const talk = new Talk(socket);
-  const { nonce } = await heard(talk);
+  const exchange = new LineExchange(socket);
+  const { nonce } = await heard(exchange);
   const own = crypto.randomUUID();
-  talk.say({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: own });
-  const { proof } = await heard(talk);
+  exchange.say({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: own });
+  const { proof } = await heard(exchange);
   const isOwn = isEqual(textOf(proof), proofOf(key, `client ${own}`));
   // The next line is for another listener. The client therefore waits for this one.
-  talk.end();
-  if (isOwn) talk.say({ proven: true });
+  exchange.end();
+  if (isOwn) exchange.say({ proven: true });
   return isOwn;
 }
 
 /** Proves to a server that this process knows the key. Returns whether the server knows it, too. */
 async function proves(socket: Duplex, key: string): Promise<boolean> {
-  const talk = new Talk(socket);
+  const exchange = new LineExchange(socket);
   const own = crypto.randomUUID();
-  talk.say({ nonce: own });
-  const { proof, nonce } = await heard(talk);
+  exchange.say({ nonce: own });
+  const { proof, nonce } = await heard(exchange);
   if (!isEqual(textOf(proof), proofOf(key, `server ${own}`))) return false;
-  talk.say({ proof: proofOf(key, `client ${textOf(nonce)}`) });
-  const { proven } = await heard(talk);
-  talk.end();
+  exchange.say({ proof: proofOf(key, `client ${textOf(nonce)}`) });
+  const { proven } = await heard(exchange);
+  exchange.end();
   return proven === true;
 }
 
-async function heard(talk: Talk): Promise<Readonly<Record<string, unknown>>> {
+async function heard(exchange: LineExchange): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return objectOf(await talk.next());
+    return objectOf(await exchange.next());
   } catch {
     return {}; // it is not JSON
   }

@@ -74,9 +74,9 @@ async function listenAtSocket(
 async function isServed(path: string): Promise<boolean> {
   const socket = await connected(path);
   if (socket === undefined) return false;
-  const talk = new Talk(socket);
-  talk.say({});
-  const heard = await talk.next();
+  const exchange = new LineExchange(socket);
+  exchange.say({});
+  const heard = await exchange.next();
   socket.destroy();
   return heard !== undefined;
 }
@@ -106,7 +106,7 @@ function isOwn(path: string): boolean {
 }
 
 /** Exchanges lines of JSON before MCP begins. */
-export class Talk {
+export class LineExchange {
   readonly #socket: Duplex;
   readonly #lines = new LineReader(MOST_SAID);
   readonly #heard: (string | undefined)[] = [];

@@ -9,7 +9,7 @@ import type { JsonObject } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
 import { answerText, type Message } from "../../protocol/message.ts";
 import { type Ends, ProtocolServer } from "../../protocol/server.ts";
-import type { Connection, Face, Hello, Peer } from "../../protocol/connection.ts";
+import type { Connection, ConnectionFactory, Hello, Peer } from "../../protocol/connection.ts";
 import { eventBytes, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import type { SentEvents } from "./_sent_events.ts";
 
@@ -71,8 +71,10 @@ export class ClientSession implements Ends, AsyncDisposable {
     this.id = id;
     this.#sent = sent;
     // Each session is a separate party.
-    const face: Face = { connect: (peer, isModern) => host.connect(peer, isModern, peer) };
-    this.#server = new ProtocolServer(Promise.resolve(face), {
+    const connections: ConnectionFactory = {
+      connect: (peer, isModern) => host.connect(peer, isModern, peer),
+    };
+    this.#server = new ProtocolServer(Promise.resolve(connections), {
       ends: this,
       hello: (isModern) => host.hello(isModern),
       onListen() {},

@@ -19,13 +19,13 @@ import { Sessions } from "./_sessions.ts";
 export type { SendNotification };
 
 /** The PML process that answers the messages of an endpoint. */
-export interface FaceHost extends ListenHost, SessionHost {
+export interface EndpointHost extends ListenHost, SessionHost {
   /** Receives the combined capabilities of all clients when they change. */
   declared(capabilities: JsonObject): void;
 }
 
 /** The owner of an endpoint. */
-export interface FaceParty {
+export interface EndpointOwner {
   /** The hash of an identity's token; null for the user. */
   readonly identity: string | null;
   /** The prefix of session ids. */
@@ -33,14 +33,14 @@ export interface FaceParty {
 }
 
 /** The limits of an endpoint. */
-export interface FaceLimits {
+export interface EndpointLimits {
   readonly connections: number;
   readonly inputBytes: number;
   readonly queuedBytes: number;
 }
 
 /** Answers messages. */
-export class HttpFace implements AsyncDisposable {
+export class HttpEndpoint implements AsyncDisposable {
   /** The hash of the identity's token; null for the user. */
   readonly identity: string | null;
   /** The incomplete bodies of its requests. */
@@ -54,7 +54,7 @@ export class HttpFace implements AsyncDisposable {
   readonly #together: Able;
 
   /** Creates an endpoint. */
-  constructor(host: FaceHost, limits: FaceLimits, { identity, prefix }: FaceParty) {
+  constructor(host: EndpointHost, limits: EndpointLimits, { identity, prefix }: EndpointOwner) {
     this.identity = identity;
     this.#sessions = new Sessions(host, limits, prefix);
     this.#stateless = new HttpStateless(host, limits);

@@ -25,7 +25,7 @@ import {
 import { type ParsedBody, readBody } from "./_body.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import type { HttpRequest } from "./_route.ts";
-import type { FaceLimits, HttpFace } from "./endpoint.ts";
+import type { EndpointLimits, HttpEndpoint } from "./endpoint.ts";
 
 export type { HttpRequest };
 
@@ -34,10 +34,10 @@ export interface HttpHost {
   /** Why PML cannot serve calls now; undefined if it is ready. */
   readonly problem: string | undefined;
   /** Returns the endpoint for an `Authorization` header; undefined refuses the request. */
-  faceFor(authorization: string): Promise<HttpFace | undefined>;
+  endpointFor(authorization: string): Promise<HttpEndpoint | undefined>;
   /** Answers a request, in this process or in another one. */
   answer(
-    face: HttpFace,
+    endpoint: HttpEndpoint,
     request: HttpRequest,
   ): Promise<Response | TextAnswer> | Response | TextAnswer;
   /** Reports a refused request with its status and the reason. */
@@ -47,7 +47,7 @@ export interface HttpHost {
 }
 
 /** The options of `serveHttp`. */
-export interface HttpOptions extends FaceLimits {
+export interface HttpOptions extends EndpointLimits {
   readonly host: string;
   /** The port; 0 selects a free one. */
   readonly port: number;
@@ -59,7 +59,7 @@ export interface HttpOptions extends FaceLimits {
 }
 
 /** The HTTP listener for clients. Disposing it closes all connections. */
-export interface HttpDoor extends Listener {
+export interface HttpListener extends Listener {
   /** The URL that clients configure. */
   readonly url: string;
 }
@@ -74,27 +74,27 @@ const SHARE = 3 / 4;
 const LAST_MS = 500;
 
 /** Serves clients until it is disposed. */
-export async function serveHttp(host: HttpHost, options: HttpOptions): Promise<HttpDoor> {
-  const door = new Door(host, options);
+export async function serveHttp(host: HttpHost, options: HttpOptions): Promise<HttpListener> {
+  const server = new HttpServer(host, options);
   const listener = await listen({
     ...options,
     what: "MCP",
     answer: (request, response) =>
-      void door.answer(request, response).catch((error) => host.failed(error)),
+      void server.answer(request, response).catch((error) => host.failed(error)),
     onRefused: (status, why) => host.refused(status, why),
   });
   return {
     ...listener,
     url: `${listener.origin}${PATH}`,
     drain: async (ms) => {
-      using _ = after(ms, () => door.end());
+      using _ = after(ms, () => server.end());
       await listener.drain(ms + LAST_MS);
     },
   };
 }
 
 /** Decides which requests reach an endpoint, and sends the answers. */
-class Door {
+class HttpServer {
   readonly #host: HttpHost;
   readonly #options: HttpOptions;
   readonly #answers: AnswerSender;
@@ -104,12 +104,12 @@ class Door {
    */
   readonly #open = new Map<
     ServerResponse,
-    { readonly face: HttpFace; readonly body: unknown; readonly left: unknown[] }
+    { readonly endpoint: HttpEndpoint; readonly body: unknown; readonly left: unknown[] }
   >();
   /** The number of all requests whose answers are incomplete. */
   #kept = 0;
   /** The endpoints whose end is observed. */
-  readonly #faces = new WeakSet<HttpFace>();
+  readonly #endpoints = new WeakSet<HttpEndpoint>();
 
   constructor(host: HttpHost, options: HttpOptions) {
     this.#host = host;
@@ -143,11 +143,11 @@ class Door {
   }
 
   /** Answers the open requests of an endpoint when it ends. */
-  #follow(face: HttpFace): void {
-    if (this.#faces.has(face)) return;
-    this.#faces.add(face);
-    onAbort(face.ending.signal, () => {
-      for (const [response, one] of this.#open) if (one.face === face) this.#end(response);
+  #follow(endpoint: HttpEndpoint): void {
+    if (this.#endpoints.has(endpoint)) return;
+    this.#endpoints.add(endpoint);
+    onAbort(endpoint.ending.signal, () => {
+      for (const [response, one] of this.#open) if (one.endpoint === endpoint) this.#end(response);
     });
   }
 
@@ -196,8 +196,8 @@ class Door {
     { response, signal }: { readonly response: ServerResponse; readonly signal: AbortSignal },
   ): Promise<Response | TextAnswer> {
     const { method = "", headers: { authorization = "" } } = request;
-    const face = await this.#host.faceFor(authorization);
-    if (face === undefined) {
+    const endpoint = await this.#host.endpointFor(authorization);
+    if (endpoint === undefined) {
       return this.#refuse(401, "its token is missing or wrong", {
         headers: { "www-authenticate": "Bearer" },
       });
@@ -207,35 +207,35 @@ class Door {
       return this.#refuse(406, `it accepts neither ${JSON_TYPE} nor ${EVENTS_TYPE}`);
     }
     // guard: token-share
-    if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
+    if (endpoint.open >= (this.#options.connections - this.#kept + endpoint.open) * SHARE) {
       return this.#refuse(503, "too many other requests with its token are open");
     }
     // A client that disconnected before the endpoint was open would be counted forever.
     // guard: token-left
     if (signal.aborted) return new Response();
-    face.open++;
+    endpoint.open++;
     this.#kept++;
     response.once("close", () => {
-      face.open--;
+      endpoint.open--;
       this.#kept--;
     });
     const read: ParsedBody = method === "POST"
-      ? await readBody(request, { ...this.#options, coming: face.coming })
+      ? await readBody(request, { ...this.#options, coming: endpoint.coming })
       : {};
     if (read.refused !== undefined) return this.#refuse(...read.refused);
     // The endpoint may have ended while the body was read.
-    const { signal: over } = face.ending;
+    const { signal: over } = endpoint.ending;
     if (over.aborted) return this.#refuse(401, "its token is no longer valid");
-    this.#follow(face);
+    this.#follow(endpoint);
     this.#open.set(response, {
-      face,
+      endpoint,
       body: read.json,
       left: [read.json ?? []].flat(),
     });
     // The endpoint does not need the token.
     const { authorization: _, ...headers } = request.headers as Record<string, string>;
     const one = { method, headers, body: read.json, signal };
-    const made = await inAccepted(await this.#host.answer(face, one), accepted, signal);
+    const made = await inAccepted(await this.#host.answer(endpoint, one), accepted, signal);
     // Aborted requests do not count as rejected.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;

@@ -35,7 +35,7 @@ import { type Forwarded, type Head, OtherProcess, type Pass, sealedLines } from 
 import { Sealer } from "./_sealer.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
 import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
-import type { FaceLimits, HttpFace } from "../http/endpoint.ts";
+import type { EndpointLimits, HttpEndpoint } from "../http/endpoint.ts";
 import type { HttpHost } from "../http/http.ts";
 
 /** An approval request in the form that the client keeps. */
@@ -71,7 +71,7 @@ export interface ReplicaOptions {
 /** Answers requests that other processes forward. */
 export interface ReplicaHost extends Pick<HttpHost, "refused" | "failed"> {
   /** Returns the endpoint of the identity whose token has this hash; null means the user. */
-  faceOf(identity: string | null): Promise<HttpFace | undefined>;
+  endpointOf(identity: string | null): Promise<HttpEndpoint | undefined>;
 }
 
 const BEAT_MS = 5_000;
@@ -139,14 +139,14 @@ export class Replica {
   }
 
   /** Answers a request, or forwards it to the process that owns its session, task or work. */
-  async answer(face: HttpFace, request: HttpRequest): Promise<Response | TextAnswer> {
-    const here = async () => await face.answer(request);
+  async answer(endpoint: HttpEndpoint, request: HttpRequest): Promise<Response | TextAnswer> {
+    const here = async () => await endpoint.answer(request);
     const { method, headers, body, signal } = request;
     const to = ownerOf(request);
     const address = to && to !== this.#id ? this.#addressOf(to) : "";
     if (!address) return await here();
     const other = new OtherProcess(to, address, this.#link);
-    const parts = other.send({ identity: face.identity, method, headers, body }, signal);
+    const parts = other.send({ identity: endpoint.identity, method, headers, body }, signal);
     try {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
@@ -164,7 +164,7 @@ export class Replica {
   }
 
   /** Starts to answer requests that other processes forward. */
-  async listen(here: ReplicaHost, limits: FaceLimits & AnswerLimits): Promise<Listener> {
+  async listen(here: ReplicaHost, limits: EndpointLimits & AnswerLimits): Promise<Listener> {
     const answers = new AnswerSender(limits);
     const failed = (error: Error) => here.failed(error);
     const { host, port } = this.#options;
@@ -222,8 +222,8 @@ export class Replica {
       return rejection(403, { why });
     }
     const { identity, method, headers, body } = asked;
-    const face = await here.faceOf(identity);
-    const made = await face?.answer({ method, headers, body, signal: leaving(response) }) ??
+    const endpoint = await here.endpointOf(identity);
+    const made = await endpoint?.answer({ method, headers, body, signal: leaving(response) }) ??
       rejection(401, { why: "its identity is gone" });
     // On a reused connection, a failure before the request was sent would look like one in the
     // middle.

@@ -9,7 +9,7 @@
  */
 
 import type { JsonObject } from "../../core/json.ts";
-import type { Face } from "../../protocol/connection.ts";
+import type { ConnectionFactory } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
@@ -69,7 +69,7 @@ export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
  * server. Resolves when the client disconnects or `signal` aborts.
  */
 export async function serveStdio(
-  load: () => Promise<Face>,
+  load: () => Promise<ConnectionFactory>,
   host: StdioHost,
   options: StdioOptions,
 ): Promise<void> {
@@ -78,12 +78,12 @@ export async function serveStdio(
   const connection = new StdioConnection(host, options);
   if (!await connection.listen()) return;
   const { ProtocolServer } = await import("../../protocol/server.ts");
-  const { promise: face, resolve } = Promise.withResolvers<Face>();
-  await using server = new ProtocolServer(face, { ...options, ends: connection });
+  const { promise: connections, resolve } = Promise.withResolvers<ConnectionFactory>();
+  await using server = new ProtocolServer(connections, { ...options, ends: connection });
   connection.serve(server);
   // The first answer of the newest revision does not need the server.
   resolve(load());
-  await face;
+  await connections;
   void connection.useSockets();
   await connection.greetLate();
   await connection.closed;

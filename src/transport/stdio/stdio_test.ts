@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Face } from "../../protocol/connection.ts";
+import type { ConnectionFactory } from "../../protocol/connection.ts";
 import type { ClientPipes } from "./_pipes.ts";
 import { serveStdio, type StdioOptions } from "./stdio.ts";
 
@@ -39,7 +39,7 @@ function serve(name: string, prepare: () => Promise<unknown>) {
     declared() {},
     failed() {},
   };
-  const serving = serveStdio(() => Promise.resolve({} as Face), host, options);
+  const serving = serveStdio(() => Promise.resolve({} as ConnectionFactory), host, options);
   return {
     written,
     end: async () => {

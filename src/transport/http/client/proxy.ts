@@ -21,7 +21,7 @@ export interface Proxy {
 }
 
 /** The options of a connection through a proxy, and the signal that it is no longer needed. */
-type ProxyOptions = ConnectionOptions & { readonly over: AbortSignal };
+type ProxyTarget = ConnectionOptions & { readonly over: AbortSignal };
 
 const HINT = "Check network.proxy in your config.yaml: http://${USER}:${PASSWORD}@HOST:PORT";
 
@@ -46,7 +46,7 @@ export async function isDirect(
 /** Returns a function that connects to hosts through a proxy. TLS is end-to-end with the host. */
 export function connector(proxy: Proxy): Agent["createConnection"] {
   const connect = (
-    options: ProxyOptions,
+    options: ProxyTarget,
     done: (error: Error | null, socket?: Socket) => void,
   ) => {
     tunnel(proxy, options).then((socket) => done(null, socket), done);
@@ -56,7 +56,7 @@ export function connector(proxy: Proxy): Agent["createConnection"] {
 }
 
 /** Opens a tunnel to a host through a proxy. No part of a request is sent before. */
-async function tunnel({ url }: Proxy, { over, ...options }: ProxyOptions): Promise<Socket> {
+async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promise<Socket> {
   const { request } = await import("node:http");
   const { connect } = await import("node:tls");
   const to = `${options.host?.includes(":") ? `[${options.host}]` : options.host}:${options.port}`;

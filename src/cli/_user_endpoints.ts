@@ -12,19 +12,19 @@ import type { Gateway, Listening } from "../gateway/gateway.ts";
 import { stampAt } from "../io/place.ts";
 import type { Connection, Hello } from "../protocol/connection.ts";
 import {
-  type FaceHost,
-  type FaceLimits,
-  HttpFace,
+  type EndpointHost,
+  type EndpointLimits,
+  HttpEndpoint,
   type SendNotification,
 } from "../transport/http/endpoint.ts";
 import type { Replica } from "../transport/replicas/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
-/** The options of `Faces`. */
-export interface FacesOptions {
-  /** The PML of the person. */
+/** The options of `UserEndpoints`. */
+export interface UserEndpointsOptions {
+  /** The PML of the owner. */
   readonly app: App;
-  /** The hash of the person's token. */
+  /** The hash of the owner's token. */
   readonly token: string;
   /** Opens the PML of an identity. */
   readonly open: (identity: string) => Promise<App>;
@@ -33,48 +33,48 @@ export interface FacesOptions {
 }
 
 /** The PML of an identity, and the endpoint for its requests. */
-interface Own {
+interface IdentityEndpoint {
   /** The hash of its token. */
   readonly token: string;
   readonly app: App;
-  readonly face: HttpFace;
+  readonly endpoint: HttpEndpoint;
 }
 
 /** The endpoints of all users. */
-export class Faces implements AsyncDisposable {
+export class UserEndpoints implements AsyncDisposable {
   /** The endpoint of the owner. */
-  readonly person: Promise<HttpFace>;
-  readonly #options: FacesOptions;
-  readonly #own = new Map<string, Promise<Own>>();
+  readonly owner: Promise<HttpEndpoint>;
+  readonly #options: UserEndpointsOptions;
+  readonly #own = new Map<string, Promise<IdentityEndpoint>>();
 
   /** Opens the endpoint of the owner. Those of identities are opened by their first requests. */
-  constructor(options: FacesOptions) {
+  constructor(options: UserEndpointsOptions) {
     this.#options = options;
-    this.person = faceOf(options.app, { identity: null, replica: options.replica });
+    this.owner = openEndpoint(options.app, { identity: null, replica: options.replica });
     // A revoked identity is gone at once, with everything that it started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
 
   /** Returns the endpoint for a header `Authorization`; undefined if there is none. */
-  for(authorization: string): Promise<HttpFace | undefined> {
+  for(authorization: string): Promise<HttpEndpoint | undefined> {
     const token = tokenHash(tokenIn(authorization));
     return this.of(sameHash(token, this.#options.token) ? null : token);
   }
 
   /** Returns the endpoint of the owner, or of the token with this hash; undefined if there is none. */
-  async of(token: string | null): Promise<HttpFace | undefined> {
+  async of(token: string | null): Promise<HttpEndpoint | undefined> {
     const { policy } = this.#options.app;
     // A token may have been revoked where the watcher missed it.
     if (!policy.isCurrent()) await policy.refresh();
-    if (token === null) return await this.person;
+    if (token === null) return await this.owner;
     const identity = this.#identities().values().find((one) => sameHash(one.token, token));
-    return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).face;
+    return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).endpoint;
   }
 
   /** Ends the streams on which nothing is answered. */
   async hush(): Promise<void> {
-    for (const { face } of await this.#opened()) face.hush();
-    (await this.person).hush();
+    for (const { endpoint } of await this.#opened()) endpoint.hush();
+    (await this.owner).hush();
   }
 
   /** Resolves when the notifications that clients have sent are passed on. */
@@ -86,7 +86,7 @@ export class Faces implements AsyncDisposable {
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     const own = await this.#opened();
-    await (await this.person)[Symbol.asyncDispose]();
+    await (await this.owner)[Symbol.asyncDispose]();
     for (const one of own) await end(one);
   }
 
@@ -94,11 +94,11 @@ export class Faces implements AsyncDisposable {
     return this.#options.app.loaded().others?.identities ?? new Map();
   }
 
-  #open({ name, token }: Identity): Promise<Own> {
+  #open({ name, token }: Identity): Promise<IdentityEndpoint> {
     const { open, replica } = this.#options;
     const opened = open(name).then(async (app) => {
       app.watch();
-      return { token, app, face: await faceOf(app, { identity: token, replica }) };
+      return { token, app, endpoint: await openEndpoint(app, { identity: token, replica }) };
     });
     this.#own.set(name, opened);
     opened.catch(() => this.#own.delete(name));
@@ -106,7 +106,7 @@ export class Faces implements AsyncDisposable {
   }
 
   /** Returns those that were opened. */
-  async #opened(): Promise<readonly Own[]> {
+  async #opened(): Promise<readonly IdentityEndpoint[]> {
     const own = await Promise.allSettled(this.#own.values());
     return own.flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   }
@@ -128,7 +128,7 @@ export class Faces implements AsyncDisposable {
 }
 
 /** Answers with the gateway of a PML. */
-class AppFaceHost implements FaceHost {
+class AppEndpointHost implements EndpointHost {
   readonly #app: App;
   readonly #gateway: Gateway;
 
@@ -158,19 +158,21 @@ class AppFaceHost implements FaceHost {
   }
 }
 
-async function faceOf(
+async function openEndpoint(
   app: App,
-  { identity, replica }: Pick<FacesOptions, "replica"> & { readonly identity: string | null },
-): Promise<HttpFace> {
+  { identity, replica }: Pick<UserEndpointsOptions, "replica"> & {
+    readonly identity: string | null;
+  },
+): Promise<HttpEndpoint> {
   const gateway = await app.gateway();
   const party = { identity, prefix: replica?.prefix ?? "" };
-  const face = new HttpFace(new AppFaceHost(app, gateway), endpointLimits(app), party);
-  gateway.clients.streams = face;
+  const endpoint = new HttpEndpoint(new AppEndpointHost(app, gateway), endpointLimits(app), party);
+  gateway.clients.streams = endpoint;
   gateway.replica = replica?.for(identity, {
     questions: async () => (await app.callPath()).approvals,
     look: lookOf(app),
   });
-  return face;
+  return endpoint;
 }
 
 /**
@@ -185,12 +187,12 @@ function lookOf({ policy, closing, log }: App): () => void {
 }
 
 /** Returns the limits of an HTTP endpoint. */
-export function endpointLimits(app: App): FaceLimits {
+export function endpointLimits(app: App): EndpointLimits {
   const { connections, inputBytes, queuedBytes } = app.config().limits;
   return { connections, inputBytes, queuedBytes };
 }
 
-async function end({ face, app }: Own): Promise<void> {
-  await face[Symbol.asyncDispose]();
+async function end({ endpoint, app }: IdentityEndpoint): Promise<void> {
+  await endpoint[Symbol.asyncDispose]();
   await app[Symbol.asyncDispose]();
 }
