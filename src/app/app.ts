@@ -358,12 +358,12 @@ export class App
   }
 
   /** Returns PML's description of itself for the handshake. */
-  hello(isModern = false): Hello {
+  hello(isStateless = false): Hello {
     const { gateway } = this.config();
     const metaTools = listedMetaTools(gateway);
     const { toolsetFor } = this.config().narrowing ?? {};
     const ofServers = this.servers.instructionsIn({ ...gateway, toolsetFor });
-    return helloOf(this.servers.states(), { ...gateway, metaTools, isModern, ofServers });
+    return helloOf(this.servers.states(), { ...gateway, metaTools, isStateless, ofServers });
   }
 
   /**

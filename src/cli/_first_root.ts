@@ -38,10 +38,10 @@ export class FirstRoot implements Disposable {
   wrapping(connections: ConnectionFactory): ConnectionFactory {
     return {
       ...connections,
-      connect: (peer, isModern, party) => {
-        // In the newest revision, a client can be asked only within a call.
-        if (isModern) this.#keep();
-        return connections.connect(peer, isModern, party);
+      connect: (peer, isStateless, party) => {
+        // In the stateless revision, a client can be asked only within a call.
+        if (isStateless) this.#keep();
+        return connections.connect(peer, isStateless, party);
       },
     };
   }

@@ -71,7 +71,7 @@ async function serveAlone(
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     await serveStdio(connections, new StdioClient(app, rooting), {
       ...app.config().limits,
-      ...{ pipes, hello: (isModern) => app.hello(isModern) },
+      ...{ pipes, hello: (isStateless) => app.hello(isStateless) },
       roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,
       questions: app.clientQuestions,
       isTask: (id) => isTask(id),

@@ -141,8 +141,8 @@ class AppEndpointHost implements EndpointHost {
     return this.#gateway.connect(...client);
   }
 
-  hello(isModern: boolean): Hello {
-    return this.#app.hello(isModern);
+  hello(isStateless: boolean): Hello {
+    return this.#app.hello(isStateless);
   }
 
   listen(tell: SendNotification): Listening {

@@ -190,7 +190,7 @@ class Windows {
     let listening: Listening | undefined;
     await serveStdio(() => Promise.resolve(own), attached, {
       pipes: pipesOf(socket),
-      hello: (isModern) => app.hello(isModern),
+      hello: (isStateless) => app.hello(isStateless),
       ...{ inputBytes, queuedBytes, unreadMs },
       isTask: (id) => this.#gateway.hasTask(id),
       onListen: (listened) => (listening ??= listen()).set(listened),

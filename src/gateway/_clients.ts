@@ -30,19 +30,19 @@ export interface Follower {
   turn: Promise<void>;
 }
 
-/** A client. One over HTTP in the newest revision lives for one request. */
+/** A client. One over HTTP in the stateless revision lives for one request. */
 export interface Client extends Follower {
   readonly peer: Peer;
   readonly party: Party;
-  /** Whether it uses the newest revision, which has no sessions. */
-  readonly isModern: boolean;
+  /** Whether it uses the stateless revision, which has no sessions. */
+  readonly isStateless: boolean;
   /** The least serious level of log messages that it wants. */
   level: string;
   /** The capabilities that it declared last. */
   capabilities: JsonObject;
 }
 
-/** A stream, or a process, on which a client of the newest revision listens. */
+/** A stream, or a process, on which a client of the stateless revision listens. */
 export interface ClientListener extends Follower {
   readonly party: Party;
   /** The ids of the tasks that it listens for. */
@@ -74,11 +74,11 @@ export class Clients {
   }
 
   /** Adds a client. */
-  add(peer: Peer, isModern: boolean, party: Party = peer): Client {
+  add(peer: Peer, isStateless: boolean, party: Party = peer): Client {
     const client: Client = {
       peer,
       party,
-      isModern,
+      isStateless,
       tell: (method, params) =>
         void peer.notification({ method, params: params as never }).catch(this.#onError),
       level: USUAL_LEVEL,
@@ -100,10 +100,10 @@ export class Clients {
     return this.#all.has(one as Client) || this.listeners.has(one as ClientListener);
   }
 
-  /** Sends a notification to all clients of a party that use the newest revision. */
-  tellModern(party: Party, method: string, params: JsonObject): void {
+  /** Sends a notification to all clients of a party that use the stateless revision. */
+  tellStateless(party: Party, method: string, params: JsonObject): void {
     for (const client of this.#all) {
-      if (client.isModern && client.party === party) client.tell(method, params);
+      if (client.isStateless && client.party === party) client.tell(method, params);
     }
   }
 
@@ -133,7 +133,7 @@ export class Clients {
 
   /** Notifies the client that began a task of its state, or the listeners of its party. */
   taskChanged({ client, params }: { readonly client: Client; readonly params: JsonObject }): void {
-    if (!client.isModern) {
+    if (!client.isStateless) {
       if (this.#all.has(client)) client.tell("notifications/tasks/status", params);
       return;
     }
@@ -146,8 +146,8 @@ export class Clients {
   /** Returns functions that notify the clients which declared the extension of a method. */
   declaring(method: string): readonly ((one: MethodNotification) => boolean)[] {
     return [...this.#all]
-      .filter(({ peer, isModern, capabilities }) => {
-        const declared = isModern ? capabilities : objectOf(peer.getClientCapabilities());
+      .filter(({ peer, isStateless, capabilities }) => {
+        const declared = isStateless ? capabilities : objectOf(peer.getClientCapabilities());
         return peer.isBrief !== true && declaresExtensionOf(method, declared);
       })
       .map((client) => (one) => {
@@ -161,16 +161,16 @@ export class Clients {
 
   /** Notifies the clients that can open URLs that the user has finished a page. */
   elicited(params: JsonObject): void {
-    for (const { tell, isModern, capabilities } of this.#all) {
-      if (isModern || !canOpenPage(capabilities)) continue;
+    for (const { tell, isStateless, capabilities } of this.#all) {
+      if (isStateless || !canOpenPage(capabilities)) continue;
       tell("notifications/elicitation/complete", params);
     }
   }
 
   /** Passes a log message of a server on to the clients that want it. */
   logged(message: JsonObject): void {
-    for (const { tell, isModern, level } of this.#all) {
-      if (!isModern && isAtLeast(message.level, level)) tell("notifications/message", message);
+    for (const { tell, isStateless, level } of this.#all) {
+      if (!isStateless && isAtLeast(message.level, level)) tell("notifications/message", message);
     }
   }
 }

@@ -18,8 +18,8 @@ const SINCE: Readonly<Record<string, string>> = {
 const NEWER = ["messages", "structuredContent", "ttlMs", "cacheScope"];
 
 /** Returns the result of a server in the form that the revision of a client has. */
-export function resultFor({ isModern, peer }: Client, result: JsonObject): JsonObject {
-  return isModern ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());
+export function resultFor({ isStateless, peer }: Client, result: JsonObject): JsonObject {
+  return isStateless ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());
 }
 
 /** Returns the result of a server in the form of an older revision. */
@@ -53,8 +53,8 @@ export const toolForOlderClient = memoized((tool: JsonObject): JsonObject => {
   return outputSchema === undefined || objectOf(outputSchema).type === "object" ? tool : rest;
 });
 
-/** Returns a tool in the form of the newest revision, which requests tasks in another way. */
-export const toolForModernClient = memoized((tool: JsonObject): JsonObject => {
+/** Returns a tool in the form of the stateless revision, which requests tasks in another way. */
+export const toolForStatelessClient = memoized((tool: JsonObject): JsonObject => {
   if (!("execution" in tool)) return tool;
   const { execution: _, ...rest } = tool;
   return rest;

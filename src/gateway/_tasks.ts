@@ -76,18 +76,18 @@ export class Tasks implements TaskPlaces {
   /** Returns the member `task` of a call for its client. */
   wantedBy(request: ClientRequest): Pick<Call, "task"> {
     const { client, params } = request;
-    if (!(client.isModern ? takes(request) : isObject(params.task))) return {};
-    const task: TaskRequest = client.isModern
-      ? { isModern: true }
-      : { isModern: false, wanted: objectOf(params.task) };
+    if (!(client.isStateless ? takes(request) : isObject(params.task))) return {};
+    const task: TaskRequest = client.isStateless
+      ? { isStateless: true }
+      : { isStateless: false, wanted: objectOf(params.task) };
     this.#clients.set(task, client);
     return { task };
   }
 
-  /** Returns whether a client of the newest revision began a task of this id. */
+  /** Returns whether a client of the stateless revision began a task of this id. */
   has(own: string): boolean {
     // guard: http-own-tasks
-    return this.#all.get(own)?.client?.isModern === true;
+    return this.#all.get(own)?.client?.isStateless === true;
   }
 
   /** Returns the server of a task and its id there; undefined for a task of another client. */
@@ -130,8 +130,8 @@ export class Tasks implements TaskPlaces {
   /** Records a task that a call began. Returns the outcome with PML's id of the task. */
   begun(call: Call, outcome: Extract<Outcome, { readonly kind: "result" }>): Outcome {
     const { content: _, ...result } = outcome.result;
-    const { isModern } = call.task ?? {};
-    const state = objectOf(isModern ? result : result.task);
+    const { isStateless } = call.task ?? {};
+    const state = objectOf(isStateless ? result : result.task);
     const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
     const there = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
@@ -145,7 +145,7 @@ export class Tasks implements TaskPlaces {
       this.#ids.delete(keyOf(oldest));
     }
     const task = { ...state, taskId: own };
-    const told = isModern ? { ...task, resultType: "task" } : { ...result, task };
+    const told = isStateless ? { ...task, resultType: "task" } : { ...result, task };
     // It is not the result of a tool, and has no content.
     return { ...outcome, result: told as unknown as typeof outcome.result };
   }
@@ -153,7 +153,7 @@ export class Tasks implements TaskPlaces {
   /** Answers a request about a task. */
   async serve(request: ClientRequest): Promise<JsonObject> {
     // guard: tasks-declared
-    if (request.client.isModern && !takes(request)) {
+    if (request.client.isStateless && !takes(request)) {
       throw new RpcError(ERROR.missingClientCapability, "The client did not declare tasks", {
         requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
       });
@@ -191,7 +191,7 @@ export class Tasks implements TaskPlaces {
       return undefined;
     }
     this.#stands(taskId, state.status);
-    const asks = client.isModern && inputRequests !== undefined && { inputRequests: {} };
+    const asks = client.isStateless && inputRequests !== undefined && { inputRequests: {} };
     return { client, params: { ...state, ...asks, taskId } };
   }
 
@@ -226,7 +226,7 @@ export class Tasks implements TaskPlaces {
     const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
     // A client without a session cannot be asked for input meanwhile.
-    const result = client.isModern
+    const result = client.isStateless
       ? await requests.askAlone(wanted, {
         cancellation,
         client: { request: idText },
@@ -292,7 +292,7 @@ export class Tasks implements TaskPlaces {
   }
 }
 
-/** Returns whether a client of the newest revision declares tasks. */
+/** Returns whether a client of the stateless revision declares tasks. */
 export function takes(
   { capabilities: { extensions } }: Pick<ClientRequest, "capabilities">,
 ): boolean {

@@ -102,7 +102,7 @@ export class ToolCalls {
 
   #ownCall(call: ToolRequest, request: ClientRequest): ToolRequest & { readonly via: string } {
     const { arguments: args, scope, meta, members } = call;
-    const headers = request.client.isModern ? request.context.headers : undefined;
+    const headers = request.client.isStateless ? request.context.headers : undefined;
     const { task } = this.#tasks.wantedBy(request);
     return { arguments: args, scope, meta, members, task, headers, via: "tools/call" };
   }

@@ -134,7 +134,7 @@ export class UnknownNotifications {
     const { clientMeta, actor } = settings();
     await this.#pass({
       ...{ id: toolId(owned.server, ruleName), method, via: method, actor, arguments: args },
-      client: { able, isOlder: !client.isModern, toolset },
+      client: { able, isOlder: !client.isStateless, toolset },
       ...metaOf(_meta, { listed: clientMeta, message }),
     });
   }

@@ -61,8 +61,8 @@ export class Gateway implements ConnectionFactory, Disposable {
     this.#parts = { options, clients, offers, rendered, requests: () => this.#loaded() };
   }
 
-  readonly connect: ConnectionFactory["connect"] = (peer, isModern, party = this.#here) =>
-    this.#connectionOf(this.clients.add(peer, isModern, party));
+  readonly connect: ConnectionFactory["connect"] = (peer, isStateless, party = this.#here) =>
+    this.#connectionOf(this.clients.add(peer, isStateless, party));
 
   /** Returns a gateway for one client with its own connection. `end` waits for its requests. */
   apart(): ConnectionFactory & {
@@ -71,8 +71,8 @@ export class Gateway implements ConnectionFactory, Disposable {
   } {
     const drain = new RequestDrain();
     return {
-      connect: (peer, isModern, party = drain) =>
-        this.#connectionOf(this.clients.add(peer, isModern, party), drain),
+      connect: (peer, isStateless, party = drain) =>
+        this.#connectionOf(this.clients.add(peer, isStateless, party), drain),
       listen: () => this.listen({ party: drain }),
       end: () => drain.drain(),
     };
@@ -108,7 +108,7 @@ export class Gateway implements ConnectionFactory, Disposable {
     const { clients } = this;
     const listener: ClientListener = {
       party,
-      tell: tell ?? ((...told) => clients.tellModern(party, ...told)),
+      tell: tell ?? ((...told) => clients.tellStateless(party, ...told)),
       tasks: [],
       followed: new Map(),
       turn: Promise.resolve(),
@@ -239,14 +239,14 @@ export class Gateway implements ConnectionFactory, Disposable {
 
 /** The connection of one client. */
 class ClientConnection implements Connection {
-  readonly isModern: boolean;
+  readonly isStateless: boolean;
   readonly #gateway: Gateway;
   readonly #client: Client;
   readonly #drain: RequestDrain | undefined;
 
   /** Takes the gateway, its client, and the drain that waits for its requests, if there is one. */
   constructor(gateway: Gateway, client: Client, drain: RequestDrain | undefined) {
-    this.isModern = client.isModern;
+    this.isStateless = client.isStateless;
     this.#gateway = gateway;
     this.#client = client;
     this.#drain = drain;

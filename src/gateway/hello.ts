@@ -26,18 +26,18 @@ const CAPABILITIES = {
  */
 export function helloOf(
   states: readonly ServerState[],
-  { name, version, metaTools, isModern = false, ofServers = new Map() }: {
+  { name, version, metaTools, isStateless = false, ofServers = new Map() }: {
     readonly name: string;
     readonly version: string;
     /** The meta-tools that are listed; by default all. */
     readonly metaTools?: readonly MetaTool[];
-    readonly isModern?: boolean;
+    readonly isStateless?: boolean;
     /** The instructions of servers, whole, by name. */
     readonly ofServers?: ReadonlyMap<string, string>;
   },
 ): Hello {
   const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
-  const tasks: JsonObject = isModern
+  const tasks: JsonObject = isStateless
     ? { extensions: { [TASKS_EXTENSION]: {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {

@@ -11,7 +11,7 @@ import { LEVELS } from "../protocol/levels.ts";
 import type { ListName } from "../protocol/lists.ts";
 import type { Client, Clients } from "./_clients.ts";
 import type { Offers } from "./_offers.ts";
-import { toolForModernClient, toolForOlderClient } from "./_older_results.ts";
+import { toolForOlderClient, toolForStatelessClient } from "./_older_results.ts";
 import { invalidParams, optionalText, requiredText } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
 import { exposed, listsServers } from "./exposure.ts";
@@ -69,7 +69,7 @@ async function listTools(
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
   const items = (await exposed(settings(), { ...optionsWithin(options, toolset), rendered, query }))
-    .map(client.isModern ? toolForModernClient : toolForOlderClient);
+    .map(client.isStateless ? toolForStatelessClient : toolForOlderClient);
   const isComplete = !listsServers(settings(), query) || servers.lists.isComplete("tools");
   const page = rendered.page({ name: "tools", items, about: about(client, isComplete) }, params);
   metrics.answered(`tools/list ${settings().exposure}`, page);
@@ -87,8 +87,8 @@ function listOf(list: Exclude<ListName, "tools">): MethodHandler {
 }
 
 /** Returns how long a client may cache a list. An incomplete one changes soon. */
-function about({ isModern }: Client, isComplete: boolean): JsonObject {
-  return isModern ? { ttlMs: isComplete ? TTL_MS : 0, cacheScope: "private" } : {};
+function about({ isStateless }: Client, isComplete: boolean): JsonObject {
+  return isStateless ? { ttlMs: isComplete ? TTL_MS : 0, cacheScope: "private" } : {};
 }
 
 function setLevel(

@@ -49,7 +49,7 @@ export interface UnknownNotification {
   readonly params: JsonObject;
   /** The members next to `method` and `params` that JSON-RPC does not define. */
   readonly members: JsonObject | undefined;
-  /** The reserved keys of its `_meta`, in the newest revision. */
+  /** The reserved keys of its `_meta`, in the stateless revision. */
   readonly envelope: JsonObject | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface RequestContext {
   readonly members: JsonObject | undefined;
   /** The `_meta` of its params. */
   readonly meta: JsonObject | undefined;
-  /** The reserved keys of its `_meta`, in the newest revision. */
+  /** The reserved keys of its `_meta`, in the stateless revision. */
   readonly envelope: JsonObject | undefined;
   /** The answers of the client to earlier questions. */
   readonly inputResponses: JsonObject | undefined;
@@ -99,7 +99,7 @@ export interface ClientRequestOptions {
 
 /** The connection of one client, until it is closed. */
 export interface Connection {
-  readonly isModern: boolean;
+  readonly isStateless: boolean;
   /** Returns the result of a request. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
   /** Takes a notification whose method no revision defines. */
@@ -110,5 +110,5 @@ export interface Connection {
 /** Opens the connections of one transport or server. */
 export interface ConnectionFactory {
   /** Opens a connection. Each session over HTTP has a separate `party`. */
-  readonly connect: (peer: Peer, isModern: boolean, party?: object) => Connection;
+  readonly connect: (peer: Peer, isStateless: boolean, party?: object) => Connection;
 }

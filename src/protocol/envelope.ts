@@ -1,6 +1,6 @@
 /**
  * The reserved members of requests (`_meta` and answers to questions), if they are valid, and those
- * of each result in the newest revision. A test compares both with the SDK.
+ * of each result in the stateless revision. A test compares both with the SDK.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { LEVELS } from "./levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { isDefined, STATELESS_REVISIONS } from "./revisions.ts";
 
-/** The members of `_meta` that every request or result of the newest revision may have. */
+/** The members of `_meta` that every request or result of the stateless revision may have. */
 export const META = {
   version: "io.modelcontextprotocol/protocolVersion",
   client: "io.modelcontextprotocol/clientInfo",
@@ -39,7 +39,7 @@ export function hasEnvelope({ _meta }: JsonObject): boolean {
   return META.version in objectOf(_meta);
 }
 
-/** Returns the revision that a request of the newest era names. */
+/** Returns the revision that a request of the stateless kind names. */
 export function revisionOf({ _meta }: JsonObject): unknown {
   return objectOf(_meta)[META.version];
 }
@@ -66,8 +66,8 @@ export function lift(params: JsonObject): Lifted {
   return { params: has ? { ...others, _meta: own } : others, envelope, ...retry };
 }
 
-/** Returns a result for a client of the newest revision. Throws if it is not a valid result. */
-export function modernResult(
+/** Returns a result for a client of the stateless revision. Throws if it is not a valid result. */
+export function statelessResult(
   method: string,
   { result, serverInfo }: { readonly result: JsonObject; readonly serverInfo: object },
 ): JsonObject {

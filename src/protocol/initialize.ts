@@ -27,7 +27,7 @@ export function isInitialize({ method }: Readonly<Record<string, unknown>>): boo
 
 /**
  * Returns the capabilities that a client declares: in `initialize`, or in each request of the
- * newest revision.
+ * stateless revision.
  */
 export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
   if (!isObject(message.params)) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Arguments that a tool marks with `x-mcp-header`. In the newest revision, requests over HTTP
+ * Arguments that a tool marks with `x-mcp-header`. In the stateless revision, requests over HTTP
  * repeat them in headers, for proxies that do not read bodies.
  *
  * @module

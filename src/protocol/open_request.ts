@@ -13,7 +13,7 @@ import type {
   RequestContext,
   SentNotification,
 } from "./connection.ts";
-import type { Era } from "./revisions.ts";
+import type { RevisionKind } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
 import { rpcErrorOf } from "./failures.ts";
 import { errorMembers, type ResultTexts } from "./result_texts.ts";
@@ -24,7 +24,7 @@ export interface PostedRequest {
   /** The id, as JSON. */
   readonly id: string;
   readonly method: string;
-  readonly era: Era;
+  readonly revisionKind: RevisionKind;
   readonly params: JsonObject;
   /** The members next to `method` and `params` that JSON-RPC does not define. */
   readonly members: JsonObject | undefined;
@@ -34,7 +34,7 @@ export interface PostedRequest {
 export interface OpenRequestOptions {
   readonly texts: ResultTexts;
   /** Opens the connection of the client, or returns it. */
-  readonly connect: (era: Era) => Promise<Connection>;
+  readonly connect: (revisionKind: RevisionKind) => Promise<Connection>;
   /** Returns the connection, once it is open. */
   readonly opened: () => Connection | undefined;
   /** Sends the answer to a request. `members` is the text of its members; the id is JSON. */
@@ -60,7 +60,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   readonly cancellation: Cancellation = new Cancellation();
   readonly idText: string;
   readonly method: string;
-  readonly era: Era;
+  readonly revisionKind: RevisionKind;
   readonly members: JsonObject | undefined;
   readonly #lifted: Lifted;
   readonly #options: OpenRequestOptions;
@@ -68,12 +68,12 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Takes a request that was read, and how it is served. */
   constructor(
-    { id, method, era, params, members }: PostedRequest,
+    { id, method, revisionKind, params, members }: PostedRequest,
     options: OpenRequestOptions,
   ) {
     this.idText = id;
     this.method = method;
-    this.era = era;
+    this.revisionKind = revisionKind;
     this.members = members;
     this.#lifted = lift(params);
     this.#options = options;
@@ -95,7 +95,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     return _meta === undefined ? undefined : objectOf(_meta);
   }
 
-  /** The reserved keys of its `_meta`, in the newest revision. */
+  /** The reserved keys of its `_meta`, in the stateless revision. */
   get envelope(): JsonObject | undefined {
     return this.#lifted.envelope;
   }
@@ -125,7 +125,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     const { opened, connect } = this.#options;
     const connection = opened();
     if (connection !== undefined) return this.#serveOn(connection);
-    return connect(this.era).then((connection) => this.#serveOn(connection));
+    return connect(this.revisionKind).then((connection) => this.#serveOn(connection));
   }
 
   #serveOn(connection: Connection): Promise<JsonObject> {

@@ -10,23 +10,23 @@ import { LIST_NAMES, LISTS } from "./lists.ts";
 import type { Hello } from "./connection.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { errorText } from "./message.ts";
-import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
-import { modernResult } from "./envelope.ts";
+import { type RevisionKind, STATELESS_REVISIONS } from "./revisions.ts";
+import { statelessResult } from "./envelope.ts";
 
 /** The members with the items of lists, by the methods that return them. */
 const ITEMS: ReadonlyMap<string, string> = new Map(
   LIST_NAMES.map((name) => [LISTS[name].method, name]),
 );
-/** The members of a result that the newest revision has. */
+/** The members of a result that the stateless revision has. */
 const OF_REVISION = ["resultType", "_meta", "ttlMs", "cacheScope"];
 
 /** Writes results. */
 export class ResultTexts {
-  readonly #hello: (isModern: boolean) => Hello;
+  readonly #hello: (isStateless: boolean) => Hello;
   #serverInfo: Hello["serverInfo"] | undefined;
 
   /** Takes a function that returns PML's description of itself. */
-  constructor(hello: (isModern: boolean) => Hello) {
+  constructor(hello: (isStateless: boolean) => Hello) {
     this.#hello = hello;
   }
 
@@ -34,11 +34,14 @@ export class ResultTexts {
   discovered(): JsonObject {
     const { capabilities, instructions } = this.#hello(true);
     const result = { supportedVersions: STATELESS_REVISIONS, capabilities, instructions };
-    return this.#modern("server/discover", result as unknown as JsonObject);
+    return this.#stateless("server/discover", result as unknown as JsonObject);
   }
 
   /** Returns the members of an answer with a result, or with the error of writing that. */
-  said(result: JsonObject, request: { readonly method: string; readonly era: Era }): string {
+  said(
+    result: JsonObject,
+    request: { readonly method: string; readonly revisionKind: RevisionKind },
+  ): string {
     try {
       return `"result":${this.of(result, request)}`;
     } catch (error) {
@@ -47,24 +50,31 @@ export class ResultTexts {
   }
 
   /** Returns the text of a result. */
-  of(result: JsonObject, { method, era }: { readonly method: string; readonly era: Era }): string {
+  of(
+    result: JsonObject,
+    { method, revisionKind }: { readonly method: string; readonly revisionKind: RevisionKind },
+  ): string {
     const name = ITEMS.get(method);
     if (name === undefined) {
-      return era === "legacy" ? ofLegacy(result) : this.#ofModern(method, result);
+      return revisionKind === "handshake"
+        ? handshakeText(result)
+        : this.#statelessText(method, result);
     }
-    return ofList(era === "legacy" ? result : this.#modern(method, result), name);
+    return ofList(revisionKind === "handshake" ? result : this.#stateless(method, result), name);
   }
 
-  /** Adds the members that the newest revision requires to a result that is stored as text. */
-  #ofModern(method: string, result: JsonObject): string {
+  /** Adds the members that the stateless revision requires to a result that is stored as text. */
+  #statelessText(method: string, result: JsonObject): string {
     const came = textOfResult(result);
     const isBare = came !== undefined && !OF_REVISION.some((name) => name in result);
-    if (!isBare) return JSON.stringify(this.#modern(method, result));
-    return `${JSON.stringify(this.#modern(method, {})).slice(0, -1)},${came.trimStart().slice(1)}`;
+    if (!isBare) return JSON.stringify(this.#stateless(method, result));
+    return `${JSON.stringify(this.#stateless(method, {})).slice(0, -1)},${
+      came.trimStart().slice(1)
+    }`;
   }
 
-  #modern(method: string, result: JsonObject): JsonObject {
-    return modernResult(method, { result, serverInfo: this.#info });
+  #stateless(method: string, result: JsonObject): JsonObject {
+    return statelessResult(method, { result, serverInfo: this.#info });
   }
 
   get #info(): Hello["serverInfo"] {
@@ -84,7 +94,7 @@ export function errorMembers(error: unknown): string {
   return errorText(answered as ErrorObject); // an error of this code has a text
 }
 
-function ofLegacy(result: JsonObject): string {
+function handshakeText(result: JsonObject): string {
   return textOfResult(result) ?? JSON.stringify(result);
 }
 

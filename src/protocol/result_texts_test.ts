@@ -18,13 +18,13 @@ Deno.test("ResultTexts writes the items of a list once, for both eras and for th
   assert.equal(textLengthOf(page), '[{"name":"t"}]'.length);
   const abouts: readonly JsonObject[] = [{}, {}, { ttlMs: 5, cacheScope: "private" }];
   for (const about of abouts) {
-    for (const era of ["legacy", "modern"] as const) {
-      const written = texts.of({ ...page, ...about }, { method: "tools/list", era });
+    for (const revisionKind of ["handshake", "stateless"] as const) {
+      const written = texts.of({ ...page, ...about }, { method: "tools/list", revisionKind });
       const own = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
       const meta = { "io.modelcontextprotocol/serverInfo": SERVER };
       assert.deepEqual(JSON.parse(written), {
         ...{ tools: [{ name: "t" }], nextCursor: "1-t" },
-        ...era === "modern" && { ...own, _meta: meta },
+        ...revisionKind === "stateless" && { ...own, _meta: meta },
         ...about,
       });
     }
@@ -42,7 +42,7 @@ Deno.test("ResultTexts writes each list as JSON, whatever it contains", () => {
   ] as const;
   for (const [method, name] of lists) {
     for (const result of [{ [name]: [] }, { [name]: [{ name: "a" }], more: 1 }, {}]) {
-      assert.deepEqual(JSON.parse(texts.of(result, { method, era: "legacy" })), result);
+      assert.deepEqual(JSON.parse(texts.of(result, { method, revisionKind: "handshake" })), result);
     }
   }
 });

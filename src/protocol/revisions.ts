@@ -1,15 +1,15 @@
 /**
- * The revisions of MCP that PML speaks, and the request methods of each era.
+ * The revisions of MCP that PML speaks, and the request methods of each kind.
  *
  * @module
  */
 
 import { type JsonObject, memberOf } from "../core/json.ts";
 
-/** The newest revision that begins with `initialize`. PML offers it to servers. */
+/** The latest revision that begins with `initialize`. PML offers it to servers. */
 export const HANDSHAKE_REVISION = "2025-11-25";
 
-/** The newest revision without `initialize`. PML uses it with servers that support it. */
+/** The latest revision without `initialize`. PML uses it with servers that support it. */
 export const STATELESS_REVISION = "2026-07-28";
 
 /** The revisions that begin with `initialize`, newest first. */
@@ -25,7 +25,7 @@ export const HANDSHAKE_REVISIONS: readonly string[] = [
 export const STATELESS_REVISIONS: readonly string[] = [STATELESS_REVISION];
 
 /** Whether a connection begins with `initialize`, or each request names its revision. */
-export type Era = "legacy" | "modern";
+export type RevisionKind = "handshake" | "stateless";
 
 const SHARED = [
   "tools/list",
@@ -38,9 +38,9 @@ const SHARED = [
   "completion/complete",
 ] as const;
 
-/** The request methods of the specification by era. */
-const OF_ERA = {
-  legacy: [
+/** The request methods of the specification by kind. */
+const BY_KIND = {
+  handshake: [
     ...SHARED,
     "initialize",
     "ping",
@@ -55,7 +55,7 @@ const OF_ERA = {
     "elicitation/create",
     "roots/list",
   ],
-  modern: [
+  stateless: [
     ...SHARED,
     "server/discover",
     "subscriptions/listen",
@@ -64,10 +64,10 @@ const OF_ERA = {
     "tasks/cancel",
   ],
 } as const;
-const METHODS: Readonly<Record<Era, readonly string[]>> = OF_ERA;
+const METHODS: Readonly<Record<RevisionKind, readonly string[]>> = BY_KIND;
 
 /** A request method of the specification. A test compares them with the SDK's. */
-export type DefinedMethod = typeof OF_ERA[Era][number];
+export type DefinedMethod = typeof BY_KIND[RevisionKind][number];
 
 /** The methods of notifications in the specification, in all revisions and both directions. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set([
@@ -89,22 +89,22 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([
 
 /** Returns whether a revision defines a method. Any other may belong to an extension. */
 export function isDefined(method: string): boolean {
-  return METHODS.legacy.includes(method) || METHODS.modern.includes(method) ||
+  return METHODS.handshake.includes(method) || METHODS.stateless.includes(method) ||
     NOTIFICATIONS.has(method);
 }
 
-/** The methods that only the other era has. */
-const FOREIGN: Readonly<Record<Era, ReadonlySet<string>>> = {
-  legacy: new Set(METHODS.modern.filter((method) => !METHODS.legacy.includes(method))),
-  modern: new Set(METHODS.legacy.filter((method) => !METHODS.modern.includes(method))),
+/** The methods that only the other kind has. */
+const FOREIGN: Readonly<Record<RevisionKind, ReadonlySet<string>>> = {
+  handshake: new Set(METHODS.stateless.filter((method) => !METHODS.handshake.includes(method))),
+  stateless: new Set(METHODS.handshake.filter((method) => !METHODS.stateless.includes(method))),
 };
 
 /**
- * Returns whether a method belongs to the other era only, so that it does not exist in this one.
+ * Returns whether a method belongs to the other kind only, so that it does not exist in this one.
  * Methods that no revision defines may belong to an extension.
  */
-export function isOfOtherEra(method: string, era: Era): boolean {
-  return FOREIGN[era].has(method);
+export function isOfOtherKind(method: string, kind: RevisionKind): boolean {
+  return FOREIGN[kind].has(method);
 }
 
 /** The request that subscribes to notifications, in 2026-07-28. */
@@ -115,7 +115,7 @@ export type StatelessPart = "discover" | "listen" | "connection";
 
 /** Returns the part of PML that answers a method of 2026-07-28; undefined if it is of older ones. */
 export function statelessPart(method: string): StatelessPart | undefined {
-  if (isOfOtherEra(method, "modern")) return undefined;
+  if (isOfOtherKind(method, "stateless")) return undefined;
   if (method === "server/discover") return "discover";
   return method === LISTEN ? "listen" : "connection";
 }

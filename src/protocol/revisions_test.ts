@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SUPPORTED_PROTOCOL_VERSIONS, type Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { HANDSHAKE_REVISIONS, isOfOtherEra, STATELESS_REVISIONS } from "./revisions.ts";
+import { HANDSHAKE_REVISIONS, isOfOtherKind, STATELESS_REVISIONS } from "./revisions.ts";
 
 Deno.test("the table has the revisions of the SDK that begin with initialize, in its order", () => {
   const older = SUPPORTED_PROTOCOL_VERSIONS.filter((one) => one < "2026");
@@ -26,11 +26,11 @@ Deno.test("the table has the other revisions of the SDK, as its error for an unk
   assert.deepEqual(error.data, { supported: STATELESS_REVISIONS, requested: "9999-01-01" });
 });
 
-Deno.test("a method of one era does not exist in the other, unless no revision defines it", () => {
+Deno.test("a method of one kind does not exist in the other, unless no revision defines it", () => {
   assert.deepEqual(
     ["ping", "server/discover", "tools/list", "skills/list"].map((method) => [
-      isOfOtherEra(method, "legacy"),
-      isOfOtherEra(method, "modern"),
+      isOfOtherKind(method, "handshake"),
+      isOfOtherKind(method, "stateless"),
     ]),
     [[false, true], [true, false], [false, false], [false, false]],
   );

@@ -29,7 +29,7 @@ import { ERROR, type ErrorObject, RpcError } from "./errors.ts";
 import { greet } from "./initialize.ts";
 import { classify, type Message, messageOfServer, refusalMessage } from "./message.ts";
 import { ResultTexts } from "./result_texts.ts";
-import type { DefinedMethod, Era } from "./revisions.ts";
+import type { DefinedMethod, RevisionKind } from "./revisions.ts";
 import { type RequestId, RpcPeer } from "./rpc_peer.ts";
 import { type Notification, SUBSCRIPTION } from "./subscriptions.ts";
 
@@ -65,7 +65,7 @@ type SdkList = Exclude<
 >;
 
 Deno.test("the types of messages are those of the SDK", () => {
-  equals<Era, Sdk.ProtocolEra>();
+  equals<{ handshake: "legacy"; stateless: "modern" }[RevisionKind], Sdk.ProtocolEra>();
   equals<ErrorObject, ReadOnly<Sdk.JSONRPCErrorResponse["error"]>>();
   equals<Progress, ReadOnly<Sdk.Progress>>();
   equals<Notification["method"], Sdk.JSONRPCNotification["method"]>();

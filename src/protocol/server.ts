@@ -1,7 +1,7 @@
 /**
  * Serves the messages of one connection, whichever transport carries them.
  *
- * The first message decides the era of the connection: the one with `initialize`, or the one in
+ * The first message decides the kind of the connection: the one with `initialize`, or the one in
  * which each request names its revision.
  *
  * @module
@@ -27,9 +27,9 @@ import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
 import {
-  type Era,
   isDefined,
-  isOfOtherEra,
+  isOfOtherKind,
+  type RevisionKind,
   STATELESS_REVISION,
   statelessPart,
 } from "./revisions.ts";
@@ -54,7 +54,7 @@ interface OutgoingMessage {
 export interface ProtocolServerOptions {
   readonly ends: Ends;
   /** Returns PML's own description of itself. */
-  readonly hello: (isModern: boolean) => Hello;
+  readonly hello: (isStateless: boolean) => Hello;
   /** Receives the roots of the client. */
   readonly roots?: RootsReceiver | undefined;
   /** Receives the function that asks the client outside of its requests. */
@@ -116,7 +116,7 @@ export class ProtocolServer implements AsyncDisposable {
   readonly #requestOptions: OpenRequestOptions;
   readonly #subscriptions: ListenRequests;
   readonly #texts: ResultTexts;
-  #era: Era | undefined;
+  #revisionKind: RevisionKind | undefined;
   #greeted: Greeted | undefined;
   /** The members of its `initialize`. */
   #clientCapabilities = objectOf(undefined);
@@ -145,7 +145,7 @@ export class ProtocolServer implements AsyncDisposable {
     this.#requestOptions = {
       texts: this.#texts,
       opened: () => this.#connection,
-      connect: (era) => this.#connecting ??= this.#connect(era),
+      connect: (revisionKind) => this.#connecting ??= this.#connect(revisionKind),
       answer: (id, members) => this.#ends.answer(id, members),
       notify: (one, related) => this.#send(one, related),
       ask: (method, asked) => this.#request(method, asked),
@@ -159,19 +159,21 @@ export class ProtocolServer implements AsyncDisposable {
     const params = objectOf(greeted.message.params);
     this.#clientCapabilities = objectOf(params.capabilities);
     this.#clientInfo = objectOf(params.clientInfo);
-    this.#era = "legacy";
+    this.#revisionKind = "handshake";
   }
 
   /** Opens the connection of a client that sent `initialize`, before its first other request. */
   async open(): Promise<void> {
-    await (this.#connecting ??= this.#connect("legacy"));
+    await (this.#connecting ??= this.#connect("handshake"));
   }
 
   /** Serves a message. */
   take(message: Message): void {
     if (message.kind === "cancel" && this.#subscriptions.close(message.request)) this.#listens();
     if (message.kind === "cancel" || message.kind === "notification") {
-      this.#era ??= hasEnvelope(objectOf(message.message.params)) ? "modern" : "legacy";
+      this.#revisionKind ??= hasEnvelope(objectOf(message.message.params))
+        ? "stateless"
+        : "handshake";
     }
     this.#peer.receive(message);
   }
@@ -189,34 +191,34 @@ export class ProtocolServer implements AsyncDisposable {
     const badToken = tokenError(params);
     if (badToken !== undefined) return this.#refuse(id, badToken);
     if (isInitialize(message) && !hasEnvelope(params)) return this.#initialize(message, id);
-    const era = this.#era ?? (hasEnvelope(params) ? "modern" : "legacy");
-    const invalid = era === "modern"
+    const revisionKind = this.#revisionKind ?? (hasEnvelope(params) ? "stateless" : "handshake");
+    const invalid = revisionKind === "stateless"
       ? envelopeError(params) ?? unsupported(revisionOf(params))
       : undefined;
-    // An invalid first request does not decide the era.
-    if (invalid !== undefined && this.#era === undefined) return this.#refuse(id, invalid);
-    // A client that asks for the revisions may choose the other era afterwards.
-    const part = era === "modern" ? statelessPart(method) : undefined;
+    // An invalid first request does not decide the kind.
+    if (invalid !== undefined && this.#revisionKind === undefined) return this.#refuse(id, invalid);
+    // A client that asks for the revisions may choose the other kind afterwards.
+    const part = revisionKind === "stateless" ? statelessPart(method) : undefined;
     if (part === "discover" && invalid === undefined) {
       return this.#answer(id, this.#texts.discovered());
     }
-    this.#era = era;
-    const error = isOfOtherEra(method, era) ? NO_SUCH_METHOD : invalid;
+    this.#revisionKind = revisionKind;
+    const error = isOfOtherKind(method, revisionKind) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
     if (part === "listen") return this.#listen(id, params);
     const members = messageMembers(message);
     if (members !== undefined) this.#peer.takesMembers = true;
-    const posted = { id, method, era, params, members };
+    const posted = { id, method, revisionKind, params, members };
     void this.#peer.serve(new OpenRequest(posted, this.#requestOptions));
   }
 
   #initialize(message: JsonObject, id: string): void {
     const { protocolVersion } = objectOf(message.params);
-    if (this.#era === "modern") {
+    if (this.#revisionKind === "stateless") {
       const error = unsupported(protocolVersion);
       if (error !== undefined) return this.#refuse(id, error);
     }
-    this.#era ??= "legacy";
+    this.#revisionKind ??= "handshake";
     const result = greet(message, this.#options.hello(false));
     if (result === undefined) {
       return this.#refuse(id, { code: ERROR.invalidParams, message: BAD_INITIALIZE });
@@ -251,15 +253,15 @@ export class ProtocolServer implements AsyncDisposable {
 
   /** Passes on a notification whose method no revision defines. */
   async #pass({ method, params: given, members }: IncomingNotification): Promise<void> {
-    const connecting = this.#connecting ??= this.#connect(this.#era ?? "legacy");
+    const connecting = this.#connecting ??= this.#connect(this.#revisionKind ?? "handshake");
     const connection = this.#connection ?? await connecting;
     const { params, envelope } = lift(given);
     connection.note({ method, params, members, envelope });
   }
 
   async #ask(method: string, options: ClientAskOptions): Promise<JsonObject | undefined> {
-    // In the newest revision, a client can be asked only within a call.
-    if (this.#era !== "legacy") return undefined;
+    // In the stateless revision, a client can be asked only within a call.
+    if (this.#revisionKind !== "handshake") return undefined;
     return await this.#request(method, options).catch(() => undefined);
   }
 
@@ -283,17 +285,20 @@ export class ProtocolServer implements AsyncDisposable {
     return objectOf(await this.#peer.request(method, params, options));
   }
 
-  async #connect(era: Era): Promise<Connection> {
+  async #connect(revisionKind: RevisionKind): Promise<Connection> {
     const connections = await this.#connections;
-    return this.#connection = connections.connect(this.#client(era), era === "modern");
+    return this.#connection = connections.connect(
+      this.#client(revisionKind),
+      revisionKind === "stateless",
+    );
   }
 
-  #client(era: Era): Peer {
+  #client(revisionKind: RevisionKind): Peer {
     return {
       getClientCapabilities: () => this.#clientCapabilities,
       getClientVersion: () => this.#clientInfo,
       getNegotiatedProtocolVersion: () =>
-        era === "modern"
+        revisionKind === "stateless"
           ? STATELESS_REVISION
           : this.#greeted?.result.protocolVersion as string | undefined,
       notification: (one) => this.#notify(one),
@@ -310,7 +315,7 @@ export class ProtocolServer implements AsyncDisposable {
       await Promise.resolve();
       this.#changed.delete(method);
     }
-    const all = this.#era === "modern" ? this.#subscriptions.copiesOf(one) : [one];
+    const all = this.#revisionKind === "stateless" ? this.#subscriptions.copiesOf(one) : [one];
     await Promise.all(all.map((copy) => this.#send(copy)));
   }
 

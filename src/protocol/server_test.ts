@@ -17,11 +17,11 @@ import { ProtocolServer, type ProtocolServerOptions } from "./server.ts";
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
 
-function connectionOf(isModern: boolean): Connection {
-  return { isModern, serve: echo, note() {}, close() {} };
+function connectionOf(isStateless: boolean): Connection {
+  return { isStateless, serve: echo, note() {}, close() {} };
 }
 
-const connections: ConnectionFactory = { connect: (_, isModern) => connectionOf(isModern) };
+const connections: ConnectionFactory = { connect: (_, isStateless) => connectionOf(isStateless) };
 
 /** Collects the answers to messages. */
 class Answers {
@@ -56,7 +56,7 @@ function optionsOf(answers: Answers): ProtocolServerOptions {
       send: (message) => answers.take(message as unknown as JSONRPCMessage),
       answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
     },
-    hello: (isModern) => helloOf([], { ...NAME, isModern }),
+    hello: (isStateless) => helloOf([], { ...NAME, isStateless }),
     onListen() {},
     isTask: () => true,
   };
@@ -86,9 +86,9 @@ async function bySdk(messages: readonly JSONRPCMessage[]) {
     close: () => Promise.resolve(),
   };
   const factory: McpServerFactory = ({ era }) => {
-    const isModern = era === "modern";
-    const open = () => connectionOf(isModern);
-    return sdkServer(helloOf([], { ...NAME, isModern }), { open, onError() {} });
+    const isStateless = era === "modern";
+    const open = () => connectionOf(isStateless);
+    return sdkServer(helloOf([], { ...NAME, isStateless }), { open, onError() {} });
   };
   const handle = serveStdio(factory, { transport, onerror() {} });
   for (const message of messages) transport.onmessage?.(structuredClone(message));

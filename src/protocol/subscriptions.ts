@@ -1,5 +1,5 @@
 /**
- * The `subscriptions/listen` requests of a client of the newest revision.
+ * The `subscriptions/listen` requests of a client of the stateless revision.
  *
  * @module
  */

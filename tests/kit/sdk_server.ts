@@ -40,7 +40,7 @@ export function sdkServer(
     return await connection.serve(params, contextOf(context, cancellation));
   };
   server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
-  if (!connection.isModern) return server;
+  if (!connection.isStateless) return server;
   for (const method of REUSED) server.setRequestHandler(method, { params: ANY }, serve);
   return server;
 }

@@ -61,11 +61,11 @@ export async function openPage(
   },
 ): Promise<boolean> {
   const elicitationId = crypto.randomUUID();
-  const { isModern, peer } = client;
+  const { isStateless, peer } = client;
   const completed = { method: "notifications/elicitation/complete", params: { elicitationId } };
   // An abandoned page is never complete.
-  if (!isModern) done.then(() => peer.notification(completed)).catch(() => {});
-  const id: JsonObject = isModern ? {} : { elicitationId };
+  if (!isStateless) done.then(() => peer.notification(completed)).catch(() => {});
+  const id: JsonObject = isStateless ? {} : { elicitationId };
   const params = { mode: "url", message, url, ...id };
   return (await requestInput({ method: "elicitation/create", params, signal })).action === "accept";
 }

@@ -144,7 +144,7 @@ export class Interaction implements Disposable, InputSource {
     makeCalls: MakeCalls,
     answer: ApprovalAnswer,
   ): Promise<JsonObject> {
-    const resumed = request.client.isModern ? this.#pending.resume(request) : undefined;
+    const resumed = request.client.isStateless ? this.#pending.resume(request) : undefined;
     return await (resumed ?? this.#begin(request, makeCalls, answer));
   }
 
@@ -159,7 +159,7 @@ export class Interaction implements Disposable, InputSource {
         ? this.#perform(caller, makeCalls)
         : this.#performApproved(caller, makeCalls, answer);
     };
-    return request.client.isModern ? this.#pending.begin(request, work) : work();
+    return request.client.isStateless ? this.#pending.begin(request, work) : work();
   }
 
   /** Makes the calls of a request, and asks the user if they need an approval. */
@@ -227,7 +227,7 @@ export class Interaction implements Disposable, InputSource {
   /** Decides how an approval request reaches the user of a client. */
   #wayOf(question: Question, { client, capabilities }: ClientRequest): ApprovalMethod {
     if (!this.#reaches(question, capabilities)) return "terminal";
-    return client.isModern ? "input_required" : "elicitation";
+    return client.isStateless ? "input_required" : "elicitation";
   }
 
   /** Returns whether an approval request goes to the client, and not to the terminal. */
@@ -261,6 +261,6 @@ export class Interaction implements Disposable, InputSource {
 
   /** Returns the processes of PML, if the client sends an answer to any of them. */
   #replicaFor({ client }: ClientRequest): SealedStates | undefined {
-    return client.isModern ? this.#options.replica() : undefined;
+    return client.isStateless ? this.#options.replica() : undefined;
   }
 }

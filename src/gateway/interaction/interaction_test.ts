@@ -11,7 +11,7 @@ const FORMS: JsonObject = { elicitation: { form: {} } };
 const YES: JsonObject = { action: "accept", content: { answer: "Yes" } };
 
 interface Parts {
-  readonly isModern?: boolean;
+  readonly isStateless?: boolean;
   readonly capabilities?: JsonObject;
   readonly party?: object;
   readonly requestState?: string;
@@ -19,14 +19,14 @@ interface Parts {
 }
 
 /** Returns a request, and the methods that its client is asked. The client says yes. */
-function requestOf({ isModern = true, capabilities = FORMS, party = {}, ...state }: Parts) {
+function requestOf({ isStateless = true, capabilities = FORMS, party = {}, ...state }: Parts) {
   const sent: string[] = [];
   const ask = (method: string) => {
     sent.push(method);
     return Promise.resolve(YES);
   };
   const context = { method: "tools/call", cancellation: new Cancellation(), ask, ...state };
-  const request = { client: { isModern, party }, context, params: {}, capabilities };
+  const request = { client: { isStateless, party }, context, params: {}, capabilities };
   return { sent, request: request as unknown as ClientRequest }; // nothing else is read
 }
 
@@ -55,14 +55,14 @@ const [APPROVED] = textResult("Yes to h").content;
 Deno.test("an approval request goes to a client that can show it, else to the terminal", async () => {
   using open = interaction();
   using closed = interaction(false);
-  const waiting = requestOf({ isModern: false });
+  const waiting = requestOf({ isStateless: false });
   assert.deepEqual((await open.serve(waiting.request, callNeeding(QUESTION))).content, [APPROVED]);
   assert.deepEqual(waiting.sent, ["elicitation/create"]);
   const result = await open.serve(requestOf({}).request, callNeeding(QUESTION));
   assert.deepEqual([result.resultType, result.requestState], ["input_required", "h"]);
-  for (const isModern of [false, true]) {
-    const { request, sent } = requestOf({ isModern });
-    const without = requestOf({ isModern, capabilities: {} }).request;
+  for (const isStateless of [false, true]) {
+    const { request, sent } = requestOf({ isStateless });
+    const without = requestOf({ isStateless, capabilities: {} }).request;
     const long = { ...QUESTION, terminalOnly: true };
     const left = { code: "APPROVAL_REQUIRED" };
     await assert.rejects(closed.serve(request, callNeeding(QUESTION)), left);

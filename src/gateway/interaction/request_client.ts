@@ -77,7 +77,7 @@ export class RequestClient implements CallClient, RequestScope {
   }
 
   get isOlder(): boolean {
-    return !this.clientRequest.client.isModern;
+    return !this.clientRequest.client.isStateless;
   }
 
   get sampling(): JsonObject | undefined {

@@ -45,13 +45,13 @@ export class DeclaredCapabilities implements Disposable {
 
   /**
    * Returns the capabilities that a server gets, or already has if it cannot be restarted now. A
-   * server of the newest revision gets those of the client that asks.
+   * server of the stateless revision gets those of the client that asks.
    */
   capabilitiesFor(name: string, able?: JsonObject): JsonObject {
     const entry = this.#of(name);
-    if (able !== undefined && entry.connection?.isModern === true) return this.#current(able);
+    if (able !== undefined && entry.connection?.isStateless === true) return this.#current(able);
     const { declared, users, connection } = entry;
-    const isBusy = users > 0 && connection?.isModern !== true;
+    const isBusy = users > 0 && connection?.isStateless !== true;
     return isBusy || entry.restarts === 0 && isOlder(entry) ? declared : this.#current();
   }
 
@@ -112,8 +112,8 @@ export class DeclaredCapabilities implements Disposable {
   #report(name: string, entry: ServerUse): void {
     const { users, restarts, connection } = entry;
     const isFree = users === 0 && (restarts > 0 || connection?.alive === false);
-    // A server of the newest revision gets the capabilities with each request.
-    if (isFree && connection?.isModern === false && this.#isStale(entry)) this.#onStale(name);
+    // A server of the stateless revision gets the capabilities with each request.
+    if (isFree && connection?.isStateless === false && this.#isStale(entry)) this.#onStale(name);
   }
 
   #isStale({ declared }: ServerUse): boolean {
@@ -138,7 +138,7 @@ export class DeclaredCapabilities implements Disposable {
 
 /** Returns whether a running server got the capabilities once, in its handshake. */
 function isOlder({ connection }: ServerUse): boolean {
-  return connection?.alive === true && !connection.isModern;
+  return connection?.alive === true && !connection.isStateless;
 }
 
 /** Returns the capabilities of a client that PML passes on to servers. */

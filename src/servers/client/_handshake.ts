@@ -1,5 +1,5 @@
 /**
- * The handshake with a server: in the newest revision of MCP, or in the one before it.
+ * The handshake with a server: in the stateless revision of MCP, or in the one before it.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { after, soon } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import { CLIENT } from "./_meta.ts";
-import type { NewestRequests } from "./_newest.ts";
+import type { StatelessRequests } from "./_stateless.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import type { IncomingRequests } from "./_incoming_requests.ts";
 import type { Wire } from "./wire.ts";
@@ -22,7 +22,7 @@ export interface Handshake {
   readonly wire: Wire;
   readonly peer: RpcPeer;
   readonly incoming: IncomingRequests;
-  readonly newest: NewestRequests;
+  readonly stateless: StatelessRequests;
   /** Returns the client capabilities that the server gets. */
   readonly capabilities: () => JsonObject;
   /** Returns the error for a server that breaks the protocol. */
@@ -37,8 +37,8 @@ const SETTLE_MS = 500;
 
 /** The result of a handshake. */
 export interface Agreement {
-  /** Whether the connection uses the newest revision. */
-  readonly isModern: boolean;
+  /** Whether the connection uses the stateless revision. */
+  readonly isStateless: boolean;
   /** The capabilities of the server. */
   readonly capabilities: JsonObject;
   /** How to use the server, for models; "" if it has no instructions. */
@@ -56,7 +56,7 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
     const agreed = revisions?.discoverMs === undefined
       ? await initializeFirst(options, aside)
       : await discoverFirst(options, { aside, ms: revisions.discoverMs });
-    if (revisions?.isUnknown) void findNewest(options, agreed);
+    if (revisions?.isUnknown) void findStateless(options, agreed);
     return agreed;
   } catch (error) {
     revisions?.forget?.();
@@ -64,7 +64,7 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
   }
 }
 
-/** Tries `initialize`, then the newest revision. */
+/** Tries `initialize`, then the stateless revision. */
 async function initializeFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
   return await initialize(options, aside).catch((error) => {
     if (!isNewer(error)) throw error;
@@ -73,15 +73,15 @@ async function initializeFirst(options: Handshake, aside: RequestOptions): Promi
 }
 
 /**
- * Remembers whether a server supports the newest revision. One that took `initialize` is asked
+ * Remembers whether a server supports the stateless revision. One that took `initialize` is asked
  * once: it counts as older until it has answered, because it may end at an unknown method.
  */
-async function findNewest(options: Handshake, { isModern }: Agreement): Promise<void> {
+async function findStateless(options: Handshake, { isStateless }: Agreement): Promise<void> {
   const { revisions } = options.wire;
-  if (!isModern) revisions?.foundOlder({ isSilent: false });
-  const has = isModern || await discover(options, { ...withoutClient(), lasts: true })
-    .then(() => true, knowsNewest);
-  if (has) revisions?.foundNewest?.();
+  if (!isStateless) revisions?.foundOlder({ isSilent: false });
+  const has = isStateless || await discover(options, { ...withoutClient(), lasts: true })
+    .then(() => true, supportsStateless);
+  if (has) revisions?.foundStateless?.();
 }
 
 /** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
@@ -91,7 +91,7 @@ async function startSession(options: Handshake, aside: RequestOptions): Promise<
   return agreed;
 }
 
-/** Tries the newest revision for a limited time, then `initialize`. */
+/** Tries the stateless revision for a limited time, then `initialize`. */
 async function discoverFirst(
   options: Handshake,
   { aside, ms }: { readonly aside: RequestOptions; readonly ms: number },
@@ -110,14 +110,14 @@ async function discoverFirst(
   }
   aside.cancellation.throwIfCancelled();
   const isSilent = silent.signal.aborted;
-  if (knowsNewest(first)) return await discover(options, aside);
+  if (supportsStateless(first)) return await discover(options, aside);
   if (!isSilent && !mayTakeInitialize(first)) throw first;
   try {
     const agreed = await initialize(options, aside);
     options.wire.revisions?.foundOlder({ isSilent });
     return agreed;
   } catch (error) {
-    // A server of the newest revision that was slow to start.
+    // A server of the stateless revision that was slow to start.
     if (isNewer(error)) return await discover(options, aside);
     // The refusal of the first try can name a better reason than a connection that broke again.
     throw isSilent || mayBeOlder(error) ? error : first;
@@ -142,7 +142,7 @@ async function initialize(
   }, aside);
   wire.send({ method: "notifications/initialized" });
   await settled(peer, incoming);
-  return { isModern: false, ...saidBy(objectOf(result)) };
+  return { isStateless: false, ...saidBy(objectOf(result)) };
 }
 
 /**
@@ -162,28 +162,28 @@ async function settled(peer: RpcPeer, incoming: IncomingRequests): Promise<void>
   }
 }
 
-async function discover({ newest }: Handshake, aside: RequestOptions): Promise<Agreement> {
-  const result = objectOf(await newest.request("server/discover", {}, aside));
+async function discover({ stateless }: Handshake, aside: RequestOptions): Promise<Agreement> {
+  const result = objectOf(await stateless.request("server/discover", {}, aside));
   const { supportedVersions } = result;
   // An older server may answer an unknown method with any result.
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(STATELESS_REVISION)) {
     throw new RpcError(ERROR.methodNotFound, `it does not support ${STATELESS_REVISION}`);
   }
-  return { isModern: true, ...saidBy(result) };
+  return { isStateless: true, ...saidBy(result) };
 }
 
-function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "isModern"> {
+function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "isStateless"> {
   return { capabilities: objectOf(capabilities), instructions: textOf(instructions) };
 }
 
-/** Returns whether an error to `initialize` means that the server supports the newest revision. */
+/** Returns whether an error to `initialize` means that the server supports the stateless revision. */
 function isNewer(error: unknown): boolean {
   const codes: readonly number[] = [ERROR.unsupportedProtocolVersion, ERROR.methodNotFound];
   return error instanceof RpcError && codes.includes(error.code);
 }
 
-/** Returns whether an error to the newest revision still lists that revision as supported. */
-function knowsNewest(error: unknown): boolean {
+/** Returns whether an error to the stateless revision still lists that revision as supported. */
+function supportsStateless(error: unknown): boolean {
   if (!(error instanceof RpcError) || error.code !== ERROR.unsupportedProtocolVersion) return false;
   const { supported } = objectOf(error.data);
   return Array.isArray(supported) && supported.includes(STATELESS_REVISION);
@@ -201,7 +201,7 @@ function failureOf(error: unknown, { wire, broken, isSession }: Handshake): unkn
   const own = error instanceof RpcError
     ? broken(`it refused the handshake: ${error.message}`)
     : error;
-  // The transport is the right one: the server has answered on it in the newest revision.
+  // The transport is the right one: the server has answered on it in the stateless revision.
   if (isSession) return own;
   return mayBeOlder(error) && own instanceof PmlError ? wire.explain?.(own) ?? own : own;
 }

@@ -1,5 +1,5 @@
 /**
- * The `_meta` that each request of the newest revision carries.
+ * The `_meta` that each request of the stateless revision carries.
  *
  * @module
  */
@@ -40,7 +40,7 @@ export function withMeta(
   };
 }
 
-/** The changes that a server of the newest revision is asked to report. */
+/** The changes that a server of the stateless revision is asked to report. */
 export const ALL_CHANGES = {
   toolsListChanged: true,
   promptsListChanged: true,

@@ -1,5 +1,5 @@
 /**
- * Sessions of the older revisions with servers that support the newest revision, too. In a session,
+ * Sessions of the older revisions with servers that support the stateless revision, too. In a session,
  * a server can send requests to its client while a call runs. Clients of the older revisions
  * therefore call in a session.
  *
@@ -28,8 +28,8 @@ export interface OlderSessionsOptions {
 
 /** A request that goes in a session if the server has sessions. */
 export interface SessionUse<T> {
-  /** The connection to the server in the newest revision. */
-  readonly newest: ServerConnection;
+  /** The connection to the server in the stateless revision. */
+  readonly stateless: ServerConnection;
   /** Sends the request on a connection. */
   readonly use: (connection: ServerConnection) => Promise<T>;
   /** Returns a signal that ends waiting for the session. */
@@ -42,7 +42,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   readonly #options: OlderSessionsOptions;
   readonly #pool: Pool<ServerConnection>;
   readonly #declared: DeclaredCapabilities;
-  /** The connections in the newest revision of servers that have had a session. */
+  /** The connections in the stateless revision of servers that have had a session. */
   readonly #opened = new WeakSet<ServerConnection>();
 
   /** Takes the options; opens nothing. */
@@ -80,18 +80,18 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  async #used<T>(server: UpstreamServer, { newest, use, signal }: SessionUse<T>): Promise<T> {
+  async #used<T>(server: UpstreamServer, { stateless, use, signal }: SessionUse<T>): Promise<T> {
     const { name } = server;
     let isOpen = false;
     const own = (session: ServerConnection) => {
       isOpen = true;
       // If the session was interrupted, the server may be another program: tools are compared again.
       // guard: session-lists
-      newest.lostAt = Math.max(newest.lostAt, session.lostAt);
+      stateless.lostAt = Math.max(stateless.lostAt, session.lostAt);
       return use(session);
     };
     const once = () => {
-      const [start, version] = [() => this.#open(server, newest), server.version()];
+      const [start, version] = [() => this.#open(server, stateless), server.version()];
       const options: PoolUse<ServerConnection, T> = { name, version, start, use: own };
       const isRunning = this.#pool.at(name, version) !== undefined;
       return this.#pool.use(name, isRunning ? options : { ...options, signal: signal() });
@@ -105,11 +105,11 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
       });
     } catch (error) {
       if (isOpen) throw error;
-      return await use(newest);
+      return await use(stateless);
     }
   }
 
-  async #open(server: UpstreamServer, newest: ServerConnection): Promise<ServerConnection> {
+  async #open(server: UpstreamServer, stateless: ServerConnection): Promise<ServerConnection> {
     const { name } = server;
     try {
       const session = await this.#options.open(
@@ -117,11 +117,11 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
         (able) => this.#declared.capabilitiesFor(name, able),
       );
       this.#declared.connected(name, session);
-      if (this.#opened.has(newest)) session.lostAt = performance.now();
-      this.#opened.add(newest);
+      if (this.#opened.has(stateless)) session.lostAt = performance.now();
+      this.#opened.add(stateless);
       return session;
     } catch (error) {
-      newest.foundNoSession({ isRefused: asPmlError(error).code === "UPSTREAM_PROTOCOL" });
+      stateless.foundNoSession({ isRefused: asPmlError(error).code === "UPSTREAM_PROTOCOL" });
       throw error;
     }
   }

@@ -18,8 +18,8 @@ export interface ReadableOptions {
   readonly method: string;
   /** The address that `resources/read` asked for. */
   readonly uri?: string | undefined;
-  /** Whether null is structured content, as in the newest revision. */
-  readonly isModern?: boolean | undefined;
+  /** Whether null is structured content, as in the stateless revision. */
+  readonly isStateless?: boolean | undefined;
   /** Returns the extensions of the protocol that the client supports. */
   readonly extensions: () => readonly string[];
 }
@@ -131,7 +131,7 @@ class Repair {
     // The result of a task that has only begun.
     const isTask = result.resultType === "task" || isObject(result.task) && content === undefined;
     if (isTask) return this.#members(result, { _meta: OBJECT });
-    const isNull = structuredContent === null && this.#options.isModern !== true;
+    const isNull = structuredContent === null && this.#options.isStateless !== true;
     const known = this.#with(this.#members(result, { _meta: OBJECT }), {
       content: this.#blocks(content),
       structuredContent: isNull ? undefined : structuredContent,

@@ -7,8 +7,8 @@ import { readableResult } from "./_readable_result.ts";
 const none = () => [];
 const SAID = { type: "text", text: "said" };
 
-function ofTool(answer: unknown, isModern = false) {
-  return readableResult(answer, { method: "tools/call", isModern, extensions: none });
+function ofTool(answer: unknown, isStateless = false) {
+  return readableResult(answer, { method: "tools/call", isStateless, extensions: none });
 }
 
 Deno.test("readableResult() removes null from optional members without a remark", () => {
@@ -39,7 +39,7 @@ Deno.test("readableResult() removes null from optional members without a remark"
   assert.deepEqual(ofTool({ content: null }), { content: [] });
 });
 
-Deno.test("readableResult() keeps null as structured content in the newest revision only", () => {
+Deno.test("readableResult() keeps null as structured content in the stateless revision only", () => {
   assert.deepEqual(ofTool({ content: [SAID], structuredContent: null }), { content: [SAID] });
   const kept = { content: [SAID], structuredContent: null };
   assert.equal(ofTool(kept, true), kept);

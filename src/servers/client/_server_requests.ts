@@ -21,7 +21,7 @@ export interface PeerRequest {
   /** Sends the progress of the client to the server, with the token of the server. */
   readonly onProgress?: CallClient["onProgress"];
   readonly signal: AbortSignal;
-  /** The server's own name of the request, in the newest revision. */
+  /** The server's own name of the request, in the stateless revision. */
   readonly key?: string;
   /** The client's request that it belongs to, if that is known. */
   readonly during: RequestOptions | undefined;

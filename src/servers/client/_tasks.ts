@@ -29,11 +29,11 @@ export function taskIn(
 ): ServerTaskState | undefined {
   const fields = objectOf(result);
   if (method === "tasks/result") return readTaskState({ ...args, status: "completed" });
-  // In the newest revision, no state follows a cancellation.
+  // In the stateless revision, no state follows a cancellation.
   if (method === "tasks/cancel") return readTaskState({ ...args, status: "cancelled" });
   if (isOfTask(method)) return readTaskState(fields);
   if (method !== undefined || task === undefined) return undefined;
-  if (task.isModern) return fields.resultType === "task" ? readTaskState(fields) : undefined;
+  if (task.isStateless) return fields.resultType === "task" ? readTaskState(fields) : undefined;
   return readTaskState(objectOf(fields.task));
 }
 

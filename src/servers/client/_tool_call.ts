@@ -27,8 +27,8 @@ export function sendToolCall(
   params: JsonObject,
   { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
 ): Promise<Json> {
-  if (connection.isModern) return callNewest(connection, params, call);
-  const options = call.task?.isModern === false ? call.task.wanted : undefined;
+  if (connection.isStateless) return callStateless(connection, params, call);
+  const options = call.task?.isStateless === false ? call.task.wanted : undefined;
   const isTask = connection.runsTasks && (options !== undefined || support() === "required");
   return isTask
     ? callAsTask(connection, params, { call, options })
@@ -48,12 +48,12 @@ async function callAsTask(
 }
 
 /** The server decides whether a call becomes a task, but only if the client supports tasks. */
-async function callNewest(
+async function callStateless(
   connection: ServerConnection,
   params: JsonObject,
   call: ToolCall,
 ): Promise<Json> {
-  const takesTasks = call.task?.isModern === true;
+  const takesTasks = call.task?.isStateless === true;
   const { cancellation, client, members } = call;
   const ask = (more: boolean) =>
     connection.request(CALL, params, { cancellation, client, members, takesTasks: more });

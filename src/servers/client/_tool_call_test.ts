@@ -7,7 +7,7 @@ import type { ServerConnection } from "./connection.ts";
 
 /** The methods of the requests that a server gets for a call with members, and their members. */
 async function sentFor(
-  facts: { readonly isModern: boolean; readonly runsTasks: boolean },
+  facts: { readonly isStateless: boolean; readonly runsTasks: boolean },
   results: Readonly<Record<string, Json>>,
 ): Promise<readonly unknown[]> {
   const sent: unknown[] = [];
@@ -27,9 +27,9 @@ async function sentFor(
 Deno.test("only the call itself has the members of the client, not the requests about its task", async () => {
   const members = { message: { more: 1 } };
   const begun = { task: { taskId: "a", status: "working" } };
-  const older = await sentFor({ isModern: false, runsTasks: true }, { "tools/call": begun });
+  const older = await sentFor({ isStateless: false, runsTasks: true }, { "tools/call": begun });
   assert.deepEqual(older, [["tools/call", members], ["tasks/result", undefined]]);
-  const newest = await sentFor({ isModern: true, runsTasks: false }, {
+  const newest = await sentFor({ isStateless: true, runsTasks: false }, {
     "tools/call": { resultType: "task", taskId: "a" },
     "tasks/get": { status: "completed", result: {} },
   });

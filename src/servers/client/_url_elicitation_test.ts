@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Call, type CallClient, NO_CLIENT } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { ToolId } from "../../core/tool_id.ts";
-import { turn } from "../../io/waiting.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
 
@@ -27,14 +27,14 @@ Deno.test("every call that waits for a page goes on when the user has finished i
   const calls = [1, 2].map(() => elicitations.open(REQUIRED, "s", callOf()));
   const wentOn: number[] = [];
   calls.forEach((call, at) => void call.then(() => wentOn.push(at)));
-  await turn();
+  await yieldTurn();
   cancellation.cancel(new Error("no more"));
   await assert.rejects(cancelled, /no more/);
   elicitations.note("other", { elicitationId: "1" });
-  await turn();
+  await yieldTurn();
   assert.deepEqual(wentOn, []);
   elicitations.note("s", { elicitationId: "1" });
-  await turn();
+  await yieldTurn();
   assert.deepEqual(wentOn, [0, 1]);
   assert.equal(await elicitations.open(REQUIRED, "s", callOf()), true, "it is finished");
 });

@@ -37,7 +37,7 @@ import type { Living } from "../../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
-import { NewestRequests } from "./_newest.ts";
+import { StatelessRequests } from "./_stateless.ts";
 import { IncomingRequests } from "./_incoming_requests.ts";
 import { Responsiveness } from "./_responsiveness.ts";
 import { answerRequest, type PeerRequest } from "./_server_requests.ts";
@@ -110,7 +110,7 @@ export class ServerConnection implements Living {
   readonly #peer: RpcPeer;
   readonly #incoming: IncomingRequests;
   readonly #responsiveness: Responsiveness;
-  readonly #newest: NewestRequests;
+  readonly #stateless: StatelessRequests;
   readonly #refusals = new LimitedLog();
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
@@ -122,7 +122,7 @@ export class ServerConnection implements Living {
   #isListening = false;
   #isGreeted = false;
   #runsTasks = false;
-  #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
+  #agreed: Agreement = { isStateless: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
   /** Returns the error for a server that breaks the protocol. */
@@ -164,7 +164,7 @@ export class ServerConnection implements Living {
       onResponsive: (isResponsive) => this.#responds(isResponsive),
       onHung: (ms) => this.#hung(ms),
     });
-    this.#newest = new NewestRequests(peer, {
+    this.#stateless = new StatelessRequests(peer, {
       capabilities: options.capabilities,
       answer,
       broken: this.#broken,
@@ -216,14 +216,14 @@ export class ServerConnection implements Living {
     return this.#agreed.instructions;
   }
 
-  /** Whether it uses the newest revision, in which each request carries the capabilities. */
-  get isModern(): boolean {
-    return this.#agreed.isModern;
+  /** Whether it uses the stateless revision, in which each request carries the capabilities. */
+  get isStateless(): boolean {
+    return this.#agreed.isStateless;
   }
 
   /** Whether the server may have sessions for clients of the older revisions. */
   get mayHaveSession(): boolean {
-    return this.#agreed.isModern && this.#wire.revisions?.mayHaveSession === true;
+    return this.#agreed.isStateless && this.#wire.revisions?.mayHaveSession === true;
   }
 
   /** Remembers that a session of the older revisions could not be opened. */
@@ -251,13 +251,13 @@ export class ServerConnection implements Living {
    * Throws `RpcError` if the server answers with an error.
    */
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
-    if (this.isModern) return this.#newest.request(method, params, options);
+    if (this.isStateless) return this.#stateless.request(method, params, options);
     return this.#peer.request(method, params, options);
   }
 
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: RequestOptions): void {
-    if (this.isModern) this.#newest.notify(method, params, options);
+    if (this.isStateless) this.#stateless.notify(method, params, options);
     else this.#peer.notify(method, params, options);
   }
 
@@ -291,7 +291,7 @@ export class ServerConnection implements Living {
 
   /** Answers all requests of an `input_required` result. */
   answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
-    return this.#newest.answersTo(result, options);
+    return this.#stateless.answersTo(result, options);
   }
 
   /** Reads a list. It is empty if the server does not have it. */
@@ -322,10 +322,10 @@ export class ServerConnection implements Living {
     const ended = AbortSignal.any([signal, over, this.#retired.signal]);
     using cancellation = Cancellation.of(ended);
     const options = withoutClient(cancellation);
-    if (this.isModern) {
+    if (this.isStateless) {
       onAgreed();
       const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
-      return await this.#newest.listen(wanted, { ...options, takesTasks: isTask === true });
+      return await this.#stateless.listen(wanted, { ...options, takesTasks: isTask === true });
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
@@ -339,14 +339,14 @@ export class ServerConnection implements Living {
 
   /** Sets the log level of the server, if it has one. */
   setLevel(level: string): void {
-    if (this.isModern || !this.can("logging")) return;
+    if (this.isStateless || !this.can("logging")) return;
     // The answer does not matter.
     this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
   }
 
-  /** Notifies the server that its roots have changed. In the newest revision it asks each time. */
+  /** Notifies the server that its roots have changed. In the stateless revision it asks each time. */
   rootsChanged(): void {
-    if (!this.isModern && this.alive) {
+    if (!this.isStateless && this.alive) {
       this.#wire.send({ method: "notifications/roots/list_changed" });
     }
   }
@@ -362,17 +362,17 @@ export class ServerConnection implements Living {
       wire: this.#wire,
       peer: this.#peer,
       incoming: this.#incoming,
-      newest: this.#newest,
+      stateless: this.#stateless,
       capabilities: this.#options.capabilities,
       broken: this.#broken,
       isSession: this.#options.isSession,
       signal,
     });
     this.#isGreeted = true;
-    const { isModern, capabilities } = agreed;
+    const { isStateless, capabilities } = agreed;
     this.#runsTasks = runsTasks(capabilities);
     const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
-    if (isModern && tells) void this.#hearChanges();
+    if (isStateless && tells) void this.#hearChanges();
   }
 
   /** Subscribes to changes until the connection ends or the server refuses. */
@@ -380,7 +380,7 @@ export class ServerConnection implements Living {
     const { signal } = this.#over;
     while (this.alive) {
       this.#isListening = true;
-      const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      const end = await this.#stateless.listen(ALL_CHANGES, ASIDE).catch((error) => error);
       this.#isListening = false;
       if (!(end instanceof RpcError)) this.lostAt = performance.now();
       // On pipes, the subscription lasts as long as the process.
@@ -461,7 +461,7 @@ export class ServerConnection implements Living {
 
   /** Returns the request by which PML asks whether the server answers. */
   #probe(): { readonly method: string; readonly params?: JsonObject } {
-    return this.isModern ? this.#newest.probe() : { method: "ping" };
+    return this.isStateless ? this.#stateless.probe() : { method: "ping" };
   }
 
   #strayed(): void {

@@ -91,7 +91,7 @@ interface ServerCall {
   readonly isCompared: boolean;
   /** Facts about the connection that it was sent on last. */
   tells: boolean;
-  isModern: boolean;
+  isStateless: boolean;
 }
 
 /** The errors of a server that cannot be reached. */
@@ -275,7 +275,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
     const owner = this.#ownerOf(server);
     const params = this.#paramsOf(server, call, owner);
-    const request = { server, call, owner, params, isCompared, tells: true, isModern: false };
+    const request = { server, call, owner, params, isCompared, tells: true, isStateless: false };
     const use = (connection: ServerConnection) => this.#ask(request, connection);
     return this.#use(server, use, call.client);
   }
@@ -329,7 +329,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       return this.#askOn(request, connection);
     }
     return this.#sessions.use(server, {
-      newest: connection,
+      stateless: connection,
       use: (session) => this.#askOn(request, connection, session),
       signal: () => cancellation.signal,
     });
@@ -343,7 +343,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   ): Promise<Outcome> {
     const { server, call, owner } = request;
     request.tells = connection.tells;
-    request.isModern = session.isModern;
+    request.isStateless = session.isStateless;
     if (request.isCompared) {
       const tools = this.#lists.known(owner, "tools");
       if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
@@ -411,7 +411,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   #outcomeOf(request: ServerCall, result: Json): Outcome {
-    const { server, call, isModern } = request;
+    const { server, call, isStateless } = request;
     const { name } = server;
     const { method = "tools/call", arguments: args } = call;
     this.#renewLists(request);
@@ -419,7 +419,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     if (task !== undefined) this.#tasks.note(name, task);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
     const extensions = () => Object.keys(objectOf(call.client.able?.extensions));
-    const checked = resultOf(result, { name, method, uri, isModern, extensions });
+    const checked = resultOf(result, { name, method, uri, isStateless, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
     const others = besideResult(result, this.#options);

@@ -36,24 +36,24 @@ export interface Wire {
 /** Remembers which revisions a server supports. */
 export interface ServerRevisions {
   /**
-   * How long the newest revision is tried before `initialize`, in milliseconds; undefined if
+   * How long the stateless revision is tried before `initialize`, in milliseconds; undefined if
    * `initialize` is tried first.
    */
   readonly discoverMs: number | undefined;
-  /** Whether the server is asked for the newest revision after it took `initialize`. */
+  /** Whether the server is asked for the stateless revision after it took `initialize`. */
   readonly isUnknown?: boolean;
   /**
-   * Whether a server of the newest revision may have sessions of the older ones, too. Set where
+   * Whether a server of the stateless revision may have sessions of the older ones, too. Set where
    * another connection costs little.
    */
   readonly mayHaveSession?: boolean;
   /**
-   * Remembers that the server took `initialize` after it did not support the newest revision.
+   * Remembers that the server took `initialize` after it did not support the stateless revision.
    * `isSilent`: it did not answer, which a server that starts slowly does, too.
    */
   foundOlder(how: { readonly isSilent: boolean }): void;
-  /** Remembers that the server supports the newest revision. */
-  foundNewest?(): void;
+  /** Remembers that the server supports the stateless revision. */
+  foundStateless?(): void;
   /** Forgets the revision: the handshake failed. */
   forget?(): void;
   /** Remembers that a session of the older revisions could not be opened. */

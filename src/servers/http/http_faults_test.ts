@@ -136,7 +136,7 @@ Deno.test("a cancelled call frees its connection, and the server is notified (SP
     const told = () => server.methods.includes("notifications/cancelled");
     if (isOlder) await until(told);
     await stage.list("tools");
-    assert.equal(told(), isOlder, "the newest revision is told by the end of the stream");
+    assert.equal(told(), isOlder, "the stateless revision is told by the end of the stream");
   }
 });
 

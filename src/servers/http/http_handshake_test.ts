@@ -34,7 +34,7 @@ for (const [name, odd] of Object.entries(ODD)) {
   });
 }
 
-Deno.test("a server of the newest revision that starts slowly is asked again after initialize", async () => {
+Deno.test("a server of the stateless revision that starts slowly is asked again after initialize", async () => {
   let asked = 0;
   await using server = new Scripted(({ message: { id, method } }) => {
     if (method === "initialize") {

@@ -74,7 +74,7 @@ export interface HttpServersOptions {
 export interface AddressFacts {
   /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
   readonly olderUntil?: number;
-  /** Until when a server of the newest revision counts as one without sessions. */
+  /** Until when a server of the stateless revision counts as one without sessions. */
   readonly noSessionUntil?: number;
   /** Whether it is an address of HTTP+SSE. */
   readonly isSse?: boolean;

@@ -75,7 +75,7 @@ export class HttpWire implements Wire {
     sent.then(() => this.#hear());
   }
 
-  /** Cancels a request. In the newest revision, closing its stream notifies the server. */
+  /** Cancels a request. In the stateless revision, closing its stream notifies the server. */
   cancel(id: RequestId): void {
     this.#open.get(id)?.abort();
     if (this.#way.session.version === undefined) return;

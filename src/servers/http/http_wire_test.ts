@@ -93,7 +93,7 @@ for (const kind of ["legacy", "modern"] as const) {
   });
 }
 
-Deno.test("the newest revision is tried first, with its headers, and an older one after one refusal", async () => {
+Deno.test("the stateless revision is tried first, with its headers, and an older one after one refusal", async () => {
   await using newest = new Scripted(({ message: { id, method } }) => {
     if (method !== "tools/list") return undefined;
     const properties = {
@@ -188,7 +188,7 @@ Deno.test("progress reaches its call, and no other", async () => {
 });
 
 Deno.test("the handshake finds the revision of a server that answers the other one wrongly", async () => {
-  // One server answers unknown methods wrongly. The other reports the newest revision only at the
+  // One server answers unknown methods wrongly. The other reports the stateless revision only at the
   // second request.
   await using vague = new Scripted(
     ({ message: { id, method } }) => method === "server/discover" ? answer(id, {}) : undefined,

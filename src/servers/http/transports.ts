@@ -51,7 +51,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly isSse: boolean;
   readonly olderUntil: number;
   readonly #olderFile: string;
-  readonly #newestFile: string;
+  readonly #statelessFile: string;
   readonly #server: HttpValues;
   readonly #known: Map<string, AddressFacts>;
   readonly #key: string;
@@ -67,23 +67,23 @@ export class TransportChoice implements AddressFacts, AddressState {
       join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
     this.#file = fileOf("sse");
     this.#olderFile = fileOf("older");
-    this.#newestFile = fileOf("newest");
+    this.#statelessFile = fileOf("newest");
     const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
     this.olderUntil = olderUntil ?? Number(readCache(this.#olderFile) ?? 0);
     this.isSse = isSse ?? server.isSse ?? readCache(this.#file) === true;
     this.#because = because;
   }
 
-  /** How long the newest revision is tried first; undefined for a server of an older one. */
+  /** How long the stateless revision is tried first; undefined for a server of an older one. */
   get discoverMs(): number | undefined {
     return isAhead(this.olderUntil) ? undefined : DISCOVER_MS;
   }
 
-  /** Whether a server of the newest revision may have sessions of the older ones. */
+  /** Whether a server of the stateless revision may have sessions of the older ones. */
   get mayHaveSession(): boolean {
     const { noSessionUntil } = this.#known.get(this.#key) ?? {};
     if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
-    const kept = Number(readCache(this.#newestFile) ?? 0);
+    const kept = Number(readCache(this.#statelessFile) ?? 0);
     this.found({ noSessionUntil: kept });
     return !isAhead(kept);
   }
@@ -92,7 +92,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
     const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
     this.found({ noSessionUntil });
-    if (isRefused) this.#keep(this.#newestFile, noSessionUntil);
+    if (isRefused) this.#keep(this.#statelessFile, noSessionUntil);
   }
 
   /** Stores that the server accepted the handshake of the older revisions. */

@@ -1,5 +1,5 @@
 /**
- * Remembers which servers on stdio support the newest revision of MCP. They are asked once, after
+ * Remembers which servers on stdio support the stateless revision of MCP. They are asked once, after
  * they took `initialize`: some servers of the older revisions end at any other first message.
  *
  * @module
@@ -13,7 +13,7 @@ import type { ServerRevisions } from "../client/wire.ts";
 import type { StdioValues } from "./program_host.ts";
 
 /**
- * How long a server that supports the newest revision may take to answer before `initialize` is
+ * How long a server that supports the stateless revision may take to answer before `initialize` is
  * tried, in milliseconds. The answer comes when its program has loaded.
  */
 const DISCOVER_MS = 15_000;
@@ -27,41 +27,41 @@ export class StdioRevisions implements ServerRevisions {
   readonly discoverMs: number | undefined;
   readonly #folder: string;
   readonly #file: string;
-  #hasNewest: boolean | undefined;
+  #isStateless: boolean | undefined;
 
   /** Reads the facts about a server. */
   constructor(home: string, { name, definition }: Pick<StdioValues, "name" | "definition">) {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     this.#folder = join(home, "lists");
     this.#file = join(this.#folder, `stdio-revision-${key}.json`);
-    this.#hasNewest = hasNewest(readCache(this.#file));
-    this.discoverMs = this.#hasNewest ? DISCOVER_MS : undefined;
+    this.#isStateless = stateOf(readCache(this.#file));
+    this.discoverMs = this.#isStateless ? DISCOVER_MS : undefined;
   }
 
   /** Whether the server has to be asked. */
   get isUnknown(): boolean {
-    return this.#hasNewest === undefined;
+    return this.#isStateless === undefined;
   }
 
-  /** Remembers that the server does not support the newest revision, or asks it again if it is slow. */
+  /** Remembers that the server has no stateless revision, or asks it again if it is slow. */
   foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     if (isSilent) this.forget();
     else this.#found(false);
   }
 
-  /** Remembers that the server supports the newest revision. */
-  foundNewest(): void {
+  /** Remembers that the server supports the stateless revision. */
+  foundStateless(): void {
     this.#found(true);
   }
 
   /** Forgets the revision. The next start begins with `initialize`. */
   forget(): void {
-    this.#hasNewest = undefined;
+    this.#isStateless = undefined;
     drop(this.#file);
   }
 
   #found(hasNewest: boolean): void {
-    this.#hasNewest = hasNewest;
+    this.#isStateless = hasNewest;
     try {
       writeCache(this.#file, { hasNewest, until: Date.now() + REMEMBERED_MS });
       pruneCache(this.#folder, { like: this.#file, most: FILES_MAX });
@@ -72,7 +72,7 @@ export class StdioRevisions implements ServerRevisions {
 }
 
 /** Returns the kept answer of a server; undefined if there is none, or it is too old. */
-function hasNewest(kept: unknown): boolean | undefined {
+function stateOf(kept: unknown): boolean | undefined {
   if (!isObject(kept)) return undefined;
   const { hasNewest, until } = kept;
   if (typeof hasNewest !== "boolean" || typeof until !== "number") return undefined;

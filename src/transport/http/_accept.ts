@@ -8,7 +8,7 @@ import { isObject } from "../../core/json.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { contentType, eachEvent, EVENTS_TYPE, JSON_TYPE, leave } from "../../io/event_stream.ts";
 import { onAbort } from "../../io/waiting.ts";
-import { followedBy, eventBytes, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
+import { eventBytes, followedBy, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
 
 /** Which of the two MCP content types a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";

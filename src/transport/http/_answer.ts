@@ -53,7 +53,7 @@ export function leaving(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** The HTTP statuses of errors in the newest revision, by their JSON-RPC codes. */
+/** The HTTP statuses of errors in the stateless revision, by their JSON-RPC codes. */
 const STATUSES: Readonly<Record<number, number>> = {
   [ERROR.methodNotFound]: 404,
   [ERROR.missingClientCapability]: 400,
@@ -80,7 +80,7 @@ export function asResponse(answer: Response | TextAnswer): Response {
   return new Response(text, { status, headers: { "content-type": JSON_TYPE } });
 }
 
-/** Returns the HTTP status for an error of the newest revision; 200 for success and other errors. */
+/** Returns the HTTP status for an error of the stateless revision; 200 for success and other errors. */
 export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;
 }

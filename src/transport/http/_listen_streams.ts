@@ -1,5 +1,5 @@
 /**
- * The streams over HTTP on which clients of the newest revision listen.
+ * The streams over HTTP on which clients of the stateless revision listen.
  *
  * @module
  */
@@ -92,7 +92,7 @@ export class ListenStreams implements Disposable {
 
   /** Returns the members of the answer to a request that ends because PML ends. */
   answer(result: JsonObject): string {
-    return this.#texts.said(result, { method: LISTEN, era: "modern" });
+    return this.#texts.said(result, { method: LISTEN, revisionKind: "stateless" });
   }
 
   /** Removes a stream that has ended. */

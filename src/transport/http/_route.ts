@@ -1,6 +1,6 @@
 /**
  * Selects the part of PML that serves a request over HTTP: a session of an older revision, or the
- * newest revision, whose headers repeat parts of the body.
+ * stateless revision, whose headers repeat parts of the body.
  *
  * @module
  */
@@ -59,7 +59,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   const method = String(message.method);
   const members = messageMembers(message);
   if (read.kind !== "request") {
-    if (!hasEnvelope(params) && !isNewest(headers)) return SESSION;
+    if (!hasEnvelope(params) && !isStateless(headers)) return SESSION;
     // A proxy between client and PML may filter by headers, so they must match the body.
     const error = isDefined(method) || !hasEnvelope(params)
       ? undefined
@@ -70,11 +70,11 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   }
   const error = hasEnvelope(params)
     ? errorOf(method, { params, headers })
-    : isNewest(headers) && (isInitialize(message) ? NO_HANDSHAKE : MISSING_ENVELOPE);
+    : isStateless(headers) && (isInitialize(message) ? NO_HANDSHAKE : MISSING_ENVELOPE);
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
   const { id } = read;
-  return { kind: "request", request: { id, method, params, members, era: "modern" } };
+  return { kind: "request", request: { id, method, params, members, revisionKind: "stateless" } };
 }
 
 const MISSING_ENVELOPE: ErrorObject = {
@@ -101,12 +101,12 @@ function routeOfBatch(all: readonly unknown[]): Route {
   return { kind: "refused", id: "null", error };
 }
 
-function isNewest(headers: RequestHeaders): boolean {
+function isStateless(headers: RequestHeaders): boolean {
   const [oldest = ""] = STATELESS_REVISIONS.toSorted();
   return (headers["mcp-protocol-version"] ?? "").trim() >= oldest;
 }
 
-/** Returns the error for an invalid request of the newest revision. */
+/** Returns the error for an invalid request of the stateless revision. */
 function errorOf(
   method: string,
   { params, headers }: { readonly params: JsonObject; readonly headers: RequestHeaders },

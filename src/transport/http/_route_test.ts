@@ -28,11 +28,11 @@ Deno.test("requests, answers, notifications and batches of older revisions belon
   assert.equal(routed([request(), notification]), "session");
 });
 
-Deno.test("a batch with an invalid message or one of the newest revision is refused", () => {
+Deno.test("a batch with an invalid message or one of the stateless revision is refused", () => {
   for (const body of [[], [1], [request(), newest()]]) assert.equal(routed(body), "-32600");
 });
 
-Deno.test("a request of the newest revision is served if its headers repeat the body", () => {
+Deno.test("a request of the stateless revision is served if its headers repeat the body", () => {
   assert.equal(routed(newest(), OF_LIST), "request");
   assert.equal(routed(newest(), { ...OF_LIST, "mcp-protocol-version": "2025-11-25" }), "-32020");
   assert.equal(routed(newest(), { ...OF_LIST, "mcp-method": "tools/call" }), "-32020");

@@ -19,9 +19,9 @@ export const SESSION_HEADER = "mcp-session-id";
 /** The PML process that answers the messages of a session. */
 export interface SessionHost {
   /** Returns the description of PML for the handshake. */
-  hello(isModern: boolean): Hello;
+  hello(isStateless: boolean): Hello;
   /** Opens a connection. */
-  connect(peer: Peer, isModern: boolean, party?: object): Connection;
+  connect(peer: Peer, isStateless: boolean, party?: object): Connection;
 }
 
 /** The messages of one POST request. */
@@ -72,11 +72,11 @@ export class ClientSession implements Ends, AsyncDisposable {
     this.#sent = sent;
     // Each session is a separate party.
     const connections: ConnectionFactory = {
-      connect: (peer, isModern) => host.connect(peer, isModern, peer),
+      connect: (peer, isStateless) => host.connect(peer, isStateless, peer),
     };
     this.#server = new ProtocolServer(Promise.resolve(connections), {
       ends: this,
-      hello: (isModern) => host.hello(isModern),
+      hello: (isStateless) => host.hello(isStateless),
       onListen() {},
       isTask: () => false,
     });

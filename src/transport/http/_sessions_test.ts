@@ -12,7 +12,7 @@ import { TextAnswer, wasSent } from "./_answer.ts";
 import { Sessions } from "./_sessions.ts";
 
 const REVISION = "2025-11-25";
-const hello = (isModern: boolean) => helloOf([], { name: "pml", version: "1.0.0", isModern });
+const hello = (isStateless: boolean) => helloOf([], { name: "pml", version: "1.0.0", isStateless });
 const INITIALIZE = {
   jsonrpc: "2.0",
   id: "first",
@@ -23,7 +23,7 @@ const INITIALIZE = {
 type Headers = Readonly<Record<string, string>>;
 
 function connectionOf(serve: Connection["serve"]): Connection {
-  return { isModern: false, serve, note() {}, close() {} };
+  return { isStateless: false, serve, note() {}, close() {} };
 }
 
 /** A client of `Sessions`. */

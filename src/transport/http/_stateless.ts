@@ -1,5 +1,5 @@
 /**
- * Answers requests of the newest revision over HTTP. Each request is independent of others.
+ * Answers requests of the stateless revision over HTTP. Each request is independent of others.
  *
  * @module
  */
@@ -54,7 +54,7 @@ export class HttpStateless implements Disposable {
   /** Creates an endpoint for a host. */
   constructor(host: SessionHost & ListenHost, limits: StreamLimits) {
     this.#host = host;
-    this.#texts = new ResultTexts((isModern) => host.hello(isModern));
+    this.#texts = new ResultTexts((isStateless) => host.hello(isStateless));
     this.#streams = new ListenStreams(host, limits, this.#texts);
   }
 
@@ -115,7 +115,8 @@ export class HttpStateless implements Disposable {
         answer.tell(messageWith(one, posted.members !== undefined));
         return Promise.resolve();
       },
-      ask: () => Promise.reject(new Error("Requests of the newest revision cannot ask the client")),
+      ask: () =>
+        Promise.reject(new Error("Requests of the stateless revision cannot ask the client")),
       takesMembers: () => posted.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });

@@ -13,7 +13,7 @@ import { HttpStateless } from "./_stateless.ts";
 import { routeOf } from "./_route.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
-const hello = (isModern: boolean) => helloOf([], { ...NAME, isModern });
+const hello = (isStateless: boolean) => helloOf([], { ...NAME, isStateless });
 
 const LIMITS = { connections: 10, queuedBytes: 1_000 };
 const REST = {
@@ -33,7 +33,7 @@ async function answered(
 }
 
 function connection(): Connection {
-  return { isModern: true, serve: echo, note() {}, close() {} };
+  return { isStateless: true, serve: echo, note() {}, close() {} };
 }
 
 /** Returns the status, the content type and the messages of an answer. */

@@ -61,7 +61,7 @@ export class HttpEndpoint implements AsyncDisposable {
     this.#together = new Able((capabilities) => host.declared(capabilities));
   }
 
-  /** Sends a notification to the clients of the newest revision that listen for it. */
+  /** Sends a notification to the clients of the stateless revision that listen for it. */
   notify(notification: Notification): void {
     this.#stateless.notify(notification);
   }

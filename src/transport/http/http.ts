@@ -179,8 +179,8 @@ class HttpServer {
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
     // Only older revisions have sessions, with GET for streams and DELETE to end them.
-    const isModern = STATELESS_REVISIONS.includes(`${request.headers["mcp-protocol-version"]}`);
-    const allow = isModern ? "POST" : "GET, POST, DELETE";
+    const isStateless = STATELESS_REVISIONS.includes(`${request.headers["mcp-protocol-version"]}`);
+    const allow = isStateless ? "POST" : "GET, POST, DELETE";
     // A browser sends a preflight without a token, and for the headers of both revisions at once.
     const { origins } = this.#options.names;
     const asked = preflight(request, { origins, methods: "GET, POST, DELETE" });

@@ -81,7 +81,7 @@ export async function serveStdio(
   const { promise: connections, resolve } = Promise.withResolvers<ConnectionFactory>();
   await using server = new ProtocolServer(connections, { ...options, ends: connection });
   connection.serve(server);
-  // The first answer of the newest revision does not need the server.
+  // The first answer of the stateless revision does not need the server.
   resolve(load());
   await connections;
   void connection.useSockets();

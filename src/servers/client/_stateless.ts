@@ -1,5 +1,5 @@
 /**
- * Requests of the newest revision. Each carries the client capabilities. The server may answer with
+ * Requests of the stateless revision. Each carries the client capabilities. The server may answer with
  * `input_required`: requests to the client that it needs answered first.
  *
  * @module
@@ -13,7 +13,7 @@ import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol
 import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 
 /** The options of `NewestRequests`. */
-export interface NewestOptions {
+export interface StatelessRequestsOptions {
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Answers a request of the server. */
@@ -29,13 +29,13 @@ const REQUESTS_MAX = 64;
 /** The most `input_required` results for one request. */
 const ROUNDS_MAX = 20;
 
-/** Sends requests of the newest revision. */
-export class NewestRequests {
+/** Sends requests of the stateless revision. */
+export class StatelessRequests {
   readonly #peer: RpcPeer;
-  readonly #options: NewestOptions;
+  readonly #options: StatelessRequestsOptions;
 
-  /** Takes the peer, which may not support the newest revision. */
-  constructor(peer: RpcPeer, options: NewestOptions) {
+  /** Takes the peer, which may not support the stateless revision. */
+  constructor(peer: RpcPeer, options: StatelessRequestsOptions) {
     this.#peer = peer;
     this.#options = options;
   }

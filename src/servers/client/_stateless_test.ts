@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { PmlError } from "../../core/errors.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
-import { NewestRequests } from "./_newest.ts";
+import { StatelessRequests } from "./_stateless.ts";
 
 /** Returns the error of a request whose server asks first, and gets this error. */
 async function errorAfter(error: RpcError): Promise<unknown> {
   const peer = new RpcPeer({ send: () => {}, onRequest: () => {}, onNotification: () => {} });
-  const newest = new NewestRequests(peer, {
+  const newest = new StatelessRequests(peer, {
     answer: () => Promise.reject(error),
     capabilities: () => ({}),
     broken: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
