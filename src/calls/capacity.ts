@@ -5,7 +5,9 @@
  */
 
 import type { Call } from "../protocol/call.ts";
+import type { CancelListener } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
+import { cancelled } from "./deadline.ts";
 
 /** The limits on calls that are under way. */
 export interface CapacityLimits {
@@ -19,7 +21,7 @@ export interface CapacityLimits {
 export class Capacity {
   readonly #limits: () => CapacityLimits;
   readonly #onRefused: (call: Call) => void;
-  readonly #queue: (() => void)[] = [];
+  readonly #queue: QueuedCall[] = [];
   readonly #idle: (() => void)[] = [];
   #active = 0;
 
@@ -30,9 +32,9 @@ export class Capacity {
   }
 
   /**
-   * Enters a call, which must `leave()`. Returns a promise if it has to wait for its turn. Throws
-   * OVERLOADED if the queue is full. A nested call uses the place of its outer call, which would
-   * otherwise wait for itself.
+   * Enters a call, which must `leave()`. Returns a promise if it has to wait for its turn, which
+   * rejects if the call is cancelled before. Throws OVERLOADED if the queue is full. A nested call
+   * uses the place of its outer call, which would otherwise wait for itself.
    */
   enter(call: Call): Promise<void> | undefined {
     if (call.isNested) return undefined;
@@ -46,14 +48,14 @@ export class Capacity {
       throw overloaded(call);
     }
     // A call from the queue takes the place of the call that ended, so the count stays.
-    return new Promise((resolve) => this.#queue.push(resolve));
+    return new QueuedCall(call, this.#queue).turn;
   }
 
   /** Lets the next call of the queue take the place of a call that is over. */
   leave({ isNested }: Pick<Call, "isNested">): void {
     if (isNested) return;
     const next = this.#queue.shift();
-    if (next !== undefined) return next();
+    if (next !== undefined) return next.begin();
     if (--this.#active > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
@@ -61,6 +63,37 @@ export class Capacity {
   /** Waits until all calls are over, whether they succeed or fail. */
   async over(): Promise<void> {
     if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+}
+
+/** A call that waits for its turn. It leaves the queue when it is cancelled. */
+class QueuedCall implements CancelListener {
+  /** Resolves when the call may begin. */
+  readonly turn: Promise<void>;
+  readonly #call: Call;
+  readonly #queue: QueuedCall[];
+  #resolve!: () => void;
+  #reject!: (error: PmlError) => void;
+
+  constructor(call: Call, queue: QueuedCall[]) {
+    this.#call = call;
+    this.#queue = queue;
+    this.turn = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    queue.push(this);
+    call.cancellation.add(this);
+  }
+
+  begin(): void {
+    this.#call.cancellation.remove(this);
+    this.#resolve();
+  }
+
+  onCancel(reason: unknown): void {
+    this.#queue.splice(this.#queue.indexOf(this), 1);
+    this.#reject(cancelled(this.#call, reason));
   }
 }
 

@@ -234,6 +234,21 @@ Deno.test("a call that is cancelled in the queue keeps the order of the others",
   assert.deepEqual(ends.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
 });
 
+Deno.test("a call that is cancelled in the queue ends at once, and another one may wait", async () => {
+  using stage = new Stage({ concurrentCalls: 1, queuedCalls: 1 });
+  const gate = Promise.withResolvers<Outcome>();
+  stage.outcome = () => gate.promise;
+  const cancellation = new Cancellation();
+  const [first, second] = [stage.call(), stage.call(cancellation)];
+  const refused = assert.rejects(second, { code: "CANCELLED" });
+  cancellation.cancel(undefined);
+  await refused;
+  const third = stage.call();
+  gate.resolve(DONE);
+  assert.deepEqual(await Promise.all([first, third]), [DONE, DONE]);
+  assert.equal(stage.steps.filter((step) => step === "resolve").length, 2);
+});
+
 Deno.test("a check that throws ends the call, also if it throws after it waited", async () => {
   for (const isLate of [false, true]) {
     using stage = new Stage();
