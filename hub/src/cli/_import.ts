@@ -15,7 +15,7 @@ const TOGETHER = 500;
 /** How many names get their tags at once: each waits until all hubs answer with them. */
 const TAGGED = 100;
 
-/** What became of the versions of a folder. */
+/** The results of adding the versions of a folder. */
 type Counts = Record<Added | "left_out", number>;
 
 /** Adds a folder, and returns 1 if something of it was refused or left out. */

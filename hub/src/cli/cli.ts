@@ -22,50 +22,54 @@ const HELP = `Usage: pml-hub COMMAND [OPTIONS]
 A registry that a team hosts for itself.
 
 Publishers:
-  publish FILE          bundles a module, or takes a manifest, and publishes it at --to URL
-  publish NAME@VERSION  publishes what you saved as a capability (\`pml capability save\`)
+  publish FILE          publishes a module, which it bundles, or a manifest at --to URL
+  publish NAME@VERSION  publishes a capability that \`pml capability save\` saved
   yank NAME@VERSION     hides a version at --to URL; unyank shows it again
-  PML_HUB_KEY contains the key.
 
 The operator, in the folder of the hub:
-  serve                 answers clients until it receives a signal
+  serve                 serves clients until it receives SIGINT or SIGTERM
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
-  backup FILE           writes all data into a new file; the hub may run meanwhile
+  backup FILE           writes all data into a new file, also while the hub runs
   restore FILE          fills a new folder, or an empty database, from a backup
-  key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
-                        (--client: a key for clients, see serve --require-api-key)
+  key add ORGANISATION  creates a key for the organisation to publish with, and prints it once
+                        (--client: a key for clients, see --require-api-key)
   key list              lists the keys
-  key revoke ID         revokes a key, also for requests that are running
+  key revoke ID         revokes a key at once, also for running requests
   give NAMESPACE ORG    gives a namespace to an organisation
   owners                lists the namespaces and their owners
-  waiting               lists the versions that wait for you (see serve --moderated)
+  waiting               lists the versions that wait for your decision, with the HASH of each
+                        (see --moderated)
   accept NAME@VERSION HASH
+                        publishes a waiting version
   reject NAME@VERSION HASH
+                        removes a waiting version
   yank NAME@VERSION     hides a version; users who pinned it still get it (--reason TEXT)
   unyank NAME@VERSION   shows it again
 
 Options:
   --data FOLDER         the folder of the hub (default: hub-data)
-  --host HOST           where to listen (default: 127.0.0.1)
+  --host HOST           the address to listen on (default: 127.0.0.1)
   --port PORT           the port; 0 takes a free one (default: 3005)
   --url URL             the address for clients, if the hub is behind a proxy
-  --behind-proxy        a proxy at another address does TLS; needed for a --host elsewhere
-  --upstream HOST:PORT  allows servers behind the hub at this private address; may be repeated
+  --behind-proxy        allows a --host that other machines reach, for a proxy that adds TLS
+  --upstream HOST:PORT  lets the hub connect to servers at this private address; repeatable
   --moderated           new versions wait until you accept them
-  --require-api-key     reading and calling need a client's key, PML_API_KEY in PML
-  --rate NUMBER         how many changes each key may make a minute (default: 60)
-  --key FILE            signs entries with this Ed25519 key (PEM), served or published
+  --require-api-key     clients need a key; PML reads it from PML_API_KEY
+  --rate NUMBER         the changes that each key may make in a minute (default: 60)
+  --key FILE            signs the entries of \`serve\` and \`publish\` with this Ed25519 key (PEM)
   --to URL              the hub at which to publish
-  --checkpoint HASH     restores only the backup for which \`backup\` printed this
+  --checkpoint HASH     restores the backup only if \`backup\` printed this checkpoint for it
   --tag TAG             sets this tag to the published version
   --dry-run             shows what would be published
-  --yes                 publishes without a question
+  --yes                 publishes without asking
   --metrics PORT        serves metrics for Prometheus at 127.0.0.1:PORT/metrics
-  --log json            writes a line about each request to stderr
+  --log json            writes a JSON line about each request to stderr
   --json                prints JSON
-  --version, --help
+  --version             prints the version
+  --help                prints this text
 
 Environment:
+  PML_HUB_KEY           the key of the publisher, for \`publish\`, \`yank\` and \`unyank\` with --to
   DATABASE_URL          stores all data on a PostgreSQL server instead of in --data
 
 Examples:

@@ -1,5 +1,6 @@
 /**
- * What publishers and the operator change in the embedded store. Each change is one transaction.
+ * Makes the changes of publishers and the operator in the embedded store. Each change is one
+ * transaction.
  *
  * @module
  */
@@ -41,7 +42,7 @@ interface Owned extends Publication {
   readonly owner: string;
 }
 
-/** A row of `waiting`, with the code if it has some. */
+/** A row of `waiting`, with the code if it has any. */
 interface WaitingRow {
   readonly fqdn: string;
   readonly version: string;
@@ -57,13 +58,13 @@ export class EmbeddedDesk implements Desk {
   readonly #sql: Sql;
   readonly #stamp: Stamp;
 
-  /** Takes the database of a store, and the stamp that readers compare. */
+  /** Creates an instance for the database of a store. Readers compare `stamp`. */
   constructor(sql: Sql, stamp: Stamp) {
     this.#sql = sql;
     this.#stamp = stamp;
   }
 
-  /** Publishes a version, or lets it wait. */
+  /** Publishes a version, or stores it until the operator accepts or rejects it. */
   publish(publication: Publication): Promise<Published> {
     return this.#change(() => {
       const owner = this.#owner(publication.keyHash);
@@ -74,7 +75,7 @@ export class EmbeddedDesk implements Desk {
   #publish(owned: Owned): Published {
     const { offered, owner, isModerated } = owned;
     const { fqdn } = offered;
-    const refusal = this.#isForeign(fqdn, owner) ?? this.#known(owned);
+    const refusal = this.#isForeign(fqdn, owner) ?? this.#existingOrFull(owned);
     if (refusal !== undefined) return refusal;
     if (this.#holder(fqdn) === undefined) {
       claim(this.#sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });
@@ -114,8 +115,8 @@ export class EmbeddedDesk implements Desk {
     return row && { namespace: String(row.namespace), owner: String(row.owner) };
   }
 
-  /** Returns the refusal of a version that exists, or that exceeds a limit. */
-  #known({ offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned) {
+  /** Returns the outcome if the version exists, or the refusal if it would exceed a limit. */
+  #existingOrFull({ offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned) {
     const text = JSON.stringify(manifest);
     const table = tableOf(fqdn);
     for (const [state, from] of [["public", table], ["waiting", "waiting"]] as const) {
@@ -123,7 +124,7 @@ export class EmbeddedDesk implements Desk {
         `SELECT manifest FROM ${from} WHERE fqdn = ? AND version = ?`,
         [fqdn, version],
       );
-      // The manifest has the hash of the code.
+      // Equal manifests have equal code: a manifest contains the hash of its code.
       if (row !== undefined) return publishedAgain(String(row.manifest), { text, state });
     }
     const count = (sql: string, values: readonly string[]) =>
@@ -158,7 +159,7 @@ export class EmbeddedDesk implements Desk {
     { version, ...change }: Change & { readonly version: string },
     reason: string | undefined,
   ): Promise<Refusal | undefined> {
-    return this.#owned(change, () => {
+    return this.#changeOwned(change, () => {
       const { fqdn } = change;
       const count = this.#sql.run(
         `UPDATE ${tableOf(fqdn)} SET yanked = ? WHERE fqdn = ? AND version = ?`,
@@ -173,22 +174,24 @@ export class EmbeddedDesk implements Desk {
     { tag, ...change }: Change & { readonly tag: string },
     version: string | undefined,
   ): Promise<Refusal | undefined> {
-    return this.#owned(change, () => {
+    return this.#changeOwned(change, () => {
       const { fqdn } = change;
       if (version === undefined) {
         const count = this.#sql.run("DELETE FROM tags WHERE fqdn = ? AND tag = ?", [fqdn, tag]);
         return count === 0 ? MISSING : undefined;
       }
       if (!versionsOf(this.#sql, fqdn).includes(version)) return MISSING;
-      this.#sql.run("INSERT OR REPLACE INTO tags (fqdn, tag, version) VALUES (?, ?, ?)", [
-        ...[fqdn, tag, version],
-      ]);
+      const insert = "INSERT OR REPLACE INTO tags (fqdn, tag, version) VALUES (?, ?, ?)";
+      this.#sql.run(insert, [fqdn, tag, version]);
       return undefined;
     });
   }
 
-  /** Changes a name that the key may change, and decides anew which of its versions is the newest. */
-  #owned(
+  /**
+   * Changes the versions or tags of a name if the organisation of the key owns the name, and then
+   * chooses its newest version again. Without a key, the operator makes the change.
+   */
+  #changeOwned(
     { fqdn, keyHash }: Change,
     work: () => Refusal | undefined,
   ): Promise<Refusal | undefined> {
@@ -211,7 +214,7 @@ export class EmbeddedDesk implements Desk {
     return Promise.try(() => tagsOf(this.#sql, fqdn));
   }
 
-  /** Keeps the hash of a new key. */
+  /** Stores the hash of a new key. */
   addKey({ id, owner, hash, kind }: NewKey): Promise<void> {
     const now = new Date().toISOString();
     return this.#change(() => {
@@ -238,7 +241,7 @@ export class EmbeddedDesk implements Desk {
     );
   }
 
-  /** Takes one of the changes that a key may make a minute. */
+  /** Counts a change of a key. Returns the refusal if the key made its changes of this minute. */
   takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
     return Promise.try(() => takeTurn(this.#sql, keyHash, perMinute));
   }
@@ -255,7 +258,7 @@ export class EmbeddedDesk implements Desk {
   keys(): Promise<readonly KeyRecord[]> {
     return Promise.try(() =>
       this.#sql.all(`${KEYS} ORDER BY created, id`, [])
-        .map((row) => keyRecordOf(row as unknown as KeyRow)) // the columns of the query
+        .map((row) => keyRecordOf(row as unknown as KeyRow)) // `KEYS` selects these columns
     );
   }
 
@@ -275,7 +278,7 @@ export class EmbeddedDesk implements Desk {
     return this.#change(() => claim(this.#sql, { namespace, owner, isGiven: true }));
   }
 
-  /** Returns all namespaces, ordered. */
+  /** Returns all namespaces, ordered by name. */
   namespaces(): Promise<readonly NamespaceRecord[]> {
     return Promise.try(() =>
       this.#sql.all("SELECT namespace, owner FROM namespaces ORDER BY namespace", [])
@@ -287,11 +290,11 @@ export class EmbeddedDesk implements Desk {
   waiting(limit: number): Promise<readonly WaitingEntry[]> {
     return Promise.try(() =>
       this.#sql.all(`${WAITING} ORDER BY w.created, w.fqdn LIMIT ?`, [limit])
-        .map((row) => waitingOf(row as unknown as WaitingRow)) // the columns of the query
+        .map((row) => waitingOf(row as unknown as WaitingRow)) // `WAITING` selects these columns
     );
   }
 
-  /** Publishes a waiting version, or removes it. */
+  /** Publishes a waiting version if it is accepted, or else removes it. */
   decide(
     { fqdn, version, hash }: Parameters<Desk["decide"]>[0],
     isAccepted: boolean,
@@ -299,9 +302,9 @@ export class EmbeddedDesk implements Desk {
     return this.#change(() => {
       const row = this.#sql.get(`${WAITING} WHERE w.fqdn = ? AND w.version = ?`, [fqdn, version]);
       if (row === undefined) return "missing";
-      const entry = waitingOf(row as unknown as WaitingRow); // the columns of the query
+      const entry = waitingOf(row as unknown as WaitingRow); // `WAITING` selects these columns
       if (entry.hash !== hash) return "other";
-      // The name may have another owner by now.
+      // The name may belong to another organisation by now.
       if (isAccepted && this.#isForeign(fqdn, entry.owner)) return "foreign";
       if (isAccepted && addVersion(this.#sql, entry, entry.owner) === "refused") return "exists";
       this.#sql.run("DELETE FROM waiting WHERE fqdn = ? AND version = ?", [fqdn, version]);
@@ -323,7 +326,7 @@ const REVOKED = `INSERT OR IGNORE INTO key_records
 const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
   FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
 
-/** Notes that the operator has a name, unless its namespace has an owner. */
+/** Assigns the namespace of a name to the operator, unless the namespace has an owner. */
 export function claimForOperator(sql: Sql, fqdn: string): void {
   const taken = sql.get(
     "SELECT 1 AS taken FROM namespaces WHERE namespace IN (SELECT value FROM json_each(?))",
@@ -344,7 +347,10 @@ function claim(
   );
 }
 
-/** Removes the code of a rejected version, and the claim of its namespace, if unused otherwise. */
+/**
+ * Removes the code of a rejected version, and the owner of its namespace, if no other version uses
+ * them.
+ */
 function forget(sql: Sql, { fqdn, code }: Offered): void {
   const base = namespaceOf(fqdn);
   const isWithin = `(fqdn = ?1 OR fqdn > ?1 || '.' AND fqdn < ?1 || '/'
@@ -371,7 +377,7 @@ function waitingOf(
 ): WaitingEntry {
   return {
     ...{ fqdn, version, hash, owner, created: new Date(created) },
-    manifest: parseExact(manifest) as JsonObject, // it was one when it was offered
+    manifest: parseExact(manifest) as JsonObject, // the publication was checked
     ...bytes && { code: bytes },
   };
 }

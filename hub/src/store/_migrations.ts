@@ -1,6 +1,6 @@
 /**
- * The steps that make the tables of the embedded store. A step that was released never changes; a
- * change of the tables is a further step.
+ * The steps that create the tables of the embedded store. A step that was released never changes; a
+ * change of the tables requires a new step.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 /** Marks a file of SQLite as the store of a hub: the letters "PMLH". */
 export const APPLICATION_ID = 0x504d4c48;
 
-const VERSIONS = (table: string) => `
+const createVersions = (table: string) => `
   CREATE TABLE ${table} (
     fqdn TEXT NOT NULL,
     version TEXT NOT NULL,
@@ -20,7 +20,7 @@ const VERSIONS = (table: string) => `
     PRIMARY KEY (fqdn, version)
   ) STRICT;`;
 
-const ROWS = (table: string, recordType: string) => `
+const selectRows = (table: string, recordType: string) => `
   SELECT '${recordType}' AS record_type, fqdn, type, routing,
     manifest ->> '$.description' AS description,
     manifest ->> '$.install.command' AS install_command,
@@ -34,8 +34,11 @@ const ROWS = (table: string, recordType: string) => `
     ) AS version_tag
   FROM ${table}`;
 
-/** Earlier entries belong to the operator. */
-const OWNED = (table: string) => `
+/**
+ * Adds owners. The operator gets the namespaces of the present entries. The calls of `replace` are
+ * those of `shapeOf` at the time of this step.
+ */
+const addOwners = (table: string) => `
   ALTER TABLE ${table} ADD COLUMN owner TEXT;
   ALTER TABLE ${table} ADD COLUMN yanked TEXT;
   CREATE INDEX ${table}_owner ON ${table} (owner) WHERE owner IS NOT NULL;
@@ -49,12 +52,12 @@ const OWNED = (table: string) => `
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE blobs (integrity TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
-  ${VERSIONS("servers")}
-  ${VERSIONS("capabilities")}
+  ${createVersions("servers")}
+  ${createVersions("capabilities")}
   CREATE TABLE tags (
     fqdn TEXT NOT NULL, tag TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (fqdn, tag)
   ) STRICT;
-  -- One row a name: what its catalog entry and its search are made of.
+  -- One row for each name, with the data of its catalog entry and the words of the search.
   CREATE TABLE newest (
     id INTEGER PRIMARY KEY, fqdn TEXT NOT NULL UNIQUE, version TEXT NOT NULL, words TEXT NOT NULL
   ) STRICT;
@@ -69,20 +72,20 @@ export const MIGRATIONS: readonly string[] = [
     INSERT INTO found (rowid, words) VALUES (new.id, new.words);
   END;
   CREATE VIEW pml_registry AS
-  ${ROWS("servers", "mcp-server")} UNION ALL ${ROWS("capabilities", "capability")};
+  ${selectRows("servers", "mcp-server")} UNION ALL ${selectRows("capabilities", "capability")};
   `,
   `
   CREATE TABLE keys (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
     created TEXT NOT NULL, revoked TEXT
   ) STRICT;
-  -- The owner is empty for the operator. Names that look alike have one shape.
+  -- The owner is empty for the operator. Names that look alike have the same shape.
   CREATE TABLE namespaces (
     namespace TEXT PRIMARY KEY, owner TEXT NOT NULL, shape TEXT NOT NULL, given INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX namespaces_shape ON namespaces (shape);
-  ${OWNED("servers")}
-  ${OWNED("capabilities")}
+  ${addOwners("servers")}
+  ${addOwners("capabilities")}
   CREATE TABLE waiting (
     fqdn TEXT NOT NULL, version TEXT NOT NULL, manifest TEXT NOT NULL, hash TEXT NOT NULL,
     code TEXT REFERENCES blobs (integrity), created TEXT NOT NULL, owner TEXT NOT NULL,
@@ -94,11 +97,11 @@ export const MIGRATIONS: readonly string[] = [
   END;
   DROP VIEW pml_registry;
   CREATE VIEW pml_registry AS
-  ${ROWS("servers", "mcp-server")} WHERE yanked IS NULL
-  UNION ALL ${ROWS("capabilities", "capability")} WHERE yanked IS NULL;
+  ${selectRows("servers", "mcp-server")} WHERE yanked IS NULL
+  UNION ALL ${selectRows("capabilities", "capability")} WHERE yanked IS NULL;
   `,
   `
-  -- Of each version of a capability: which tool it calls after which.
+  -- Pairs of tools: each version of a capability calls "after" right after "before".
   CREATE TABLE follows (
     fqdn TEXT NOT NULL, version TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
     PRIMARY KEY (fqdn, version, before, after)
@@ -107,7 +110,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX follows_after ON follows (after);
   `,
   `
-  -- Of each key: how many changes it may make yet, and when that was so, in seconds.
+  -- The number of changes that each key could still make at a time ("at", in seconds since 1970).
   CREATE TABLE turns (hash TEXT PRIMARY KEY, turns REAL NOT NULL, at REAL NOT NULL) STRICT;
   `,
   `
@@ -115,7 +118,7 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
   `
-  -- When a key was issued or revoked. A backup whose keys differ from it is refused.
+  -- When each key was issued or revoked. A backup is refused if its keys differ from these records.
   CREATE TABLE key_records (
     id TEXT NOT NULL, what TEXT NOT NULL, owner TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (id, what)
@@ -125,11 +128,14 @@ export const MIGRATIONS: readonly string[] = [
     WHERE revoked IS NOT NULL;
   `,
   `
-  -- A key is a publisher's or a client's.
+  -- A key belongs to a publisher or to a client.
   ALTER TABLE keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'publisher';
   ALTER TABLE key_records ADD COLUMN kind TEXT NOT NULL DEFAULT 'publisher';
   `,
 ];
 
-/** The steps that made the table of keys, and of their records, and the column of their kind. */
+/**
+ * The numbers of the steps that create the table `keys`, the table `key_records`, and the column
+ * `kind` of both.
+ */
 export const [FIRST_KEYS, RECORDED_KEYS, KEY_KINDS] = [2, 6, 7] as const;

@@ -119,7 +119,8 @@ async function copyIn(
   const insert = `INSERT INTO ${name} (${all.join(", ")}) VALUES (${places.join(", ")})`;
   const rows = db.prepare(`SELECT ${columns.join(", ")} FROM ${name} ORDER BY ${order}`).iterate();
   for (const row of rows as Iterable<PgRow>) {
-    const values = columns.map((column) => row[column] as PgValue); // of these columns
+    // The query selects these columns.
+    const values = columns.map((column) => row[column] as PgValue);
     // It was a manifest when it was added.
     const shown = hasView ? shownOf(JSON.parse(String(row.manifest)) as JsonObject) : [];
     await queries.run(insert, [...values, ...shown]);
@@ -127,5 +128,6 @@ async function copyIn(
 }
 
 function ofFile(value: unknown): SQLInputValue {
-  return typeof value === "boolean" ? Number(value) : value as SQLInputValue; // of these columns
+  // The tables have no other types.
+  return typeof value === "boolean" ? Number(value) : value as SQLInputValue;
 }

@@ -1,5 +1,5 @@
 /**
- * What publishers and the operator change in the store on PostgreSQL. Each change is one
+ * Makes the changes of publishers and the operator in the store on PostgreSQL. Each change is one
  * transaction.
  *
  * @module
@@ -31,8 +31,10 @@ import { tableOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
 const NOW = "extract(epoch FROM clock_timestamp())::double precision";
-const TAKING = takingTurn({
-  ...{ values: ["$1", "$2::double precision", NOW], least: "least", greatest: "greatest" },
+const TAKE_TURN = takingTurn({
+  values: ["$1", "$2::double precision", NOW],
+  least: "least",
+  greatest: "greatest",
 });
 const MISSING = { why: "missing" } as const;
 
@@ -41,7 +43,7 @@ interface Owned extends Publication {
   readonly owner: string;
 }
 
-/** A row of `waiting`, with the code if it has some. */
+/** A row of `waiting`, with the code if it has any. */
 interface WaitingRow {
   readonly fqdn: string;
   readonly version: string;
@@ -52,20 +54,20 @@ interface WaitingRow {
   readonly owner: string;
 }
 
-/** Changes a store on a server. */
+/** Changes a store in PostgreSQL. */
 export class PgDesk implements Desk {
   readonly #pg: Pg;
   readonly #stamp: Stamp;
 
-  /** Takes a server whose tables are up to date, and the stamp that readers compare. */
+  /** Creates an instance. `pg` has the newest tables; readers compare `stamp`. */
   constructor(pg: Pg, stamp: Stamp) {
     this.#pg = pg;
     this.#stamp = stamp;
   }
 
-  /** Publishes a version, or lets it wait. */
+  /** Publishes a version, or stores it until the operator accepts or rejects it. */
   publish(publication: Publication): Promise<Published> {
-    return this.#shown(async (sql) => {
+    return this.#changePublic(async (sql) => {
       const owner = await keyOwner(sql, publication.keyHash);
       return owner === undefined ? NO_KEY : await publish(sql, { ...publication, owner });
     });
@@ -76,7 +78,7 @@ export class PgDesk implements Desk {
     { version, ...change }: Change & { readonly version: string },
     reason: string | undefined,
   ): Promise<Refusal | undefined> {
-    return this.#owned(change, async (sql) => {
+    return this.#changeOwned(change, async (sql) => {
       const { fqdn } = change;
       const count = await sql.run(
         `UPDATE ${tableOf(fqdn)} SET yanked = $1 WHERE fqdn = $2 AND version = $3`,
@@ -91,7 +93,7 @@ export class PgDesk implements Desk {
     { tag, ...change }: Change & { readonly tag: string },
     version: string | undefined,
   ): Promise<Refusal | undefined> {
-    return this.#owned(change, async (sql) => {
+    return this.#changeOwned(change, async (sql) => {
       const { fqdn } = change;
       if (version === undefined) {
         const count = await sql.run("DELETE FROM tags WHERE fqdn = $1 AND tag = $2", [fqdn, tag]);
@@ -107,12 +109,15 @@ export class PgDesk implements Desk {
     });
   }
 
-  /** Changes a name that the key may change, and decides anew which of its versions is the newest. */
-  #owned(
+  /**
+   * Changes the versions or tags of a name if the organisation of the key owns the name, and then
+   * chooses its newest version again. Without a key, the operator makes the change.
+   */
+  #changeOwned(
     { fqdn, keyHash }: Change,
     work: (sql: Queries) => Promise<Refusal | undefined>,
   ): Promise<Refusal | undefined> {
-    return this.#shown(async (sql) => {
+    return this.#changePublic(async (sql) => {
       if (keyHash !== undefined) {
         const owner = await keyOwner(sql, keyHash);
         if (owner === undefined) return NO_KEY;
@@ -131,7 +136,7 @@ export class PgDesk implements Desk {
     return tagsOf(this.#pg, fqdn);
   }
 
-  /** Keeps the hash of a new key. */
+  /** Stores the hash of a new key. */
   addKey({ id, owner, hash, kind }: NewKey): Promise<void> {
     const values = [id, owner, hash, new Date().toISOString(), kind];
     return this.#pg.together(async (sql) => {
@@ -155,24 +160,27 @@ export class PgDesk implements Desk {
     ) !== undefined;
   }
 
-  /** Takes one of the changes that a key may make a minute. The time is that of the server. */
+  /**
+   * Counts a change of a key. Returns the refusal if the key made its changes of this minute. Uses
+   * the clock of PostgreSQL, because the clocks of several hubs differ.
+   */
   async takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
     const values = [keyHash, perMinute] as const;
-    if (await this.#pg.get(TAKING, values) !== undefined) return undefined;
+    if (await this.#pg.get(TAKE_TURN, values) !== undefined) return undefined;
     const left = await this.#pg.get(
       `SELECT t.turns, t.at, ${NOW} AS now FROM keys JOIN turns t USING (hash)
        WHERE hash = $1 AND kind = 'publisher' AND revoked IS NULL`,
       [keyHash],
     );
     if (left === undefined) return NO_KEY;
-    const { turns, at, now } = left as unknown as Left & { now: number }; // of these columns
+    const { turns, at, now } = left as unknown as Left & { now: number }; // the query selects them
     return { why: "rate", seconds: waitOf({ turns, at }, { most: perMinute, now }) };
   }
 
   /** Returns all keys, the oldest first. */
   async keys(): Promise<readonly KeyRecord[]> {
     const rows = await this.#pg.all(`${KEYS} ORDER BY created, id`);
-    return rows.map((row) => keyRecordOf(row as unknown as KeyRow)); // the columns of the query
+    return rows.map((row) => keyRecordOf(row as unknown as KeyRow)); // `KEYS` selects these columns
   }
 
   /** Revokes a key. */
@@ -196,12 +204,12 @@ export class PgDesk implements Desk {
     return this.#pg.together((sql) => claim(sql, { namespace, owner, isGiven: true }));
   }
 
-  /** Returns all namespaces, ordered. */
+  /** Returns all namespaces, ordered by name. */
   async namespaces(): Promise<readonly NamespaceRecord[]> {
     const rows = await this.#pg.all("SELECT namespace, owner FROM namespaces ORDER BY namespace");
-    return rows.map(({ namespace, owner }) => ({
-      ...{ namespace: String(namespace), owner: String(owner) },
-    }));
+    return rows.map(({ namespace, owner }) => {
+      return { namespace: String(namespace), owner: String(owner) };
+    });
   }
 
   /** Returns the waiting versions, the oldest first. */
@@ -210,7 +218,7 @@ export class PgDesk implements Desk {
     return rows.map(waitingOf);
   }
 
-  /** Publishes a waiting version, or removes it. */
+  /** Publishes a waiting version if it is accepted, or else removes it. */
   decide(
     { fqdn, version, hash }: {
       readonly fqdn: string;
@@ -219,7 +227,7 @@ export class PgDesk implements Desk {
     },
     isAccepted: boolean,
   ): Promise<Decided> {
-    return this.#shown(async (sql) => {
+    return this.#changePublic(async (sql) => {
       const at = [fqdn, version];
       const row = await sql.get(`${WAITING} WHERE w.fqdn = $1 AND w.version = $2`, at);
       if (row === undefined) return "missing";
@@ -227,7 +235,7 @@ export class PgDesk implements Desk {
       if (entry.hash !== hash) return "other";
       const { owner } = entry;
       const holder = await holderOf(sql, fqdn);
-      // The name may have another owner by now.
+      // The name may belong to another organisation by now.
       if (isAccepted && await foreign(sql, fqdn, { holder, owner })) return "foreign";
       if (isAccepted && await addVersion(sql, entry, owner) === "refused") return "exists";
       await sql.run("DELETE FROM waiting WHERE fqdn = $1 AND version = $2", at);
@@ -237,8 +245,8 @@ export class PgDesk implements Desk {
     });
   }
 
-  /** Makes a change that readers see, and waits until every hub answers with it. */
-  #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+  /** Makes a change, and returns its result when each hub on this database uses the new state. */
+  #changePublic<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
     return this.#stamp.settled(() => this.#pg.together(work));
   }
 }
@@ -258,7 +266,7 @@ async function publish(sql: Queries, owned: Owned): Promise<Published> {
   const { offered, owner, isModerated } = owned;
   const { fqdn } = offered;
   const holder = await holderOf(sql, fqdn);
-  const refusal = await foreign(sql, fqdn, { holder, owner }) ?? await known(sql, owned);
+  const refusal = await foreign(sql, fqdn, { holder, owner }) ?? await existingOrFull(sql, owned);
   if (refusal !== undefined) return refusal;
   if (holder === undefined) {
     await claim(sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });
@@ -272,8 +280,8 @@ async function publish(sql: Queries, owned: Owned): Promise<Published> {
   return { state: "public", isNew: true };
 }
 
-/** Returns the refusal of a version that exists, or that exceeds a limit. */
-async function known(
+/** Returns the outcome if the version exists, or the refusal if it would exceed a limit. */
+async function existingOrFull(
   sql: Queries,
   { offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned,
 ): Promise<Published | undefined> {
@@ -284,7 +292,7 @@ async function known(
       `SELECT manifest FROM ${from} WHERE fqdn = $1 AND version = $2`,
       [fqdn, version],
     );
-    // The manifest has the hash of the code.
+    // Equal manifests have equal code: a manifest contains the hash of its code.
     if (row !== undefined) return publishedAgain(String(row.manifest), { text, state });
   }
   const count = async (from: string, values: readonly string[]) =>
@@ -315,11 +323,11 @@ async function keepWaiting(sql: Queries, offered: Offered, owner: string): Promi
 }
 
 function waitingOf(row: PgRow): WaitingEntry {
-  // the columns of the query
+  // `WAITING` selects these columns.
   const { fqdn, version, manifest, hash, bytes, created, owner } = row as unknown as WaitingRow;
   return {
     ...{ fqdn, version, hash, owner, created: new Date(created) },
-    manifest: parseExact(manifest) as JsonObject, // it was one when it was offered
+    manifest: parseExact(manifest) as JsonObject, // the publication was checked
     ...bytes && { code: new Uint8Array(bytes) },
   };
 }

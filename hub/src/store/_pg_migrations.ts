@@ -48,7 +48,7 @@ export const PG_MIGRATIONS: readonly string[] = [
     fqdn text COLLATE "C" NOT NULL, tag text COLLATE "C" NOT NULL,
     version text COLLATE "C" NOT NULL, PRIMARY KEY (fqdn, tag)
   );
-  -- One row a name: what its catalog entry and its search are made of.
+  -- One row for each name, with the data of its catalog entry and the words of the search.
   CREATE TABLE newest (
     fqdn text COLLATE "C" PRIMARY KEY, version text COLLATE "C" NOT NULL,
     words text COLLATE "C" NOT NULL
@@ -57,7 +57,7 @@ export const PG_MIGRATIONS: readonly string[] = [
     id text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
     hash text COLLATE "C" NOT NULL UNIQUE, created text COLLATE "C" NOT NULL, revoked text
   );
-  -- The owner is empty for the operator. Names that look alike have one shape.
+  -- The owner is empty for the operator. Names that look alike have the same shape.
   CREATE TABLE namespaces (
     namespace text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
     shape text COLLATE "C" NOT NULL, given boolean NOT NULL
@@ -79,7 +79,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   EXCEPTION WHEN OTHERS THEN NULL; END $$;
   `,
   `
-  -- Of each version of a capability: which tool it calls after which.
+  -- Pairs of tools: each version of a capability calls "after" right after "before".
   CREATE TABLE follows (
     fqdn text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL,
     before text COLLATE "C" NOT NULL, after text COLLATE "C" NOT NULL,
@@ -106,7 +106,7 @@ export const PG_MIGRATIONS: readonly string[] = [
     FOR EACH STATEMENT EXECUTE FUNCTION note_change();`
     ).join("\n  ")
   }
-  -- Of each key: how many changes it may make yet, and when that was so, in seconds.
+  -- The number of changes that each key could still make at a time ("at", in seconds since 1970).
   CREATE TABLE turns (
     hash text COLLATE "C" PRIMARY KEY, turns double precision NOT NULL, at double precision NOT NULL
   );
@@ -116,7 +116,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
   `
-  -- When a key was issued or revoked. A backup whose keys differ from it is refused.
+  -- When each key was issued or revoked. A backup is refused if its keys differ from these records.
   CREATE TABLE key_records (
     id text COLLATE "C" NOT NULL, what text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL,
     hash text COLLATE "C" NOT NULL, at text COLLATE "C" NOT NULL,
@@ -127,7 +127,7 @@ export const PG_MIGRATIONS: readonly string[] = [
     WHERE revoked IS NOT NULL;
   `,
   `
-  -- A key is a publisher's or a client's.
+  -- A key belongs to a publisher or to a client.
   ALTER TABLE keys ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'publisher';
   ALTER TABLE key_records ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'publisher';
   `,

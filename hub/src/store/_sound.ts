@@ -29,7 +29,7 @@ interface Row {
 /** Selects the triggers and views of a database. */
 const RUNS = "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
 
-/** The keys and the records of what became of them: each row of one needs the row of the other. */
+/** The keys and their records. Each row of one query needs an equal row of the other. */
 const KEYS = (kind: string) =>
   `SELECT id, owner, hash, created, revoked${kind && ", kind"} FROM keys ORDER BY id`;
 const RECORDS = (kind: string) =>
@@ -58,7 +58,7 @@ export function isSound(db: DatabaseSync, steps: number): boolean {
     const rows = db.prepare(`SELECT fqdn, version, manifest, created, ${also}, code,
       EXISTS (SELECT 1 FROM blobs WHERE integrity = code) AS has FROM ${table}`).iterate();
     for (const row of rows as Iterable<unknown>) {
-      if (!isEntry(row as Row, table)) return false; // of these columns
+      if (!isEntry(row as Row, table)) return false; // the query selects these columns
     }
     return true;
   });

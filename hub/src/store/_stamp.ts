@@ -1,54 +1,56 @@
 /**
- * Says in which state a store is, and looks at the store for that only now and then.
+ * The stamp of a store, which changes with each change of the store, and a cache of it.
  *
  * @module
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Timers may be early. */
+/** A timer can fire a few milliseconds before its time. */
 const MARGIN_MS = 3;
 
 /**
- * The stamp of a store, which changes with each change of the store. Several hubs answer alike, because
- * a change is reported as done only after each of them has read the stamp again.
+ * Reads and caches the stamp of a store. Several hubs on one store return the same answers: a hub
+ * reports a change as done only when the cached stamps of all hubs have expired.
  */
 export class Stamp {
-  readonly #ask: () => string | Promise<string>;
+  readonly #read: () => string | Promise<string>;
   readonly #validMs: number;
-  #look: { readonly began: number; readonly stamp: string | Promise<string> } | undefined;
+  #lastRead: { readonly began: number; readonly stamp: string | Promise<string> } | undefined;
 
   /**
-   * Takes the function that reads the stamp, and how long a stamp is valid, in milliseconds from the
-   * start of the read. That must be the same for all hubs on a store.
+   * Creates an instance. `read` reads the stamp. `validMs` is how long the result is valid, in
+   * milliseconds from the start of the read; it must be the same for all hubs on a store.
    */
-  constructor(ask: () => string | Promise<string>, validMs: number) {
-    this.#ask = ask;
+  constructor(read: () => string | Promise<string>, validMs: number) {
+    this.#read = read;
     this.#validMs = validMs;
   }
 
-  /** Returns the stamp. Throws if the store must be looked at and does not answer. */
+  /** Returns the stamp. Throws if the cached stamp has expired and the store does not answer. */
   now(): string | Promise<string> {
     const now = performance.now();
-    // A later request does not use a read that began before it: that could have missed a change.
-    if (this.#look !== undefined && now - this.#look.began < this.#validMs) return this.#look.stamp;
-    const look = { began: now, stamp: this.#ask() };
-    this.#look = look;
-    if (typeof look.stamp !== "string") {
-      look.stamp.catch(() => {
-        if (this.#look === look) this.#look = undefined;
+    // Counts from the start of the read, because the read may miss a change made while it runs.
+    if (this.#lastRead !== undefined && now - this.#lastRead.began < this.#validMs) {
+      return this.#lastRead.stamp;
+    }
+    const lastRead = { began: now, stamp: this.#read() };
+    this.#lastRead = lastRead;
+    if (typeof lastRead.stamp !== "string") {
+      lastRead.stamp.catch(() => {
+        if (this.#lastRead === lastRead) this.#lastRead = undefined;
       });
     }
-    return look.stamp;
+    return lastRead.stamp;
   }
 
-  /** Makes a change, and returns what became of it once every hub answers with it. */
+  /** Makes a change, and returns its result when no hub uses the earlier stamp. */
   async settled<T>(change: () => T | Promise<T>): Promise<T> {
     try {
       return await change();
     } finally {
-      this.#look = undefined;
-      // Nor does a hub miss one that was made although its end was not seen.
+      this.#lastRead = undefined;
+      // Waits after an error, too: the store may have made the change before the connection broke.
       await delay(this.#validMs + MARGIN_MS);
     }
   }

@@ -1,5 +1,6 @@
 /**
- * How often each key may change something. The store counts, so several hubs count together.
+ * Limits the changes that each key makes in a minute. The store counts them, so several hubs on one
+ * store share the limit.
  *
  * @module
  */
@@ -7,23 +8,23 @@
 import type { Sql } from "./_sql.ts";
 import type { Refusal } from "./store.ts";
 
-/** The changes that a key may still make, and when that was so, in seconds. */
+/** The number of changes that a key could still make at a time (`at`, in seconds since 1970). */
 export interface Left {
   readonly turns: number;
   readonly at: number;
 }
 
 const MINUTE = 60;
-const TAKING = takingTurn({ values: ["?1", "?2", "?3"], least: "min", greatest: "max" });
+const TAKE_TURN = takingTurn({ values: ["?1", "?2", "?3"], least: "min", greatest: "max" });
 
 /**
- * Returns the statement that takes a turn of a key that is valid, and returns a row if it had one.
- * Its values are the hash of the key, the turns of a minute, and the time in seconds.
+ * Returns the SQL statement that counts a change of a valid key. It returns a row if the key may make
+ * the change. `values` are the hash of the key, the limit per minute, and the time in seconds.
  */
 export function takingTurn(
   { values: [hash, most, now], least, greatest }: {
     readonly values: readonly [hash: string, most: string, now: string];
-    /** The functions of the smaller and the larger of two numbers. */
+    /** The SQL functions that return the smaller and the larger of two numbers. */
     readonly least: string;
     readonly greatest: string;
   },
@@ -37,7 +38,7 @@ export function takingTurn(
     WHERE ${grown} >= 1 RETURNING hash`;
 }
 
-/** Returns how many seconds a key waits that has no turn left. */
+/** Returns the number of seconds until a key may make its next change. */
 export function waitOf(
   { turns, at }: Left,
   { most, now }: { readonly most: number; readonly now: number },
@@ -46,10 +47,10 @@ export function waitOf(
   return Math.max(1, Math.ceil((1 - grown) * MINUTE / most));
 }
 
-/** Takes a turn in the embedded store. */
+/** Counts a change of a key in the embedded store. Returns the refusal if it may make none. */
 export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefined {
   const now = Date.now() / 1_000;
-  // A request without a key must not delay writers.
+  // Reads the key first, because a write by a request with an invalid key would delay writers.
   const left = sql.get(
     `SELECT coalesce(t.turns, 0) AS turns, coalesce(t.at, 0) AS at
      FROM keys LEFT JOIN turns t USING (hash)
@@ -57,7 +58,7 @@ export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefi
     [hash],
   );
   if (left === undefined) return { why: "key" };
-  if (sql.get(TAKING, [hash, most, now]) !== undefined) return undefined;
-  const { turns, at } = left as unknown as Left; // of these columns
+  if (sql.get(TAKE_TURN, [hash, most, now]) !== undefined) return undefined;
+  const { turns, at } = left as unknown as Left; // the query selects them
   return { why: "rate", seconds: waitOf({ turns, at }, { most, now }) };
 }

@@ -55,7 +55,7 @@ export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
 
 /** A store in a file. */
 export class EmbeddedStore implements HubStore {
-  /** What publishers and the operator change. */
+  /** Makes the changes of publishers and the operator. */
   readonly desk: Desk;
   readonly #sql: Sql;
   readonly #stamp: Stamp;
@@ -88,7 +88,7 @@ export class EmbeddedStore implements HubStore {
             WHERE t.fqdn = ? AND t.tag = ? AND v.yanked IS NULL`,
             [fqdn, version],
           );
-      return row && entryOf(row as unknown as Row); // the columns of the query
+      return row && entryOf(row as unknown as Row); // the query selects these columns
     });
 
   /** Returns the newest entries that fit. */
@@ -111,7 +111,7 @@ export class EmbeddedStore implements HubStore {
          UNION ALL SELECT * FROM (${part("capabilities")}) ORDER BY fqdn LIMIT ?`,
         [...values, limit + 1, ...values, limit + 1, limit + 1],
       );
-      return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
+      return rows.map((row) => entryOf(row as unknown as Row)); // the query selects these columns
     });
 
   /** Returns a text that changes with each change, of this process or of others. */
@@ -179,7 +179,7 @@ export class EmbeddedStore implements HubStore {
          ORDER BY created DESC, fqdn LIMIT ?`,
         [limit, limit, limit],
       );
-      return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
+      return rows.map((row) => entryOf(row as unknown as Row)); // the query selects these columns
     });
   }
 
@@ -238,7 +238,7 @@ function entryOf({ fqdn, version, manifest, bytes, created, owner, yanked }: Row
   return {
     fqdn,
     version,
-    manifest: parseExact(manifest) as JsonObject, // it was one when it was added
+    manifest: parseExact(manifest) as JsonObject, // the entry was checked when it was added
     immutable: true,
     created: new Date(created),
     ...bytes && { code: bytes },

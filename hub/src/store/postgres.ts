@@ -62,7 +62,7 @@ export async function openPostgres(url: string, steps = PG_MIGRATIONS): Promise<
 
 /** A store on a server. */
 export class PostgresStore implements HubStore {
-  /** What publishers and the operator change. */
+  /** Makes the changes of publishers and the operator. */
   readonly desk: Desk;
   readonly #pg: Pg;
   readonly #stamp: Stamp;
@@ -234,12 +234,12 @@ function patternOf(word: string): string {
 }
 
 function entryOf(row: PgRow): StoredEntry {
-  // the columns of the query
+  // Each query of entries selects these columns.
   const { fqdn, version, manifest, bytes, created, owner, yanked } = row as unknown as Row;
   return {
     fqdn,
     version,
-    manifest: parseExact(manifest) as JsonObject, // it was one when it was added
+    manifest: parseExact(manifest) as JsonObject, // the entry was checked when it was added
     immutable: true,
     created: new Date(created),
     ...bytes && { code: new Uint8Array(bytes) },

@@ -13,16 +13,16 @@ export type { Related };
 /** A version that is offered to a store. */
 export type Offered = Pick<EntryVersion, "fqdn" | "version" | "manifest" | "code">;
 
-/** What became of it. A version never changes, so other content is refused. */
+/** The result of adding a version. A version never changes, so other content is refused. */
 export type Added = "added" | "same" | "refused";
 
-/** A version of a store, and when it was added. */
+/** A version of a store. */
 export interface StoredEntry extends EntryVersion {
   /** When it was added. */
   readonly created: Date;
   /** The organisation that published it; none if the operator added it. */
   readonly owner?: string;
-  /** Why it was hidden. It is found by its exact version alone. */
+  /** Why it was hidden. Only a request for exactly this version returns it. */
   readonly yanked?: string;
 }
 
@@ -32,7 +32,7 @@ export interface StoredEntry extends EntryVersion {
  */
 export type KeyKind = "publisher" | "client";
 
-/** A new key, of which only the hash is kept. */
+/** A new key. The store contains only its hash. */
 export interface NewKey {
   readonly id: string;
   readonly owner: string;
@@ -40,7 +40,7 @@ export interface NewKey {
   readonly kind: KeyKind;
 }
 
-/** A key of an organisation. The key itself is kept nowhere. */
+/** A key of an organisation, without the key itself. */
 export interface KeyRecord {
   /** The operator's name for it. */
   readonly id: string;
@@ -50,7 +50,7 @@ export interface KeyRecord {
   readonly revoked?: Date;
 }
 
-/** A namespace and whose it is. */
+/** A namespace and its owner. */
 export interface NamespaceRecord {
   readonly namespace: string;
   /** An organisation; empty for the operator. */
@@ -61,42 +61,42 @@ export interface NamespaceRecord {
 export interface WaitingEntry extends Offered {
   readonly owner: string;
   readonly created: Date;
-  /** The hash of the manifest, which has the hash of the code. */
+  /** The hash of the manifest, which contains the hash of the code. */
   readonly hash: string;
 }
 
-/** How much an organisation may have. */
+/** Limits on the names and versions of one organisation. */
 export interface Shares {
-  /** The most versions of one name. */
+  /** The maximum number of versions of one name. */
   readonly versions: number;
-  /** The most names of one organisation. */
+  /** The maximum number of names of one organisation. */
   readonly names: number;
-  /** The most versions of one organisation that wait. */
+  /** The maximum number of versions of one organisation that wait for the operator. */
   readonly waiting: number;
 }
 
 /** A version to publish. */
 export interface Publication {
   readonly offered: Offered;
-  /** The hash of the key with which it came. */
+  /** The hash of the key that the request contained. */
   readonly keyHash: string;
   /** Whether it waits for the operator. */
   readonly isModerated: boolean;
   readonly shares: Shares;
 }
 
-/** Why nothing was changed. */
+/** Why a change was refused. */
 export type Refusal =
   | { readonly why: "key" | "missing" | "too_wide" }
-  /** The version is there with other content, which was signed at this time, if it was. */
+  /** The version exists with other content. `issued` is the time of its signature, if any. */
   | { readonly why: "exists"; readonly issued?: string }
-  /** The namespace of another organisation, or one that looks like it. */
+  /** The namespace belongs to another organisation, or looks like one that does. */
   | { readonly why: "foreign" | "look_alike"; readonly namespace: string }
   | { readonly why: "full"; readonly share: keyof Shares }
-  /** The key has made all changes of this minute. */
+  /** The key has made all changes that it may make in this minute. */
   | { readonly why: "rate"; readonly seconds: number };
 
-/** What became of a publication. */
+/** The result of a publication. */
 export type Published =
   | { readonly state: "public" | "waiting"; readonly isNew: boolean }
   | Refusal;
@@ -107,7 +107,7 @@ export type Published =
  */
 export type Decided = "done" | "missing" | "other" | "exists" | "foreign";
 
-/** A change of something that is public already. Without a key, the operator makes it. */
+/** A change of a published name. Without `keyHash`, the operator makes it. */
 export interface Change {
   readonly fqdn: string;
   readonly keyHash?: string | undefined;
@@ -118,27 +118,27 @@ export interface Change {
  * nothing.
  */
 export interface Desk {
-  /** Publishes a version, or lets it wait. */
+  /** Publishes a version, or stores it until the operator accepts or rejects it. */
   publish(publication: Publication): Promise<Published>;
-  /** Hides a version with a reason, or shows it again. Nothing if it was done. */
+  /** Hides a version with a reason, or shows it again. Returns undefined if it succeeds. */
   yank(
     version: Change & { readonly version: string },
     reason: string | undefined,
   ): Promise<Refusal | undefined>;
-  /** Sets a tag of a name to a version, or removes it. Nothing if it was done. */
+  /** Sets a tag of a name to a version, or removes it. Returns undefined if it succeeds. */
   setTag(
     tag: Change & { readonly tag: string },
     version: string | undefined,
   ): Promise<Refusal | undefined>;
   /** Returns the tags of a name. */
   tagsOf(fqdn: string): Promise<Readonly<Record<string, string>>>;
-  /** Keeps the hash of a new key. */
+  /** Stores the hash of a new key. */
   addKey(key: NewKey): Promise<void>;
   /** Returns whether there is a client's key with this hash that is not revoked. */
   isClientKey(hash: string): Promise<boolean>;
   /**
-   * Takes one of the changes that a key may make a minute, at all hubs of this store together.
-   * Nothing if it had one.
+   * Counts a change of a key, for all hubs of this store together. Returns undefined if the key may
+   * make the change.
    */
   takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined>;
   /** Returns all keys, the oldest first. */
@@ -147,11 +147,11 @@ export interface Desk {
   revokeKey(id: string): Promise<boolean>;
   /** Assigns a namespace to an organisation, or to the operator. */
   give(record: NamespaceRecord): Promise<void>;
-  /** Returns all namespaces, ordered. */
+  /** Returns all namespaces, ordered by name. */
   namespaces(): Promise<readonly NamespaceRecord[]>;
   /** Returns the waiting versions, the oldest first, at most `limit`. */
   waiting(limit: number): Promise<readonly WaitingEntry[]>;
-  /** Publishes a waiting version, or removes it. */
+  /** Publishes a waiting version if it is accepted, or else removes it. */
   decide(
     version: { readonly fqdn: string; readonly version: string; readonly hash: string },
     isAccepted: boolean,
@@ -180,7 +180,7 @@ export interface RegistryRow {
 
 /** A store. Reported changes survive an end of the process. */
 export interface HubStore extends RegistryStore, AsyncDisposable {
-  /** What publishers and the operator change. */
+  /** Makes the changes of publishers and the operator. */
   readonly desk: Desk;
   /**
    * Returns a text that changes with each change of any process. A reported change is visible to each
@@ -189,11 +189,14 @@ export interface HubStore extends RegistryStore, AsyncDisposable {
   stamp(): string | Promise<string>;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
-  /** Returns the newest entries that fit, ordered by name: one more than the limit if there is. */
+  /**
+   * Returns the newest entries that fit, ordered by name; one more than the limit if there are
+   * more.
+   */
   readonly page: (query: CatalogQuery) => Promise<readonly StoredEntry[]>;
-  /** Adds versions, all at once or, if it throws, none. Says for each what became of it. */
+  /** Adds all versions, or none if it throws. Returns the result for each version, in order. */
   add(entries: readonly Offered[]): Promise<readonly Added[]>;
-  /** Sets the tags of a name, in the place of those that it had. */
+  /** Replaces the tags of a name. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void>;
   /** Returns the versions of a name that are not hidden, the newest first. */
   versions(fqdn: string): Promise<readonly string[]>;
