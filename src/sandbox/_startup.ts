@@ -67,7 +67,9 @@ export class Startup {
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.phase === "testing") {
       const isClosed = Array.isArray(value) && value.length === 0;
-      if (!isClosed) return this.#refuse(`its module thread is open: ${String(value)}`);
+      if (!isClosed) {
+        return this.#refuse(`the self-test of the module thread failed: ${String(value)}`);
+      }
       this.#next.resolve();
     } else if (this.phase === "loading") {
       if (frame.type === "unloaded") this.fail(this.#unloaded(value));

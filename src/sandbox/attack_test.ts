@@ -339,7 +339,7 @@ Deno.test("Sandbox refuses to run modules if only the Worker fails the self-test
   assert.equal(error.code, "SANDBOX_DENIED");
   assert.match(
     error.message,
-    /^Cannot run modules: its module thread is open: it read a closed file/,
+    /^Cannot run modules: the self-test of the module thread failed: it read a protected file/,
   );
 });
 

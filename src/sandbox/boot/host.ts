@@ -39,7 +39,9 @@ export async function boot(): Promise<void> {
   const worker = newWorker(start.worker, write);
   const granted = { net: start.net.includes("*"), run: start.run === "*" };
   const open = [...await allowedActions([canary], granted), ...unlimitedFiles()];
-  if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
+  if (open.length > 0) {
+    end(write, "refused", `the self-test of the host thread failed: ${open.join(", ")}`);
+  }
   const { port1, port2 } = new MessageChannel();
   const wants = new Wants(write);
   const { turn, answer } = serve(port1, start, { write, wants });

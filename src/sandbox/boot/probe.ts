@@ -5,8 +5,8 @@
  */
 
 /**
- * Returns a sentence for each forbidden action that works in this thread. `files` must be closed;
- * `granted` contains the permissions that are granted without limits.
+ * Returns a text for each forbidden action that succeeds in this thread. The sandbox must not allow
+ * access to `files`. `granted` contains the permissions that are granted without limits.
  */
 export async function allowedActions(
   files: readonly string[],
@@ -14,11 +14,11 @@ export async function allowedActions(
 ): Promise<string[]> {
   const open: string[] = [];
   for (const file of files) {
-    if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a closed file");
-    if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a closed file");
-    // Computed, because Deno loads a literal import with the permissions of the parent.
+    if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a protected file");
+    if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a protected file");
+    // A variable, because Deno loads a literal import with the permissions of the parent thread.
     const url = file.startsWith("/") ? `file://${file}` : `file:///${file.replaceAll("\\", "/")}`;
-    await import(url).then(() => open.push("it imported a closed file"), () => {});
+    await import(url).then(() => open.push("it imported a protected file"), () => {});
   }
   if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");
   for (const name of ["net", "run", "ffi", "env", "sys"] as const) {
@@ -30,11 +30,11 @@ export async function allowedActions(
   return open;
 }
 
-/** Returns a sentence for each kind of file access that has no limits. */
+/** Returns a text for each kind of file access that has no limits. */
 export function unlimitedFiles(): string[] {
   return (["read", "write"] as const)
     .filter((name) => Deno.permissions.querySync({ name }).state === "granted")
-    .map((name) => `it may ${name} every file`);
+    .map((name) => `it can ${name} every file`);
 }
 
 function isRefused(attempt: () => unknown): boolean {
