@@ -1,5 +1,6 @@
 /**
- * Puts servers into the text of a JSON or TOML file and changes nothing else in it.
+ * Adds the entry of PML, or another value, to the text of a JSON, TOML or YAML file. No other
+ * value and no comment changes.
  *
  * @module
  */
@@ -28,16 +29,22 @@ interface FilePosition extends YamlSetting {
 
 /** The edit of a client's file. */
 export interface ClientEdit {
+  /** The new text of the file. */
   readonly text: string;
-  /** The lines that it adds. */
+  /**
+   * The lines to show to the user: those that the edit adds, or the whole entry if it replaces one.
+   */
   readonly added: readonly string[];
-  /** The entry of another server of this name, if there is one. */
+  /**
+   * The present entry with the name `pml`, as JSON, if it is not one of PML. The text is unchanged.
+   */
   readonly other?: string | undefined;
 }
 
 /**
- * Returns the edit that a text needs, or nothing if it has the entry already. If another server has
- * the name, the text stays. Throws if the text cannot be edited; `path` is for the error.
+ * Returns the edit that adds PML to the text of a client's file; undefined if the text contains PML
+ * already. If another server has the name `pml`, the edit changes nothing. Throws if the text cannot
+ * be edited; the error names `path`.
  */
 export async function editClientText(
   text: string,
@@ -47,21 +54,29 @@ export async function editClientText(
   if (/\.ya?ml$/.test(path)) return await editYaml(text, path, { at, entry });
   const isToml = path.endsWith(".toml");
   const whole = await (isToml ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
-  const servers = at.reduce<unknown>((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
+  const servers = at.reduce<unknown>(
+    (value, name) => isObject(value) ? value[name] ?? {} : value,
+    whole,
+  );
   if (!isObject(servers)) throw fileNotChanged(path, `"${at.join(".")}" is not an object`);
-  const found = memberOf(servers, NAME);
-  if (isPml(found, entry)) return undefined;
-  const other = JSON.stringify(found);
-  const before = found === undefined ? undefined : instead;
+  const present = memberOf(servers, NAME);
+  if (isPml(present, entry)) return undefined;
+  const other = JSON.stringify(present);
+  const before = present === undefined ? undefined : instead;
   if (other !== JSON.stringify(before)) return { text, added: [], other };
-  const asking = input === undefined ? text : await withInput(text, { path, whole, input });
+  const withInputs = input === undefined ? text : await withInput(text, { path, whole, input });
   const own = { path, at: [...at, NAME], entry } as const;
-  const after = isToml ? await withTable(text, { ...own, before }) : await withValue(asking, own);
-  // Of an entry that another one replaces, all of the new one is shown.
-  const bare = isToml || before === undefined
-    ? asking
-    : await withValue(asking, { ...own, entry: undefined });
-  return { text: after, added: [...addedLines(text, asking), ...addedLines(bare, after)] };
+  const after = isToml
+    ? await withTable(text, { ...own, before })
+    : await withValue(withInputs, own);
+  // If the edit replaces an entry, the user sees each line of the new one.
+  const withoutEntry = isToml || before === undefined
+    ? withInputs
+    : await withValue(withInputs, { ...own, entry: undefined });
+  return {
+    text: after,
+    added: [...addedLines(text, withInputs), ...addedLines(withoutEntry, after)],
+  };
 }
 
 /** Returns the edit of a YAML file, whose servers are a list. */
@@ -72,14 +87,17 @@ async function editYaml(
 ): Promise<ClientEdit | undefined> {
   const list = objectOf(await parseClientYaml(text, path))[section] ?? [];
   if (!Array.isArray(list)) throw fileNotChanged(path, `"${section}" is not a list`);
-  const found = list.find((one) => objectOf(one).name === NAME);
-  if (isPml(found, entry)) return undefined;
-  if (found !== undefined) return { text, added: [], other: JSON.stringify(found) };
+  const present = list.find((server) => objectOf(server).name === NAME);
+  if (isPml(present, entry)) return undefined;
+  if (present !== undefined) return { text, added: [], other: JSON.stringify(present) };
   const after = await withListItem(text, { path, section, item: entry });
   return { text: after, added: addedLines(text, after) };
 }
 
-/** Adds the question for the token to those that the client asks the person. */
+/**
+ * Returns the text with an input of VS Code, which asks the user for the token. The text does not
+ * change if it has an input with this id.
+ */
 async function withInput(
   text: string,
   { path, whole, input }: {
@@ -90,11 +108,13 @@ async function withInput(
 ): Promise<string> {
   const { inputs = [] } = objectOf(whole);
   if (!Array.isArray(inputs)) throw fileNotChanged(path, '"inputs" is not a list');
-  if (inputs.some((one) => objectOf(one).id === input.id)) return text;
+  if (inputs.some((each) => objectOf(each).id === input.id)) return text;
   return await withValue(text, { path, at: ["inputs"], entry: [...inputs, input] });
 }
 
-/** Returns a TOML text with a table behind everything else, or in the place of another one. */
+/**
+ * Returns a TOML text with a table for `entry`: in place of the table `before`, or else at the end.
+ */
 async function withTable(
   text: string,
   { path, at, entry, before }: FilePosition & { readonly before: ClientEntryValue | undefined },
@@ -102,19 +122,19 @@ async function withTable(
   const { stringify } = await import("smol-toml");
   const wanted = put(await parseToml(text, path), { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
-  const tableOf = (said: unknown) =>
-    `[${at.join(".")}]\n${stringify(said)}`.trimEnd().replaceAll("\n", end) + end;
+  const tableOf = (value: unknown) =>
+    `[${at.join(".")}]\n${stringify(value)}`.trimEnd().replaceAll("\n", end) + end;
   const gap = text === "" ? "" : text.endsWith("\n") ? end : end + end;
   const after = before === undefined
     ? text + gap + tableOf(entry)
     : text.replace(tableOf(before), () => tableOf(entry));
-  // An inline table cannot be added to from outside.
+  // TOML allows no `[table]` below a table that is written inline, as `{ … }`.
   const now = await parseToml(after, path).catch(() => undefined);
   if (isDeepStrictEqual(now, plain(wanted))) return after;
   throw uneditable(path);
 }
 
-/** Returns the lines that an edit adds to a text, and nothing of the lines around them. */
+/** Returns the lines that an edit adds to a text, without empty lines. */
 function addedLines(before: string, after: string): readonly string[] {
   const [, own] = unlike(before, after);
   return own.split(/\r?\n/).filter((line) => line.trim() !== "");
@@ -129,42 +149,46 @@ export async function withValue(
   { path, at, entry, adds = false }: FilePosition,
 ): Promise<string> {
   const jsonc = await import("jsonc-parser");
-  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
-  const before = text.slice(mark.length);
+  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const before = text.slice(bom.length);
   const now = await read(before, path);
   const whole = adds ? { ...objectOf(now[at[0]]), ...objectOf(entry) } : entry;
   const wanted = put(now, { at, entry: whole });
-  const after = edited(before, { at, entry, adds, jsonc });
-  if (isDeepStrictEqual(await read(after, path), plain(wanted))) return mark + after;
+  const after = withJsonValue(before, { at, entry, adds, jsonc });
+  if (isDeepStrictEqual(await read(after, path), plain(wanted))) return bom + after;
   throw uneditable(path);
 }
 
 /**
- * Returns whether an entry leads to PML. Other fields of the entry, such as `env`, may differ, and
- * the command may be named by its whole path.
+ * Returns whether an entry starts PML or connects to it. Other fields of the entry, such as `env`,
+ * may differ, and the command may be an absolute path.
  */
-function isPml(found: unknown, entry: ClientEntryValue): boolean {
-  if (!isObject(found)) return false;
-  const { type, command, args } = found;
-  // npm starts it without an install.
+function isPml(present: unknown, entry: ClientEntryValue): boolean {
+  if (!isObject(present)) return false;
+  const { type, command, args } = present;
+  // npx runs PML without an installation.
   const plain = withoutCmd({ command: textOf(command), args: textsOf(args) });
   if (isDeepStrictEqual(plain, { command: "npx", args: ["-y", "@casys/pml", "stdio"] })) {
     return true;
   }
   return [undefined, entry.type].includes(type) &&
-    LEADING.every((key) => isDeepStrictEqual(pathless(found[key]), pathless(entry[key])));
+    LEADING.every((key) => isDeepStrictEqual(withoutPath(present[key]), withoutPath(entry[key])));
 }
 
 /** The path of `pml` on any system. */
 const PML_PATH = /^(?:\/|[A-Za-z]:[\\/])(?:.*[\\/])?pml(?:\.cmd)?$/;
 
 /** Returns a command, or the arguments of `cmd /c`, with the name of `pml` in place of its path. */
-function pathless(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(pathless);
+function withoutPath(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutPath);
   return typeof value === "string" && PML_PATH.test(value) ? "pml" : value;
 }
 
-function edited(
+/**
+ * Returns a JSON text with one value set, added or removed at a path of keys. Keeps the comments and
+ * the format of the rest. Adds missing objects of the path.
+ */
+function withJsonValue(
   text: string,
   { at, entry, adds, jsonc }: {
     readonly at: readonly string[];
@@ -173,32 +197,31 @@ function edited(
     readonly jsonc: Jsonc;
   },
 ): string {
-  const there = nodeIn(text, at, jsonc);
-  // There is no entry to remove.
+  const present = nodeIn(text, at, jsonc);
   if (entry === undefined) {
-    return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
+    return present ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
   }
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
-  if (there !== undefined && adds) {
-    return appended(text, there, { own: membersText(entry, indent), indent });
+  if (present !== undefined && adds) {
+    return withLast(text, present, { added: membersText(entry, indent), indent });
   }
-  const list = there?.type === "array" && Array.isArray(entry) ? entry : undefined;
-  const now = list && listed(text, { at, list, indent, jsonc });
-  if (now !== undefined) return now;
-  if (there !== undefined) {
-    const { offset, length } = there;
+  const list = present?.type === "array" && Array.isArray(entry) ? entry : undefined;
+  const withList = list && withListElements(text, { at, list, indent, jsonc });
+  if (withList !== undefined) return withList;
+  if (present !== undefined) {
+    const { offset, length } = present;
     const isLong = text.slice(offset, offset + length).includes("\n");
-    const line = isLong ? lineOf(text, offset) : undefined;
-    const own = inLines(JSON.stringify(entry, null, indent), line);
-    return text.slice(0, offset) + own + text.slice(offset + length);
+    const lineStart = isLong ? lineStartBefore(text, offset) : undefined;
+    const value = inLines(JSON.stringify(entry, null, indent), lineStart);
+    return text.slice(0, offset) + value + text.slice(offset + length);
   }
   let depth = at.length;
   let holder: Node | undefined;
   while (depth > 0 && !holder) holder = nodeIn(text, at.slice(0, --depth), jsonc);
   const [name = "", ...below] = at.slice(depth);
   const value = below.reduceRight((inner, key) => ({ [key]: inner }), entry);
-  const own = membersText({ [name]: value }, indent);
-  return holder ? appended(text, holder, { own, indent }) : text;
+  const added = membersText({ [name]: value }, indent);
+  return holder ? withLast(text, holder, { added, indent }) : text;
 }
 
 /** Returns the text of an object's members, without its braces. */
@@ -217,21 +240,25 @@ function nodeIn(
   return root && findNodeAtLocation(root, [...at]);
 }
 
-/** Returns the line break before an offset with the indentation behind it, if there is one. */
-function lineOf(text: string, offset: number): string | undefined {
+/** Returns the line break and the indentation of the line that contains an offset, if any. */
+function lineStartBefore(text: string, offset: number): string | undefined {
   return /\r?\n[ \t]*(?=[^\n]*$)/.exec(text.slice(0, offset))?.[0];
 }
 
-/** Returns JSON whose lines begin as another one; in one line if there is no other. */
-function inLines(json: string, line: string | undefined): string {
-  return json.replaceAll(/\n\s*/g, (space) => line === undefined ? " " : line + space.slice(1));
+/** Returns JSON with each further line behind `lineStart`; in one line if that is undefined. */
+function inLines(json: string, lineStart: string | undefined): string {
+  return json.replaceAll(
+    /\n\s*/g,
+    (space) => lineStart === undefined ? " " : lineStart + space.slice(1),
+  );
 }
 
 /**
- * Removes elements from a list, and adds others as its last lines. What stays keeps its comments.
- * Returns undefined if that does not make the list that is wanted.
+ * Returns the text with a list changed to `list`: removes elements, and adds new ones at the end.
+ * Elements that are in both lists keep their comments. Returns undefined if these two steps cannot
+ * make `list`.
  */
-function listed(
+function withListElements(
   text: string,
   { at, list, indent, jsonc }: {
     readonly at: readonly string[];
@@ -241,41 +268,47 @@ function listed(
   },
 ): string | undefined {
   const { modify, applyEdits, getNodeValue } = jsonc;
-  const shown = (value: unknown) => JSON.stringify(value, null, indent);
-  const before = nodeIn(text, at, jsonc)?.children?.map((one) => shown(getNodeValue(one))) ?? [];
-  const wanted = list.map(shown);
+  const jsonOf = (value: unknown) => JSON.stringify(value, null, indent);
+  const elements = nodeIn(text, at, jsonc)?.children ?? [];
+  const before = elements.map((element) => jsonOf(getNodeValue(element)));
+  const wanted = list.map(jsonOf);
   if (!isAdded(before, wanted)) return undefined;
-  let now = text;
-  for (const [index, one] of [...before.entries()].reverse()) {
-    if (!wanted.includes(one)) now = applyEdits(now, modify(now, [...at, index], undefined, {}));
+  let after = text;
+  for (const [index, element] of [...before.entries()].reverse()) {
+    if (wanted.includes(element)) continue;
+    after = applyEdits(after, modify(after, [...at, index], undefined, {}));
   }
-  for (const own of wanted.filter((each) => !before.includes(each))) {
-    const holder = nodeIn(now, at, jsonc);
-    if (holder !== undefined) now = appended(now, holder, { own, indent });
+  for (const added of wanted.filter((each) => !before.includes(each))) {
+    const holder = nodeIn(after, at, jsonc);
+    if (holder !== undefined) after = withLast(after, holder, { added, indent });
   }
-  return now;
+  return after;
 }
 
-/** Adds an element behind the last one of a list or an object, and behind a comment after that. */
-function appended(
+/**
+ * Returns the text with an element added at the end of a list, or members at the end of an object:
+ * after the last element and the comment that follows it.
+ */
+function withLast(
   text: string,
   { type, children = [], offset, length }: Node,
-  { own, indent }: { readonly own: string; readonly indent: string },
+  { added, indent }: { readonly added: string; readonly indent: string },
 ): string {
   const last = children.at(-1);
   const end = last === undefined ? offset + 1 : last.offset + last.length;
-  const behind = text.slice(end, offset + length - 1);
-  const to = end + behind.trimEnd().length;
+  const rest = text.slice(end, offset + length - 1);
+  const commentEnd = end + rest.trimEnd().length;
   const isEmpty = last === undefined && type === "object";
-  const outer = lineOf(text, last?.offset ?? offset) ??
+  const outer = lineStartBefore(text, last?.offset ?? offset) ??
     (text.includes("\r\n") ? "\r\n" : "\n");
-  if (!isEmpty && !behind.includes("\n")) {
-    return text.slice(0, end) + (last ? ", " : "") + inLines(own, undefined) + text.slice(end);
+  if (!isEmpty && !rest.includes("\n")) {
+    return text.slice(0, end) + (last ? ", " : "") + inLines(added, undefined) + text.slice(end);
   }
-  const line = isEmpty ? outer + indent : outer;
-  const comma = isEmpty || behind.replaceAll(COMMENT, "").includes(",") ? "" : ",";
-  return text.slice(0, end) + comma + text.slice(end, to) + line + inLines(own, line) +
-    (isEmpty ? outer + text.slice(end + behind.length) : text.slice(to));
+  const lineStart = isEmpty ? outer + indent : outer;
+  const comma = isEmpty || rest.replaceAll(COMMENT, "").includes(",") ? "" : ",";
+  return text.slice(0, end) + comma + text.slice(end, commentEnd) + lineStart +
+    inLines(added, lineStart) +
+    (isEmpty ? outer + text.slice(end + rest.length) : text.slice(commentEnd));
 }
 
 async function read(text: string, path: string): Promise<Record<string, unknown>> {

@@ -1,12 +1,12 @@
 /**
- * The names of PML's own variables, for those who compare environments.
+ * The names of PML's own environment variables.
  *
  * @module
  */
 
 import { variableName } from "../core/steering.ts";
 
-/** Returns the names of all variables that begin with `PML_`. */
+/** Returns the names that begin with `PML_`, in any case on Windows. */
 export function ownNames(variables: Readonly<Record<string, string>>): readonly string[] {
   return Object.keys(variables).filter((name) => variableName(name).startsWith("PML_"));
 }

@@ -1,31 +1,31 @@
 /**
- * Numbers that keep their text. `JSON.parse` rounds integers beyond 2^53, reads `1e400` as infinite
- * and drops the fraction of `1.0`. Such a number is a raw JSON value (`JSON.rawJSON`), which
- * `JSON.stringify` writes unchanged. No JSON text can make one: an object with a member `rawJSON` is
- * not one.
+ * Numbers that keep their text. `JSON.parse` rounds integers beyond 2^53, reads `1e400` as
+ * `Infinity` and drops the fraction of `1.0`. An exact number is a raw JSON value (`JSON.rawJSON`),
+ * which `JSON.stringify` writes unchanged. A client cannot forge an exact number: a parsed object
+ * with a member `rawJSON` is an ordinary object.
  *
  * @module
  */
 
 /** A number as its JSON text. */
 export interface ExactNumber {
-  /** The text. */
+  /** The JSON text, such as `1.0`. */
   readonly rawJSON: string;
 }
 
 /** A number of parsed JSON. */
 export type JsonNumber = number | ExactNumber;
 
-// The type library does not have them yet.
+// TypeScript does not declare these two functions yet.
 const { rawJSON, isRawJSON } = JSON as unknown as {
   readonly rawJSON: (text: string) => ExactNumber;
   readonly isRawJSON: (value: unknown) => boolean;
 };
 
 const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** An exponent with more digits is compared as text. */
+/** The maximum length of an exponent. `decimalText` leaves longer ones as they are. */
 const EXPONENT_MAX = 12;
-/** How many zeros are written out. */
+/** The maximum number of zeros that `decimalText` writes in place of an exponent. */
 const ZEROS_MAX = 400;
 const MEMBER = { enumerable: true, configurable: true, writable: true };
 
@@ -39,7 +39,10 @@ export function isNumberText(text: string): boolean {
   return NUMBER.test(text);
 }
 
-/** Makes a number from its JSON text. Throws `SyntaxError` if the text is not a JSON number. */
+/**
+ * Creates an exact number from its JSON text. Throws `SyntaxError` if the text is not a JSON
+ * number.
+ */
 export function exactNumber(text: string): ExactNumber {
   if (!isNumberText(text)) throw new SyntaxError("the text is not a JSON number");
   return rawJSON(text);
@@ -47,7 +50,7 @@ export function exactNumber(text: string): ExactNumber {
 
 /** Returns whether `JSON.parse` followed by `JSON.stringify` changes the text of a number. */
 export function isChangedByParsing(text: string): boolean {
-  return String(Number(text)) !== text; // of infinity and -0, too
+  return String(Number(text)) !== text; // also true for `1e400` and `-0`
 }
 
 /** Returns whether a value of parsed JSON is a number. */
@@ -71,7 +74,7 @@ export function numberText(value: unknown): string | undefined {
 
 /**
  * Returns a text that is the same for all texts of one number, such as `100`, `1e2` and `100.0`:
- * digits without an exponent where those are not too many.
+ * without an exponent if that needs at most `ZEROS_MAX` zeros.
  */
 export function decimalText(text: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
@@ -95,7 +98,9 @@ export function decimalText(text: string): string {
  * exact numbers.
  */
 export function withRoundedNumbers<T>(json: T): T {
-  return hasExactNumber(json) ? mapped(json, ({ rawJSON }) => Number(rawJSON)) as T : json;
+  return hasExactNumber(json)
+    ? replaceExactNumbers(json, ({ rawJSON }) => Number(rawJSON)) as T
+    : json;
 }
 
 /**
@@ -103,9 +108,12 @@ export function withRoundedNumbers<T>(json: T): T {
  * it has no exact numbers.
  */
 export function withEqualNumbers<T>(json: T): T {
-  return hasExactNumber(json) ? mapped(json, ({ rawJSON }) => equalNumber(rawJSON)) as T : json;
+  return hasExactNumber(json)
+    ? replaceExactNumbers(json, ({ rawJSON }) => equalNumber(rawJSON)) as T
+    : json;
 }
 
+/** Returns a number with the same text for all texts of one number. */
 function equalNumber(text: string): number | ExactNumber {
   const number = Number(text);
   const decimal = decimalText(text);
@@ -114,19 +122,19 @@ function equalNumber(text: string): number | ExactNumber {
 }
 
 /**
- * Returns JSON as the values of a program: integers beyond 2^53 are BigInts, other numbers the
- * nearest platform numbers.
+ * Returns JSON as JavaScript values: integers beyond 2^53 become BigInts, other numbers the nearest
+ * platform numbers.
  */
 export function asPlatformValue(json: unknown): unknown {
   if (!hasExactNumber(json)) return json;
-  return mapped(
+  return replaceExactNumbers(
     json,
     ({ rawJSON }) =>
       /^-?\d+$/.test(rawJSON) && rawJSON !== "-0" ? BigInt(rawJSON) : Number(rawJSON),
   );
 }
 
-/** Returns the arguments of a program as JSON: BigInts become exact numbers. */
+/** Returns JavaScript values as JSON: BigInts become exact numbers. */
 export function withExactIntegers<T>(value: T): T {
   if (typeof value === "bigint") return exactNumber(value.toString()) as T;
   if (typeof value !== "object" || value === null || isExactNumber(value)) return value;
@@ -140,32 +148,32 @@ export function withExactIntegers<T>(value: T): T {
 export function hasExactNumber(json: unknown): boolean {
   if (typeof json !== "object" || json === null) return false;
   if (isExactNumber(json)) return true;
-  const open: object[] = [json];
-  for (let one = open.pop(); one !== undefined; one = open.pop()) {
-    for (const name in one) {
-      if (!Object.hasOwn(one, name)) continue;
-      const value: unknown = Reflect.get(one, name);
+  const remaining: object[] = [json];
+  for (let object = remaining.pop(); object !== undefined; object = remaining.pop()) {
+    for (const name in object) {
+      if (!Object.hasOwn(object, name)) continue;
+      const value: unknown = Reflect.get(object, name);
       if (typeof value !== "object" || value === null) continue;
       if (isExactNumber(value)) return true;
-      open.push(value);
+      remaining.push(value);
     }
   }
   return false;
 }
 
-/** Returns a copy of JSON with other values for its exact numbers, however deep it is. */
-function mapped(json: unknown, map: (number: ExactNumber) => unknown): unknown {
+/** Returns a copy of JSON with its exact numbers replaced. Does not recurse: JSON may be deep. */
+function replaceExactNumbers(json: unknown, map: (number: ExactNumber) => unknown): unknown {
   const whole = [json];
-  const open: object[] = [whole];
-  for (const copy of open) {
+  const copies: object[] = [whole];
+  for (const copy of copies) {
     for (const name of Object.keys(copy)) {
       const value: unknown = Reflect.get(copy, name);
       if (typeof value !== "object" || value === null) continue;
       const isNumber = isExactNumber(value);
-      const other = isNumber ? map(value) : Array.isArray(value) ? [...value] : { ...value };
-      if (!isNumber) open.push(other as object);
+      const replaced = isNumber ? map(value) : Array.isArray(value) ? [...value] : { ...value };
+      if (!isNumber) copies.push(replaced as object);
       // Assigning to `__proto__` would set the prototype.
-      Object.defineProperty(copy, name, { ...MEMBER, value: other });
+      Object.defineProperty(copy, name, { ...MEMBER, value: replaced });
     }
   }
   return whole[0];

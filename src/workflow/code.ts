@@ -1,6 +1,6 @@
 /**
- * Runs code that calls tools. Each piece of code has its own sandbox child without permissions.
- * Each call of the code is a call of its run.
+ * Runs code that calls tools. Each run of code uses its own sandbox child without permissions. The
+ * calls of the code belong to the same `Run`, so its limits and its approvals apply to them.
  *
  * @module
  */
@@ -19,13 +19,14 @@ import type { ToolNames } from "./tool_names.ts";
 
 /** The collaborators of `runCode`. */
 export interface CodeParts {
-  /** Starts a sandbox child for each piece of code. */
+  /** Starts sandbox children. */
   readonly children: {
+    /** Starts a child, passes it to `work`, and ends it. */
     use<T>(
-      use: { readonly depth: number; readonly signal: AbortSignal },
+      options: { readonly depth: number; readonly signal: AbortSignal },
       work: (child: Sandbox) => Promise<T>,
     ): Promise<T>;
-    /** Starts a child soon, or at once. */
+    /** Starts a child for the next code, after a short delay or, with `now`, immediately. */
     ahead(options?: { readonly now: true }): void;
   };
   readonly tools: ToolNames;
@@ -34,17 +35,23 @@ export interface CodeParts {
 /** Code to run. */
 export interface CodeRun {
   readonly code: string;
-  /** The value of its global `args`. */
+  /** The value of the global `args` in the code. */
   readonly arguments?: JsonObject;
   /** Makes its calls. The code ends when the signal of the run aborts. */
   readonly run: Run;
   /** Receives the console output of the code, line by line. */
   readonly onLine?: (line: string) => void;
-  /** The call of the capability that contains the code. It may be outdated before the code runs. */
+  /**
+   * The call of the capability that contains the code. Throws if the rules changed since its
+   * checks.
+   */
   readonly within?: Pick<CheckedCall, "assertCurrent">;
 }
 
-/** The result of code. `runCode` throws errors of PML itself. */
+/**
+ * The result of code. `open` is the number of calls that had no answer when the code ended. `runCode`
+ * throws errors of PML itself.
+ */
 export type CodeResult =
   | { readonly kind: "value"; readonly value: Json; readonly open: number }
   | { readonly kind: "failed"; readonly failure: CodeFailure; readonly open: number };
@@ -62,30 +69,37 @@ export interface CodeFailure {
   readonly column?: number;
 }
 
-/** The most characters of console output that are kept. */
+/** The maximum number of characters of console output that a child sends. */
 const CONSOLE_MAX = 64 * 1024;
-/** The most characters that are shown of a tool name, which the code may have invented. */
+/** The maximum number of characters of a tool name in messages. The code may invent any name. */
 const NAME_MAX = 200;
 
-/** Runs code to its end. */
-export async function runCode(asked: CodeRun, { children, tools }: CodeParts): Promise<CodeResult> {
-  const { code, run, arguments: args = {}, onLine } = asked;
+/**
+ * Runs code and returns its value or its error. Throws `PmlError` if the child cannot start, crashes,
+ * or exceeds a limit.
+ */
+export async function runCode(
+  codeRun: CodeRun,
+  { children, tools }: CodeParts,
+): Promise<CodeResult> {
+  const { code, run, arguments: args = {}, onLine } = codeRun;
   const { signal, depth } = run.options;
   const calls = new CodeRequests(run, tools, onLine);
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
-    const said = await children.use({ depth, signal }, (child) => {
+    const result = await children.use({ depth, signal }, (child) => {
       // guard: late-capability
-      asked.within?.assertCurrent();
+      codeRun.within?.assertCurrent();
       return child.call({
         ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
         onRequest: calls.answer,
         onProgress: calls.progress,
       });
     });
-    return endOf(objectOf(said));
+    return endOf(objectOf(result));
   } catch (error) {
-    // The sandbox returns its errors as results. This error comes from the code itself.
+    // The module in the child returns errors of the code as results. Only code that sends messages
+    // itself can cause this error.
     if (error instanceof ModuleFailure) return endOf({ kind: "thrown", message: error.message });
     throw crashed(error);
   }
@@ -96,9 +110,10 @@ class CodeRequests {
   readonly #run: Run;
   readonly #tools: ToolNames;
   readonly #onLine: CodeRun["onLine"] | undefined;
-  #room = CONSOLE_MAX * 2;
+  /** The child limits its output. This limit is for code that sends messages itself. */
+  #consoleLeft = CONSOLE_MAX * 2;
   #done = 0;
-  #tellsItself = false;
+  #reportsProgress = false;
 
   constructor(run: Run, tools: ToolNames, onLine: CodeRun["onLine"] | undefined) {
     this.#run = run;
@@ -113,15 +128,15 @@ class CodeRequests {
   };
 
   readonly progress: NonNullable<CallClient["onProgress"]> = (progress) => {
-    this.#tellsItself = true;
+    this.#reportsProgress = true;
     this.#run.options.client.onProgress?.(progress);
   };
 
   async #call({ tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<Json> {
     try {
-      if (typeof tool !== "string" || !isObject(args)) throw noArguments(tool);
+      if (typeof tool !== "string" || !isObject(args)) throw badCall(tool);
       const id = this.#tools.idOf(tool);
-      // The progress of a tool has another scale than the run's.
+      // Drops the progress of the tool, because its numbers do not fit those of the run.
       const onProgress = ownOnly(this.#run.options.client.onProgress);
       const result = await this.#run.call({ id, arguments: args, signal, onProgress });
       if (result.isError === true) return { error: toolFailure(tool, result) };
@@ -131,7 +146,7 @@ class CodeRequests {
       return { error: defined({ code, message, hint }) as JsonObject };
     } finally {
       this.#done++;
-      if (!this.#tellsItself) {
+      if (!this.#reportsProgress) {
         const message = typeof tool === "string" ? tool.slice(0, NAME_MAX) : "";
         this.#run.options.client.onProgress?.({ progress: this.#done, message });
       }
@@ -140,17 +155,19 @@ class CodeRequests {
 
   #log(lines: readonly Json[]): void {
     for (const line of lines) {
-      if (typeof line !== "string" || line.length > this.#room) continue;
+      if (typeof line !== "string" || line.length > this.#consoleLeft) continue;
       // guard: code-console
-      this.#room -= line.length + 1;
+      this.#consoleLeft -= line.length + 1;
       this.#onLine?.(line);
     }
   }
 }
 
-function noArguments(tool: Json | undefined): PmlError {
-  const message = `Cannot call "${textOf(tool)}": its arguments are not an object`;
-  return new PmlError("BAD_ARGUMENTS", message, { hint: "Pass one object" });
+function badCall(tool: Json | undefined): PmlError {
+  const message = typeof tool === "string"
+    ? `Cannot call "${tool}": its arguments are not an object`
+    : "Cannot call a tool: its name is not a string";
+  return new PmlError("BAD_ARGUMENTS", message, { hint: "Write mcp.server.tool({ … })" });
 }
 
 function toolFailure(tool: string, result: ToolResult): JsonObject {
@@ -163,7 +180,7 @@ function toolFailure(tool: string, result: ToolResult): JsonObject {
   };
 }
 
-/** Parses the result of code. The code itself may have written it, so it is untrusted. */
+/** Parses the result of a child. It is untrusted: the code may have sent it itself. */
 function endOf({ kind, value = null, open: count, ...result }: JsonObject): CodeResult {
   const open = typeof count === "number" ? count : 0;
   if (kind === "value") return { kind, value, open };
@@ -188,7 +205,7 @@ function shortOf(field: Json | undefined): string {
   return textOf(field).slice(0, 16_000);
 }
 
-/** Returns the error of a child with a message for the author of the code. */
+/** Returns an error of the child with a message for the author of the code. */
 function crashed(error: unknown): unknown {
   if (!(error instanceof PmlError)) return error;
   const { code, message, detail } = error;

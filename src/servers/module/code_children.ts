@@ -76,7 +76,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
     }
   }
 
-  /** Starts a child for expected code: soon, or at once for code that has arrived. */
+  /** Starts a child for the next code, after a short delay or, with `now`, immediately. */
   ahead(options?: { readonly now: true }): void {
     if (!this.#closing.signal.aborted) {
       this.#warm.keep(this.#key, () => this.#openWarm(options?.now), options);

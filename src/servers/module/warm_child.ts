@@ -43,7 +43,10 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     return await open();
   }
 
-  /** Starts a child of this key, soon or at once. Closes a child of another key. */
+  /**
+   * Starts a child of this key, after the delay or, with `now`, immediately. Closes a child of
+   * another key.
+   */
   keep(key: string, open: () => Promise<T>, { now = false } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
