@@ -59,7 +59,7 @@ Deno.test("tokens of a sign-in are in the keyring only, also after a refresh, un
   const secrets = () => [...server.tokens.secrets, ...server.clients.secrets];
   const ran = await signIn(ws, "far", { command, env });
   assert.equal(ran.code, 0, ran.stderr);
-  assert.match(ran.stdout, /, renewed by itself, in the keyring\n$/);
+  assert.match(ran.stdout, /, renewed automatically, in the keyring\n$/);
   await assertNowhere(ws, secrets());
   assert.equal((await inKeyring()).length, 2, "the tokens, and the secret of the client");
   assert.match(await doctorLine(run), /^ok .*, in the keyring$/);

@@ -128,7 +128,7 @@ Deno.test("commands read the home of an earlier version", async () => {
   // Other lines depend on the machine.
   const files = /^(?!ok ).{5}(?:workspace|home|configuration|trust|lock|server|sign-in|key)\b/m;
   assert.doesNotMatch(doctor, files);
-  assert.match(doctor, /^ok {3}sign-in docs: .*renewed by itself/m);
+  assert.match(doctor, /^ok {3}sign-in docs: .*renewed automatically/m);
   // The journal now contains records of both versions.
   const started = (await run(ws, ["audit", "--json", "--kind", "start", "--limit", "1000"]))
     .trimEnd().split("\n").map((line) => JSON.parse(line).tool);

@@ -83,6 +83,6 @@ export async function logout(
 export function signInText({ issuer, scopes, until, isRenewed, isInKeyring }: SignedIn): string {
   const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
   const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
-  return visible(what, 1_000) + (isRenewed ? ", renewed by itself" : "") +
+  return visible(what, 1_000) + (isRenewed ? ", renewed automatically" : "") +
     (isInKeyring ? ", in the keyring" : ", in a file");
 }

@@ -55,8 +55,8 @@ export function answerOf(
     ...groups,
     ...(outside.length > 0 && { read: readHint(kept.id) }),
     ...(!isDone && {
-      retry: `execute_workflow {"resume":"${kept.id}"} runs what failed and what did not run, ` +
-        "and nothing that is done",
+      retry:
+        `execute_workflow {"resume":"${kept.id}"} runs only the tasks that failed or did not run`,
     }),
     ...(unsure.size > 0 && { may_have_run: [...unsure] }),
   };
