@@ -5,10 +5,10 @@ import { repoFile } from "../tests/kit/pml_command.ts";
 /** A hop: a member or a function, and its file. */
 const HOP = /^ *\d+\. `([^`]+)`\s+\(`([^`]+\.ts)`\)/gm;
 
-Deno.test("docs/design.md names existing members in the way of a call", async () => {
+Deno.test("docs/design.md names existing members in the path of a call", async () => {
   const page = await Deno.readTextFile(repoFile("docs/design.md"));
-  const [, way = ""] = /\n## The way of a call\n(.*?)\n## /s.exec(page) ?? [];
-  const rows = [...way.matchAll(HOP)];
+  const [, hops = ""] = /\n## The path of a call\n(.*?)\n## /s.exec(page) ?? [];
+  const rows = [...hops.matchAll(HOP)];
   assert.ok(rows.length > 20, `${rows.length} rows`);
   for (const [, member = "", file = ""] of rows) {
     const code = await Deno.readTextFile(repoFile(`src/${file}`));
