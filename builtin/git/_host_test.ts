@@ -70,7 +70,7 @@ export class Yard implements Disposable {
     return Deno.readTextFileSync(`${this.ws}/${name}`);
   }
 
-  /** Runs git as a person would. */
+  /** Runs git as a user would. */
   git(args: readonly string[], at = ".", { fails = false } = {}): string {
     const { code, stdout, stderr } = new Deno.Command(GIT, {
       args: [...args],

@@ -16,11 +16,11 @@ export interface Repository extends RepositoryPlace {
   readonly what: string;
   /** Runs git and returns its output. Throws if git fails. */
   git(args: readonly string[], options?: GitOptions): Promise<string>;
-  /** Returns a setting of the repository, else of the person. */
+  /** Returns a setting of the repository, else of the user. */
   setting(key: string): string | undefined;
   /** The names of all configured filters. */
   readonly filters: ReadonlySet<string>;
-  /** Reads the author from files that the person's configuration includes, if any. */
+  /** Reads the author from files that the user's configuration includes, if any. */
   included(): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -33,7 +33,7 @@ export interface GitOptions extends Pick<ExecOptions, "stdin" | "env"> {
 const MAX_BYTES = 16 * 1024 * 1024;
 const INCLUDE = /^include(if\..*)?\.path$/s;
 const FILTER = /^filter\.(.*)\.\w+$/s;
-/** The system's configuration is not used. The person's is read, but its programs are not run. */
+/** The system's configuration is not used. The user's is read, but its programs are not run. */
 const ENVIRONMENT = {
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_ATTR_NOSYSTEM: "1",

@@ -1,5 +1,5 @@
 /**
- * Keeps git from files that the sandbox closes: it runs with the rights of the person, so it would
+ * Keeps git from files that the sandbox closes: it runs with the rights of the user, so it would
  * show and change them.
  *
  * @module

@@ -44,11 +44,11 @@ const NO_EVENTS = {
 export interface CallPathStageOptions {
   /** The workspace file, without its version. */
   readonly pml?: object;
-  /** The person's own configuration, as YAML. */
+  /** The user's own configuration, as YAML. */
   readonly person?: string;
   /** The files beside it. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Whether the person trusts the file; true unless said. */
+  /** Whether the user trusts the file; true unless said. */
   readonly trusted?: boolean;
   readonly builtins?: readonly string[];
   /** What stands for the servers of registries. */

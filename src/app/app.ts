@@ -314,7 +314,7 @@ export class App
     return this.policy.now.config;
   }
 
-  /** The variables that the servers of registries need which the person approved here. */
+  /** The variables that the servers of registries need which the user approved here. */
   registryKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
     return this.#registries?.wanted() ?? [];
   }

@@ -111,7 +111,7 @@ export function allowedTools(app: App, server: string): DeclaredServer["tools"] 
     .map(({ tool }) => tool);
 }
 
-/** Returns the declarations of servers, for the programs of a person. */
+/** Returns the declarations of servers, for the programs of a user. */
 export function declarations(
   servers: readonly DeclaredServer[],
   observed: Observed,

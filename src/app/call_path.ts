@@ -76,7 +76,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   readonly always: AlwaysRules;
   /** Runs and reaches servers. */
   readonly machine: Machine;
-  /** Signs the person in at servers. */
+  /** Signs the user in at servers. */
   readonly logins: Logins;
   /** The module that its author is writing. Nothing is granted to it, so it runs unasked. */
   draft: Server | undefined;

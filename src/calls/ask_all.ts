@@ -31,7 +31,7 @@ export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subje
   readonly look: (call: Call) => Promise<ResolvedCall>;
   /** Throws if the arguments of a call do not fit its tool. */
   readonly assertFits: (call: ResolvedCall) => Promise<void>;
-  /** Asks the person, and returns the answer; undefined if it waits in the PML home. */
+  /** Asks the user, and returns the answer; undefined if it waits in the PML home. */
   readonly ask: (question: Question) => Promise<ApprovalAnswer | undefined>;
 }
 

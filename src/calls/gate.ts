@@ -43,7 +43,7 @@ export interface AskGateOptions extends AskOptions {
   readonly always: (call: Call) => Promise<void>;
 }
 
-/** A question to the person. */
+/** A question to the user. */
 export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 
 /**
@@ -93,7 +93,7 @@ const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", so
 
 /**
  * Returns what judges calls of a draft, to which nothing is granted: it runs, unless a rule of the
- * person says more.
+ * user says more.
  */
 export function unasked(judge: Judge): Judge {
   return (...asked) => {

@@ -1,5 +1,5 @@
 /**
- * The error of a call whose question waits for a person at a terminal.
+ * The error of a call whose question waits for a user at a terminal.
  *
  * @module
  */

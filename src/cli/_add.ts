@@ -1,5 +1,5 @@
 /**
- * `pml add`, `pml remove` and `pml list`: the servers of the person and of the workspace.
+ * `pml add`, `pml remove` and `pml list`: the servers of the user and of the workspace.
  *
  * @module
  */

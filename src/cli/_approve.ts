@@ -1,6 +1,6 @@
 /**
  * `pml approve`: shows the calls that wait, with everything that an approval covers, and asks the
- * person.
+ * user.
  *
  * @module
  */
@@ -45,7 +45,7 @@ export async function approve(
   return { value, text: "", code };
 }
 
-/** Asks about one waiting call. It waits on if the person stops. */
+/** Asks about one waiting call. It waits on if the user stops. */
 export async function decide(
   pending: Pending,
   at: CommandContext,
@@ -73,7 +73,7 @@ export async function decide(
     const keys = await listedKeys(pending, at);
     if (keys.length > 0) await approvals.grantWithout(id, keys);
     else await approvals.grant(id);
-    // Files and trust may have changed while the person thought.
+    // Files and trust may have changed while the user thought.
     await app.policy.reload();
     const so = app.config().trusted ? "stays" : "is no longer";
     const trust = was ? ` The workspace ${so} trusted.` : "";

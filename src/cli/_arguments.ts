@@ -1,5 +1,5 @@
 /**
- * Reads the arguments of a call as a person types them. `key=value` is read by the tool's schema,
+ * Reads the arguments of a call as a user types them. `key=value` is read by the tool's schema,
  * `key:=JSON` is read as JSON.
  *
  * @module

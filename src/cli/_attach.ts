@@ -1,5 +1,5 @@
 /**
- * Attaches `pml stdio` to a running `pml serve` of the same person and workspace, if their
+ * Attaches `pml stdio` to a running `pml serve` of the same user and workspace, if their
  * environments are equal.
  *
  * @module
@@ -42,7 +42,7 @@ export async function attached(
   return undefined;
 }
 
-/** Shows that this window is of the same person. Returns the size of a message; undefined if not. */
+/** Shows that this window is of the same user. Returns the size of a message; undefined if not. */
 async function agreed(
   socket: Duplex,
   { environment, cwd }: { readonly environment: Environment; readonly cwd: string },

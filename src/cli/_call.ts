@@ -60,7 +60,7 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
   }
 }
 
-/** Calls a tool, and calls it again with each answer of the person, until there is a result. */
+/** Calls a tool, and calls it again with each answer of the user, until there is a result. */
 export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: ApprovalAnswer | undefined;
   const onQuestion: CallClient["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
@@ -77,7 +77,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
       callId: crypto.randomUUID(),
     });
     if (outcome.kind === "result") return outcome.result;
-    // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
+    // The approvals ignore a "No" that comes very fast. Here a user typed it, so it counts.
     if (answer?.reply === "No" || answer?.reply === "cancelled") {
       throw declined(asked.id, answer.reply === "No" ? ANSWERED_NO : "you dismissed the question");
     }
@@ -85,7 +85,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
   }
 }
 
-/** Returns how a server asks the person while it works. */
+/** Returns how a server asks the user while it works. */
 async function formsOf(at: CommandContext) {
   const { terminalForms } = await import("./_form.ts");
   return await terminalForms(at);
@@ -103,7 +103,7 @@ function progressTeller(): NonNullable<CallClient["onProgress"]> {
 }
 
 /**
- * Asks the person a question. Without a terminal it throws and leaves the question for `pml
+ * Asks the user a question. Without a terminal it throws and leaves the question for `pml
  * approve`. A question that is too long for a client is asked as `pml approve` asks it.
  */
 async function ask(

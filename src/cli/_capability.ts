@@ -127,7 +127,7 @@ async function save(at: At): Promise<Shown> {
   return await agreed(at, saving.prepare(saveAs, { kind, text }));
 }
 
-/** Shows all of a capability, and saves it if the person types the word. */
+/** Shows all of a capability, and saves it if the user types the word. */
 async function agreed(at: At, prepared: Prepared): Promise<Shown> {
   await assertRuns(at.app, prepared.capability);
   const review = await at.saving.review(prepared);
@@ -174,7 +174,7 @@ interface ConfirmedAction {
   readonly isAgreed?: boolean | undefined;
 }
 
-/** Does something if a person at a terminal says yes. */
+/** Does something if a user at a terminal says yes. */
 async function agreedTo(
   { signal, first }: At,
   word: string,

@@ -29,7 +29,7 @@ export interface ClientForm {
   readonly entry: ClientEntryValue;
   /** The other entry that PML writes, which this one replaces. */
   readonly instead?: ClientEntryValue | undefined;
-  /** The question with which the client asks the person for the token. */
+  /** The question with which the client asks the user for the token. */
   readonly input?: ClientEntryValue | undefined;
 }
 

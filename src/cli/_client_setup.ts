@@ -54,7 +54,7 @@ export interface ClientState {
   readonly others: readonly string[];
 }
 
-/** The context of a step, and whether it may ask the person. */
+/** The context of a step, and whether it may ask the user. */
 export interface SetupContext extends CommandContext {
   readonly ask: boolean;
   /** Whether nothing is written. */
@@ -64,7 +64,7 @@ export interface SetupContext extends CommandContext {
 const UNDONE = "connecting PML";
 
 /**
- * Returns the clients that the person named. If none is named, these are all that are here, and that
+ * Returns the clients that the user named. If none is named, these are all that are here, and that
  * can use `pml serve` if the entry is for it.
  */
 export function chosenClients(
@@ -111,7 +111,7 @@ function isHere(client: ClientName, place: ClientPlace): boolean {
 }
 
 /**
- * Reads the file of a client that PML is put into: the workspace's own, or the person's. Throws if
+ * Reads the file of a client that PML is put into: the workspace's own, or the user's. Throws if
  * it cannot be edited. Writes nothing.
  */
 export async function readSetup(

@@ -81,7 +81,7 @@ export interface Typed {
 /** The context of a command while PML is open. */
 export interface CommandContext {
   readonly app: App;
-  /** Aborts when the person stops the command. */
+  /** Aborts when the user stops the command. */
   readonly signal: AbortSignal;
 }
 

@@ -81,7 +81,7 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
   ].join("\n");
 }
 
-/** Returns a number with separators, for a person to read. */
+/** Returns a number with separators, for a user to read. */
 export function formatNumber(value: number): string {
   return value.toLocaleString("en-US");
 }

@@ -21,7 +21,7 @@ export interface FileChange {
   readonly path: string;
   /** The removed and added lines; empty if nothing changes. */
   readonly diff: string;
-  /** The path with the lines, as the person is shown them. */
+  /** The path with the lines, as the user is shown them. */
   readonly shown: string;
   /** The whole new text. */
   readonly text: string;
@@ -29,7 +29,7 @@ export interface FileChange {
 }
 
 /**
- * Returns how a file would change. Throws if it is a workspace file that the person does not trust.
+ * Returns how a file would change. Throws if it is a workspace file that the user does not trust.
  */
 export async function changeOf(
   app: App,
@@ -56,7 +56,7 @@ export async function changeOf(
 }
 
 /**
- * Sets one value in the person's `config.yaml` and returns its path. Makes the file if there is
+ * Sets one value in the user's `config.yaml` and returns its path. Makes the file if there is
  * none.
  */
 export async function setForPerson(
@@ -69,12 +69,12 @@ export async function setForPerson(
   return path;
 }
 
-/** Shows a change, and writes it if the person types "write". */
+/** Shows a change, and writes it if the user types "write". */
 export async function agreed(
   { signal }: CommandContext,
   { change: { path, diff, shown, write }, said = "", about, json = false, also }: {
     readonly change: FileChange;
-    /** What else the person has to know before the answer. */
+    /** What else the user has to know before the answer. */
     readonly said?: string | undefined;
     /** The other members of the JSON output, next to the file and its change. */
     readonly about: object;

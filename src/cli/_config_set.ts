@@ -15,7 +15,7 @@ import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { OTHER_COMMANDS } from "./_setting_keys.ts";
 
-/** Writes one setting into the person's `config.yaml`, or into the workspace file. */
+/** Writes one setting into the user's `config.yaml`, or into the workspace file. */
 export async function setValue(
   at: CommandContext,
   { words: [, key = "", ...said], workspace = false, json }: Typed,

@@ -272,7 +272,7 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   await assert.rejects(changeOf(other.app, { workspace: true, settings: INTENT }), {
     code: "WORKSPACE_UNTRUSTED",
   });
-  // Nor is a file that changes while the person decides.
+  // Nor is a file that changes while the user decides.
   await using late = await open({ pml: '{"version": 1}' });
   const change = await changeOf(late.app, { workspace: true, settings: INTENT });
   const evil = '{"version": 1, "intent": "evil"}';

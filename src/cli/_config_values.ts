@@ -83,7 +83,7 @@ export function networkValues(app: App): readonly SettingValue[] {
     .map(([key, value]) => ({ key: `${key}`, value, from: app.loaded().person.path }));
 }
 
-/** Returns warnings about settings that the person may not have meant. */
+/** Returns warnings about settings that the user may not have meant. */
 export function settingWarnings(
   app: App,
   { tools, fullTokens }: { readonly tools: readonly ToolId[]; readonly fullTokens: number },

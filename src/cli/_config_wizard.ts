@@ -1,5 +1,5 @@
 /**
- * `pml config --wizard`: asks two questions, measures the person's servers, recommends a preset and
+ * `pml config --wizard`: asks two questions, measures the user's servers, recommends a preset and
  * writes it.
  *
  * @module
@@ -40,7 +40,7 @@ const TOOLS_MAX: Partial<Record<WizardAnswers["client"], number>> = {
 const TYPICAL = { tools: 13, tokens: 1_400 };
 const SERVERS_MAX = 10_000;
 
-/** Asks the questions, measures, recommends a preset, and writes it if the person agrees. */
+/** Asks the questions, measures, recommends a preset, and writes it if the user agrees. */
 export async function wizard(
   at: CommandContext,
   { json, workspace = false }: Typed,
@@ -133,7 +133,7 @@ async function askAll(at: CommandContext): Promise<void> {
   }));
 }
 
-/** Returns the servers that the person set up, without the built-ins. */
+/** Returns the servers that the user set up, without the built-ins. */
 function own(app: App): ReturnType<App["servers"]["states"]> {
   return app.servers.states().filter(({ name }) => !app.directory.at(name).origin.isShipped);
 }

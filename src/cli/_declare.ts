@@ -1,5 +1,5 @@
 /**
- * `pml types`: writes the tools of servers as TypeScript, for a person's own programs.
+ * `pml types`: writes the tools of servers as TypeScript, for a user's own programs.
  *
  * @module
  */

@@ -248,7 +248,7 @@ async function clients(app: App): Promise<readonly CheckReport[]> {
   });
 }
 
-/** Returns where the person is signed in. */
+/** Returns where the user is signed in. */
 async function signIns(app: App): Promise<readonly CheckReport[]> {
   const { machine } = await app.callPath();
   return (await (await machine.signIns()).all()).map((one) => {

@@ -1,5 +1,5 @@
 /**
- * Shows a failure to the person, and to a script that asked for JSON.
+ * Shows a failure to the user, and to a script that asked for JSON.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { nearName } from "../core/near_name.ts";
 import { paintFailure } from "./_paint.ts";
 import { printJson, tell } from "./out.ts";
 
-/** Hints for a person, where the error's own hint is written for a model. */
+/** Hints for a user, where the error's own hint is written for a model. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   UNKNOWN_TOOL: "Find its name with `pml search` or `pml tools`",
   APPROVAL_DECLINED: "Nothing was run",

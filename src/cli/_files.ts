@@ -1,5 +1,5 @@
 /**
- * Reads and writes files of the person. A file is read inside one folder only, and is written as a
+ * Reads and writes files of the user. A file is read inside one folder only, and is written as a
  * whole or not at all.
  *
  * @module

@@ -213,7 +213,7 @@ function ruleNameOf(name: string): ToolId | undefined {
 }
 
 /**
- * Returns the text for a rule. A rule that the person wrote contains a pattern; the default rules
+ * Returns the text for a rule. A rule that the user wrote contains a pattern; the default rules
  * are described in words.
  */
 function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {

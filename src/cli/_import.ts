@@ -45,7 +45,7 @@ interface ImportPlan extends PickResult {
   readonly problems: readonly PmlError[];
 }
 
-/** Shows the servers that clients have, and imports those that the person agrees to. */
+/** Shows the servers that clients have, and imports those that the user agrees to. */
 export async function importServers(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [from], workspace = false } = typed;
   const target = await findTarget(at.app, workspace);

@@ -41,7 +41,7 @@ type ServerEntries = Readonly<Record<string, unknown>>;
 export const SECTIONS = ["private_mcps", "mcpServers"] as const;
 const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
-/** Finds the person's `config.yaml`, or the workspace file. */
+/** Finds the user's `config.yaml`, or the workspace file. */
 export async function findTarget(app: App, workspace: boolean): Promise<TargetFile> {
   const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
   await Deno.mkdir(app.config().home, { recursive: true, mode: 0o700 });
@@ -67,7 +67,7 @@ export async function presentServers(target: TargetFile): Promise<ServerEntries>
   return Object.assign({}, ...SECTIONS.map((name) => objectOf(value[name])));
 }
 
-/** Finds where a server is defined: the workspace's file goes before the person's. */
+/** Finds where a server is defined: the workspace's file goes before the user's. */
 export async function definedIn(app: App, { name, title = name }: ServerDefinition) {
   const { file, person } = app.loaded();
   const defines = (one: { readonly name: string }) => one.name === name;

@@ -34,7 +34,7 @@ const SERVE =
 /** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
-/** Sets up the workspace, and the clients that the person names. A second run changes nothing. */
+/** Sets up the workspace, and the clients that the user names. A second run changes nothing. */
 export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.undo) return await undoSetups(at, typed);
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;

@@ -74,7 +74,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
 }
 
 /**
- * Asks the person to type "pin". No option replaces this, because a model that differs from the
+ * Asks the user to type "pin". No option replaces this, because a model that differs from the
  * pinned one may be malicious.
  */
 async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {

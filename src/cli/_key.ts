@@ -1,5 +1,5 @@
 /**
- * `pml key`: keeps the person's keys in the keyring or the PML home, and says where each comes from.
+ * `pml key`: keeps the user's keys in the keyring or the PML home, and says where each comes from.
  *
  * @module
  */
@@ -112,7 +112,7 @@ export async function saveKey(at: CommandContext, name: string, value: string): 
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
-/** Has a program of the person give a key whenever PML starts. It is tried at once. */
+/** Has a program of the user give a key whenever PML starts. It is tried at once. */
 async function from(
   at: CommandContext,
   { name, command: [program = "", ...args] }: KeyWords,

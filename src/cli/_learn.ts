@@ -55,7 +55,7 @@ interface TrialRound extends Lesson, TrialSettings {
 /** The most rounds of one trial. Each round may show another thing that the server needs. */
 const ROUNDS = 20;
 
-/** Tries a server, and writes the grants that it needs if a person at a terminal agrees. */
+/** Tries a server, and writes the grants that it needs if a user at a terminal agrees. */
 export async function learn(at: CommandContext, { words: [name = "", ...words], json }: Typed) {
   const calls = readCalls(words, { name, servers: at.app.servers });
   const server = await serverOf(name, at);
@@ -77,8 +77,8 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
 }
 
 /**
- * Runs the server with its present grants, then with those that the person adds, until it works or
- * the person stops.
+ * Runs the server with its present grants, then with those that the user adds, until it works or
+ * the user stops.
  */
 async function tried(
   { name }: ServerDefinition,
@@ -148,7 +148,7 @@ async function oneRound(
 }
 
 /**
- * Returns the message of a failure that the server caused. Throws a failure that the person or the
+ * Returns the message of a failure that the server caused. Throws a failure that the user or the
  * rules caused, which ends the trial.
  */
 function failureOf(error: unknown, trial: Trial): string {

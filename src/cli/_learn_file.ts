@@ -13,7 +13,7 @@ import { definedIn, textWith } from "./_import_file.ts";
 type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
-/** A change of a file that the person has not agreed to yet. */
+/** A change of a file that the user has not agreed to yet. */
 interface Proposal {
   readonly path: string;
   readonly diff: string;

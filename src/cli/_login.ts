@@ -1,5 +1,5 @@
 /**
- * `pml login` and `pml logout`: sign the person in at a server over HTTP, and out again.
+ * `pml login` and `pml logout`: sign the user in at a server over HTTP, and out again.
  *
  * @module
  */
@@ -24,7 +24,7 @@ const ENDED = {
   none: "not signed in",
 };
 
-/** Signs in at a server: in the browser, or by an address that the person opens elsewhere. */
+/** Signs in at a server: in the browser, or by an address that the user opens elsewhere. */
 export async function login(
   { app, signal }: CommandContext,
   { words: [name = ""], browser = true, scope }: Typed,
@@ -79,7 +79,7 @@ export async function logout(
   return { value: ended, text: lines.join("\n") || ENDED.none };
 }
 
-/** Returns where the person is signed in, for what and until when. */
+/** Returns where the user is signed in, for what and until when. */
 export function signInText({ issuer, scopes, until, isRenewed, isInKeyring }: SignedIn): string {
   const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
   const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;

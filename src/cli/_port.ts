@@ -1,5 +1,5 @@
 /**
- * Reads the port that the person typed.
+ * Reads the port that the user typed.
  *
  * @module
  */

@@ -17,7 +17,7 @@ export class Refusals implements Disposable {
   #count = 0;
   #minute: Disposable | undefined;
 
-  /** Takes the PML of the person. */
+  /** Takes the PML of the user. */
   constructor(app: App) {
     this.#app = app;
   }

@@ -171,7 +171,7 @@ function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "n
   };
 }
 
-/** Returns the token that the person gave, or one in a file that only this person can read. */
+/** Returns the token that the user gave, or one in a file that only this user can read. */
 async function tokenOf(
   app: App,
   { tokenEnv }: Typed,

@@ -26,7 +26,7 @@ const LAST_MS = 10_000;
 
 /**
  * Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). A
- * running `pml serve` does the work, if it is the same person's.
+ * running `pml serve` does the work, if it is the same user's.
  */
 export async function stdio(): Promise<number> {
   using signals = new Signals();

@@ -1,5 +1,5 @@
 /**
- * Asks questions of the person at the terminal. They go to stderr, because stdout is for results.
+ * Asks questions of the user at the terminal. They go to stderr, because stdout is for results.
  *
  * @module
  */
@@ -18,12 +18,12 @@ const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
 /** How long the terminal must be quiet until earlier input is discarded, in milliseconds. */
 const QUIET_MS = 250;
-/** The same behind a key that means nothing: the rest of a word comes at the speed of a person. */
+/** The same behind a key that means nothing: the rest of a word comes at the speed of a user. */
 const WORD_MS = 600;
 /** The characters of the backspace and delete keys. */
 const RUB_OUT = ["\u007f", "\b"];
 
-/** Returns whether a person can be asked here. */
+/** Returns whether a user can be asked here. */
 export function isTerminal(): boolean {
   return commandProcess().stdin.isTerminal() && commandProcess().stderr.isTerminal();
 }
@@ -90,7 +90,7 @@ export async function askReply(
   }
 }
 
-/** Shows facts, and asks whether the person agrees. */
+/** Shows facts, and asks whether the user agrees. */
 export async function agrees(
   question: string,
   { signal }: { readonly signal: AbortSignal },

@@ -1,5 +1,5 @@
 /**
- * Shows one tool to a person: its arguments, what decides about it, and a call to try.
+ * Shows one tool to a user: its arguments, what decides about it, and a call to try.
  *
  * @module
  */
@@ -115,7 +115,7 @@ function bare(type: string): string {
   return type.replace(/\/\*\*.*?\*\/ /g, "");
 }
 
-/** Returns an argument as a person types it, with a value of the right kind. */
+/** Returns an argument as a user types it, with a value of the right kind. */
 function typed({ name, type, schema }: Argument): string {
   const [first, example] = [schema.enum, schema.examples]
     .map((list) => Array.isArray(list) ? list[0] : undefined);

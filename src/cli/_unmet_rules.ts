@@ -12,7 +12,7 @@ import { splitToolId, toolId } from "../core/tool_id.ts";
 
 /** A rule that names no server, no tool of a known server, or no argument of a known tool. */
 export interface UnmetRule {
-  /** A sentence for the person. */
+  /** A sentence for the user. */
   readonly said: string;
   /** Whether there is a name like it, so that it was probably mistyped. */
   readonly isNear: boolean;

@@ -1,5 +1,5 @@
 /**
- * Serves the windows of the same person and workspace: each `pml stdio` that attaches.
+ * Serves the windows of the same user and workspace: each `pml stdio` that attaches.
  *
  * @module
  */

@@ -75,7 +75,7 @@ function erased(text: string): string {
   return isPlain() ? text : ERASE + text;
 }
 
-/** Returns whether the terminal, or the person, wants no control characters. */
+/** Returns whether the terminal, or the user, wants no control characters. */
 function isPlain(): boolean {
   return styleText("bold", "x", { stream: process.stderr }) === "x";
 }

@@ -1,5 +1,5 @@
 /**
- * Finds environment variables that a client's configuration file sets. The person need not have
+ * Finds environment variables that a client's configuration file sets. The user need not have
  * written that file: it can come with a folder that others wrote.
  *
  * @module

@@ -19,7 +19,7 @@ import {
   variableNameFrom,
 } from "../core/secret_words.ts";
 
-/** A variable that the person has to set, and the place of its value now. */
+/** A variable that the user has to set, and the place of its value now. */
 export interface NeededVariable {
   readonly name: string;
   /** The place of the value; undefined if no file contains it. */
@@ -156,7 +156,7 @@ export class ImportVariables {
 
   #clean(value: string, spot: ServerPlace & SecretPlace): string {
     const isNamed = isSecretName(spot.called) && !isCode(spot.called);
-    // A person could not check code that is partly hidden.
+    // A user could not check code that is partly hidden.
     if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
     const parts = value.split(REFERENCE);
     const plain = parts.length === 1;

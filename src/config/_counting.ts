@@ -26,7 +26,7 @@ const NAMES = [
 interface OthersFolders {
   readonly places: readonly string[];
   /**
-   * Returns whether a folder belongs to the person, because it contains a home folder of theirs.
+   * Returns whether a folder belongs to the user, because it contains a home folder of theirs.
    */
   readonly isPersons: (folder: string) => boolean;
 }

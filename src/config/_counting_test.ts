@@ -120,7 +120,7 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
 Deno.test("loadConfig() obeys PML_HOME and PML_TRUST that the person sets", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.mcp.json", '{"mcpServers": {"pml": {"env": {"PML_API_KEY": "x"}}}}');
-  // A client's file in the home folder belongs to the person.
+  // A client's file in the home folder belongs to the user.
   scratch.write("user/.cursor/mcp.json", '{"env": {"PML_HOME": "x", "PML_TRUST": "y"}}');
   const ws = join(scratch.user, "project");
   Deno.mkdirSync(ws);

@@ -26,7 +26,7 @@ export interface ConfigDocument<T> {
   readonly exactAt: Syntax["exactAt"];
   /** Reports that the key at a path is wrong. */
   readonly problem: (path: Path, said: Pick<ConfigProblem, "found" | "wanted" | "code">) => void;
-  /** Reports something that is not an error but that the person should know. */
+  /** Reports something that is not an error but that the user should know. */
   readonly warn: (said: string) => void;
   /** Returns whether something wrong was reported so far. */
   readonly isBad: () => boolean;

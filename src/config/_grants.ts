@@ -1,5 +1,5 @@
 /**
- * Puts the grants of the person's file and of the workspace file together.
+ * Puts the grants of the user's file and of the workspace file together.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { ServerDefinition } from "../servers/kind.ts";
 const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 
 /**
- * Returns the grants of a trusted file, and those of the person for servers that the person defined:
+ * Returns the grants of a trusted file, and those of the user for servers that the user defined:
  * a file that defines a server of the same name gets none of them.
  */
 export function grantsThatHold(

@@ -49,7 +49,7 @@ export function ownEnvironment(
 /** The variables that tell installers how to reach their registry. */
 const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
-  // A person's `.npmrc` may use these as `${NPM_TOKEN}`. They prove who the person is.
+  // A user's `.npmrc` may use these as `${NPM_TOKEN}`. They prove who the user is.
   ...["NPM_TOKEN", "NODE_AUTH_TOKEN"],
   ...["UV_DEFAULT_INDEX", "UV_INDEX", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR"],
 ];
@@ -59,7 +59,7 @@ export function installEnvironment({ get }: Environment): EnvironmentVariables {
   return taken(INSTALLING, get);
 }
 
-/** Returns the environment of every server of the person. */
+/** Returns the environment of every server of the user. */
 export function serverEnvironment(
   environment: Environment,
   os: Os = Deno.build.os,

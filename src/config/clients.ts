@@ -55,7 +55,7 @@ export interface ClientPlace {
   readonly namesIn?: (folder: string) => readonly string[];
 }
 
-/** A file of a client, or a file that the person named. */
+/** A file of a client, or a file that the user named. */
 export interface ClientFile {
   readonly client: ClientName | undefined;
   readonly path: string;
@@ -120,7 +120,7 @@ export async function readClientFile(
   const isYaml = /^\.ya?ml$/.test(extname(path));
   const value = await (isToml ? parseToml : isYaml ? parseClientYaml : parseClientJson)(text, path);
   if (!isObject(value)) throw bad(path, "it is not an object");
-  // A file that the person named may belong to any client.
+  // A file that the user named may belong to any client.
   const tables = isToml
     ? ["mcp_servers"]
     : client === undefined

@@ -50,7 +50,7 @@ export interface LoadedConfig {
   readonly file: WorkspaceFile | undefined;
   readonly parents: readonly WorkspaceFile[];
   readonly person: PersonConfig;
-  /** The name of the identity that this PML works for; undefined for the person. */
+  /** The name of the identity that this PML works for; undefined for the user. */
   readonly identity: string | undefined;
   /** Other users of this PML over HTTP, and the restrictions; undefined if there are none. */
   readonly others: Others | undefined;

@@ -18,7 +18,7 @@ export interface Environment {
   readonly home: string;
   /** The path of the PML home as it was given, where links in `home` were followed. */
   readonly homePath?: string;
-  /** The person's home folder, an absolute path. */
+  /** The user's home folder, an absolute path. */
   readonly userHome: string;
   /**
    * The home folder of the account as the system knows it, whatever variables say; an absolute

@@ -1,6 +1,6 @@
 /**
  * The arguments that a definition fixes for a tool: replaces their variables, and prepares them to
- * be shown to a person.
+ * be shown to a user.
  *
  * @module
  */

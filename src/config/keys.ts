@@ -42,9 +42,9 @@ export interface KeysOptions {
   readonly warn: (message: string) => void;
 }
 
-/** The name of the file with the person's key, in the PML home. */
+/** The name of the file with the user's key, in the PML home. */
 export const KEY_FILE = "api_key";
-/** The name of the file with the other keys of the person, in the PML home; written as `.env`. */
+/** The name of the file with the other keys of the user, in the PML home; written as `.env`. */
 export const KEYS_FILE = "keys.env";
 /** The name of the file that says which keys are kept outside of PML. */
 export const SOURCES_FILE = "key_sources.json";
@@ -53,7 +53,7 @@ const MOST_BYTES = 65_536;
 /** The characters of a header value without blanks. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 type Values = ReadonlyMap<string, string>;
-/** Keys that the keyring or programs of the person gave. */
+/** Keys that the keyring or programs of the user gave. */
 type OutsideKeys = ReadonlyMap<string, Key>;
 
 /** The values of a file, as it was at a stamp. */
@@ -217,7 +217,7 @@ export class Keys {
     return this.#valuesIn(join(this.home, KEYS_FILE));
   }
 
-  /** Returns the key of the person's cloud account. Throws CONFIG_INVALID if it is not one word. */
+  /** Returns the key of the user's cloud account. Throws CONFIG_INVALID if it is not one word. */
   cloud(): Key | undefined {
     const { apiKey, home } = this.#options.environment();
     const path = join(home, KEY_FILE);

@@ -1,5 +1,5 @@
 /**
- * The section `network` of `config.yaml`: the proxy of the person.
+ * The section `network` of `config.yaml`: the proxy of the user.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Reads `config.yaml` in the PML home: the person's settings for all workspaces.
+ * Reads `config.yaml` in the PML home: the user's settings for all workspaces.
  *
  * @module
  */
@@ -53,7 +53,7 @@ export interface PersonSettings {
   readonly network: NetworkSection | undefined;
 }
 
-/** The person's configuration for all workspaces. */
+/** The user's configuration for all workspaces. */
 export interface PersonConfig {
   readonly path: string;
   /** The hash of the file's bytes; undefined if there is no file. */
@@ -61,13 +61,13 @@ export interface PersonConfig {
   readonly permissions: Rules;
   readonly gateway: GatewayOverrides;
   readonly settings: PersonSettings;
-  /** The person's own servers, in every workspace. */
+  /** The user's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The grants of these servers. They are for no server that another file defines. */
   readonly grants: Grants;
   /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
-  /** The registries, if the person chose them. */
+  /** The registries, if the user chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The settings of sign-ins. */
   readonly oauth: PersonValues["oauth"];

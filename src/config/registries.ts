@@ -1,5 +1,5 @@
 /**
- * The registries: those of the environment, or else of the workspace file, of the person's file, or
+ * The registries: those of the environment, or else of the workspace file, of the user's file, or
  * PML's default.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * The servers that a person defines: in `private_mcps`, and in `mcpServers` as clients write it.
+ * The servers that a user defines: in `private_mcps`, and in `mcpServers` as clients write it.
  *
  * @module
  */

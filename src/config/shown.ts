@@ -1,5 +1,5 @@
 /**
- * Describes a workspace file line by line, for the person who is asked to trust it.
+ * Describes a workspace file line by line, for the user who is asked to trust it.
  *
  * @module
  */

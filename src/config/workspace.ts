@@ -89,7 +89,7 @@ export function rulingFolders(
   const homes = homesOf(environment);
   const above = foldersAbove(root);
   const repository = [root, ...above].find((folder) => pathExists(join(folder, ".git")));
-  // A `.pml.json` above the person's home did not make this folder the workspace, but its deny and
+  // A `.pml.json` above the user's home did not make this folder the workspace, but its deny and
   // ask rules still hold.
   const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
   const rules = (folder: string) =>
@@ -117,7 +117,7 @@ export function foldersAbove(folder: string): string[] {
   return above === folder ? [] : [above, ...foldersAbove(above)];
 }
 
-/** Returns the real paths of the person's home folders. */
+/** Returns the real paths of the user's home folders. */
 export function homesOf({ userHome, account = userHome }: Environment): readonly string[] {
   return [userHome, account].map(realPathOf);
 }

@@ -1,5 +1,5 @@
 /**
- * Finds names that a person could confuse with each other.
+ * Finds names that a user could confuse with each other.
  *
  * @module
  */

@@ -27,7 +27,7 @@ const CODE = new RegExp(`(${ESCAPE}\\[[0-9;]*m)`);
 
 /** A picture of a terminal. */
 export interface Picture {
-  /** What a person who cannot see it is told. */
+  /** What a user who cannot see it is told. */
   readonly title: string;
   readonly scenes: readonly Scene[];
 }

@@ -8,11 +8,11 @@ import { SERVERS } from "./servers.ts";
 
 /** A line of a story. */
 export interface Step {
-  /** What a person says of it, above it. */
+  /** What a user says of it, above it. */
   readonly said?: string;
   /** What is typed into the shell. */
   readonly line: string;
-  /** What a person sees, and what is typed then. */
+  /** What a user sees, and what is typed then. */
   readonly typed?: readonly (readonly [sees: string | RegExp, types: string])[];
 }
 

@@ -61,7 +61,7 @@ export const SMOKE: Part = {
   run: async (wine, checks) => {
     const files = { "a.txt": "AAA\r\n", ".env": "SECRET=1", "src/d.txt": "d" };
     await using scene = await makeScene(wine, { files });
-    // An answer to a question that comes faster than a person reads does not count.
+    // An answer to a question that comes faster than a user reads does not count.
     const answer: Answerer = async (...asked) => {
       await new Promise((resolve) => setTimeout(resolve, 400));
       return YES(...asked);

@@ -1,5 +1,5 @@
 /**
- * Reads the key that signs entries, from a file that a person names.
+ * Reads the key that signs entries, from a file that a user names.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Shows the lines with which a person uses a hub and its entries.
+ * Shows the lines with which a user uses a hub and its entries.
  *
  * @module
  */

@@ -128,7 +128,7 @@ function assertWhole(part: string, file: string): void {
     }
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
-    // what SQLite says of it is of no use to the person
+    // what SQLite says of it is of no use to the user
   }
   throw failed("restore", file, {
     why: "it is no whole backup",

@@ -53,7 +53,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
     },
   });
   const { callTool } = pipeline;
-  /** Asks about a call, and returns the answer that a person gives a second later. */
+  /** Asks about a call, and returns the answer that a user gives a second later. */
   const answerTo = async (reply: ApprovalReply, call = newCall()): Promise<ApprovalAnswer> => {
     const outcome = await callTool(call);
     assert.ok(outcome.kind === "ask");
