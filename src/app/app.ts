@@ -165,7 +165,7 @@ export class App
   readonly directory: Directory;
   /** The gateway, where it is there already: before that there is no client either. */
   openGateway: Gateway | undefined;
-  /** From which level on clients want log messages; undefined before one says so. */
+  /** The lowest level of log messages that a client wants; undefined until a client sets one. */
   level: string | undefined;
   /** The keeper that waits for the first program, if one was started. */
   spare: SpareKeeper | undefined;
@@ -220,10 +220,10 @@ export class App
     });
   }
 
-  /** The servers of registries; loaded when one is looked up, or was approved before. */
+  /** Returns the servers of registries. The first call loads them. */
   registries(): Promise<RegistryServers> {
     if (this.closing.aborted) return Promise.reject(ending("begin"));
-    // What failed, for a broken lock, may be mended.
+    // Tries again after a failure: the user may have corrected a broken `pml.lock`.
     this.#opening ??= this.#openRegistries().catch((error) => {
       this.#opening = undefined;
       throw error;
@@ -339,7 +339,7 @@ export class App
     }
   }
 
-  /** What finds tools; loaded when it is first needed. */
+  /** Returns the search for tools. The first call loads it. */
   finder(): Promise<Finder> {
     if (this.closing.aborted) return Promise.reject(ending("begin"));
     return this.#finder ??= import("../gateway/finder.ts").then(({ Finder }) => new Finder(this));

@@ -79,11 +79,11 @@ class CalledTools implements ToolSource {
       const listed = server.list("tools");
       if (!await soon(listed, COMPARED_MS)) return undefined;
       const found = (await listed).find((each) => each.name === tool);
-      // What loads tools looked at them.
+      // Other kinds list all of their tools, so a missing tool no longer exists.
       const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
       return found === undefined && !hasUnlistedTools ? "gone" : found as ToolDefinition;
     } catch {
-      // The call of the tool says why its server does not answer.
+      // The call of the tool reports why its server does not answer.
       return undefined;
     }
   }
@@ -164,7 +164,7 @@ export async function assertRuns(
   await (await app.workflow()).assertRuns(capability);
 }
 
-/** Says that capabilities are hidden by a server. */
+/** Returns the warning that a server hides the capabilities of a namespace. */
 export function hidden(namespace: string, owner: string): string {
   return `The capabilities of ${quoted(namespace)} are hidden: ${quoted(namespace)} is ${owner}; ` +
     "rename them with `pml capability rename`";

@@ -128,7 +128,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     return this.#opener.open(listing);
   }
 
-  /** Leaves a question for `pml approve`, and returns the error that says so. */
+  /** Stores an approval request for `pml approve`, and returns the error that names it. */
   readonly leave = async (question: Question): Promise<PmlError> => {
     const left = await this.approvals.leave(question.handle);
     return approvalRequired(question, { left, workspace: this.#config().workspace });

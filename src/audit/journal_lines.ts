@@ -31,7 +31,7 @@ export class FileLines implements Disposable {
     this.#file = file;
   }
 
-  /** The text behind the last line end. */
+  /** The text after the last line end. */
   get rest(): string {
     return this.#rest;
   }

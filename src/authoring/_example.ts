@@ -1,5 +1,5 @@
 /**
- * Makes values for a schema, some that fit and some that do not, to see what its validator says.
+ * Creates valid and invalid values for a schema, to test its validator.
  *
  * @module
  */
@@ -36,7 +36,7 @@ interface PatternMatcher {
   matches(text: string, pattern: string): Maybe<boolean>;
 }
 
-/** What examples are made from. `left` is the number of steps that are left. */
+/** The source of examples: the whole schema, and the number of steps that remain (`left`). */
 interface ExampleSource extends PatternMatcher {
   readonly root: JsonObject;
   left: number;

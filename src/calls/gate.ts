@@ -92,8 +92,8 @@ const OF_SERVER: Verdict = { kind: "allow", rule: "as its server", source: "defa
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
 /**
- * Returns what judges calls of a draft, to which nothing is granted: it runs, unless a rule of the
- * user says more.
+ * Returns the judge for calls of a draft, which has no grants: each call is allowed, unless a rule of
+ * the user asks about it or denies it.
  */
 export function unasked(judge: Judge): Judge {
   return (...asked) => {

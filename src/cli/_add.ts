@@ -35,7 +35,7 @@ import { tell } from "./out.ts";
 /** How many tools of a new server are shown. */
 const SHOWN_MAX = 20;
 const OF_NPM = "npm:";
-/** What begins so is no name of a server. Behind a name it says what to add, too. */
+/** Matches a package or an address, which is not the name of a server. */
 const NAMELESS = /^(?:npm:|@)|:\/\//;
 
 /** Adds a server: of a command, of an address, of npm or of a registry. */

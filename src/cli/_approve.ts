@@ -45,7 +45,7 @@ export async function approve(
   return { value, text: "", code };
 }
 
-/** Asks about one waiting call. It waits on if the user stops. */
+/** Asks about one waiting call. The call keeps waiting if the user stops. */
 export async function decide(
   pending: Pending,
   at: CommandContext,

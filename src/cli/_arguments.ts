@@ -75,7 +75,7 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
 function takesText(schema: unknown, root?: JsonObject): boolean {
   if (!isObject(schema)) return true;
   const { $ref, type, anyOf, oneOf } = schema;
-  // A reference behind a reference is not followed, because references may form a circle.
+  // A reference to a reference is not followed, because references may form a circle.
   if (typeof $ref === "string") return takesText(pointed($ref, root));
   if (type !== undefined) return [type].flat().includes("string");
   const values = "const" in schema ? [schema.const] : schema.enum;

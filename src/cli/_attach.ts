@@ -42,7 +42,10 @@ export async function attached(
   return undefined;
 }
 
-/** Shows that this window is of the same user. Returns the size of a message; undefined if not. */
+/**
+ * Proves that this process has the user, version, folder and variables that the server requires.
+ * Returns the maximum size of a message; undefined if the server does not accept the process.
+ */
 async function agreed(
   socket: Duplex,
   { environment, cwd }: { readonly environment: Environment; readonly cwd: string },

@@ -174,7 +174,7 @@ interface ConfirmedAction {
   readonly isAgreed?: boolean | undefined;
 }
 
-/** Does something if a user at a terminal says yes. */
+/** Runs an action if the user confirms it at the terminal. */
 async function agreedTo(
   { signal, first }: At,
   word: string,

@@ -245,7 +245,7 @@ function lineStartBefore(text: string, offset: number): string | undefined {
   return /\r?\n[ \t]*(?=[^\n]*$)/.exec(text.slice(0, offset))?.[0];
 }
 
-/** Returns JSON with each further line behind `lineStart`; in one line if that is undefined. */
+/** Returns JSON with `lineStart` before each further line; in one line if that is undefined. */
 function inLines(json: string, lineStart: string | undefined): string {
   return json.replaceAll(
     /\n\s*/g,

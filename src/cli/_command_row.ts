@@ -14,7 +14,7 @@ export interface CommandRow {
   readonly options?: Readonly<Record<string, string>>;
   /** Whether the options are for another program. */
   readonly passesOn?: true;
-  /** The name alone if there are none. */
+  /** Only the name if there are none. */
   readonly examples?: readonly string[];
   /** The first words that it takes, if these are fixed. */
   readonly words?: readonly string[];

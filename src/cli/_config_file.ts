@@ -74,7 +74,7 @@ export async function agreed(
   { signal }: CommandContext,
   { change: { path, diff, shown, write }, said = "", about, json = false, also }: {
     readonly change: FileChange;
-    /** What else the user has to know before the answer. */
+    /** More lines that the user must see before the answer. */
     readonly said?: string | undefined;
     /** The other members of the JSON output, next to the file and its change. */
     readonly about: object;

@@ -56,7 +56,7 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
   };
 }
 
-/** Says which servers are not in the declarations, and why. */
+/** Returns the lines about servers that the declarations do not contain, with the reasons. */
 function leftOut(app: App, servers: readonly DeclaredServer[]): readonly string[] {
   const empty = new Set(servers.filter(({ tools }) => tools.length === 0).map(({ name }) => name));
   return app.servers.states().filter(({ name }) => empty.has(name)).map(({ name, state, why }) => {

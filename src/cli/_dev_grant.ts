@@ -25,15 +25,15 @@ export interface GrantPlace {
   readonly workspace: string;
   /** The workspace file, which may not exist. */
   readonly file: string;
-  /** What its tool asks for. */
+  /** The permissions that `__meta__` requests for the tool. */
   readonly asked: Permissions;
-  /** What that file grants the server now; undefined if it does not name the module. */
+  /** The grants of the server in that file; undefined if the file does not name the module. */
   readonly granted: ServerGrants | undefined;
 }
 
 /** The changes that grant a missing permission. */
 export interface GrantAdvice {
-  /** What `__meta__` has to ask for; undefined if it does. */
+  /** The permissions to add to `__meta__`; undefined if it requests them already. */
   readonly ask?: ServerGrants | undefined;
   /** The grants for the workspace file; undefined if it has them. */
   readonly file?: string;
@@ -44,7 +44,7 @@ const READS = /read|open|stat|run|list|look/i;
 const DENIED =
   /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
 
-/** Returns the permission that the message of an error says is missing; undefined if none. */
+/** Returns the permission that an error message names as missing; undefined if it names none. */
 export function missingPermission(message: string): MissingPermission | undefined {
   const [, op = "", name, said, host, isProtected] = DENIED.exec(message) ?? [];
   if (name === undefined) return undefined;

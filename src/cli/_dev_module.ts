@@ -77,7 +77,7 @@ export class DevModule {
     if (last !== undefined && tools.includes(last.tool)) await this.#call(() => last, true);
   }
 
-  /** Makes the call that a line says; the last one again if the line is empty. */
+  /** Makes the call of a line, or repeats the last call if the line is empty. */
   async type(line: string): Promise<void> {
     if (line !== "" || this.#last !== undefined) await this.#call(() => this.#read(line), false);
   }

@@ -27,13 +27,13 @@ interface ShownCall {
   /** Whether it was made because the file was saved. */
   readonly repeated: boolean;
   readonly ms: number;
-  /** Whether the file was saved meanwhile, so that the code from before ran. */
+  /** Whether the file was saved during the call, so that the earlier code ran. */
   readonly stale: boolean;
   /** The changes that grant the missing permission. */
   readonly grant?: GrantAdvice | undefined;
 }
 
-/** What to do about a failure. */
+/** The advice for a failure. */
 interface Advised {
   readonly grant?: GrantAdvice | undefined;
   readonly hint?: string | undefined;
@@ -119,7 +119,7 @@ export class DevShown {
     ];
   }
 
-  /** Returns what to do. What to write says more than a hint. */
+  /** Returns the lines of the advice. A grant to add is more precise than the hint. */
   #more({ grant, hint = "" }: Advised) {
     return grant ? adviceLines(grant, this.#file) : [hint && `  ${hint}`];
   }

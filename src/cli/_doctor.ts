@@ -1,5 +1,5 @@
 /**
- * `pml doctor`: checks whether everything works, and says what to do if it does not.
+ * `pml doctor`: checks the installation, and prints a hint for each problem.
  *
  * @module
  */

@@ -55,7 +55,7 @@ export function named<T>(
   throw unknownWords(command, { words, known: Object.keys(known) });
 }
 
-/** Returns a `USAGE` error for words behind a command that mean nothing there. */
+/** Returns a `USAGE` error for unknown words after a command. */
 export function unknownWords(
   command: string,
   { words, known }: { readonly words: readonly string[]; readonly known: readonly string[] },

@@ -75,7 +75,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
 }
 
 /**
- * Offers to keep the keys that were taken out of definitions. `source` says where they were.
+ * Offers to keep the keys that were taken out of definitions. `source` is the place where they were.
  * Returns a line for each key that is kept.
  */
 export async function keepValues(

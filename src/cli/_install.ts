@@ -67,7 +67,7 @@ async function installServer(
   return { value, text: `Ran the scripts of ${scripts.join(", ")}` };
 }
 
-/** Returns a text that says what scripts may do. It depends on what confines them. */
+/** Returns a text about the permissions of install scripts, which depend on the OS sandbox. */
 function warning(layer: Layer): string {
   if (layer.kind === "none") {
     return `${ONCE}, and nothing confines them on this machine (${layer.why}): they can read and change ` +

@@ -1,5 +1,5 @@
 /**
- * `pml key`: keeps the user's keys in the keyring or the PML home, and says where each comes from.
+ * `pml key`: stores the user's keys in the keyring or the PML home, and lists their sources.
  *
  * @module
  */
@@ -37,7 +37,7 @@ const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
 const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 
-/** Keeps a key, lists where keys come from, removes one, or says which program has it. */
+/** Stores a key, lists the sources of keys, removes a key, or sets the program that prints it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [, name = CLOUD_KEY, ...command], stdin } = typed;
   const does = named<(at: CommandContext, said: KeyWords) => Promise<Shown>>("key", typed.words, {
@@ -112,7 +112,7 @@ export async function saveKey(at: CommandContext, name: string, value: string): 
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
-/** Has a program of the user give a key whenever PML starts. It is tried at once. */
+/** Sets a program of the user that prints a key whenever PML starts. Runs it once as a test. */
 async function from(
   at: CommandContext,
   { name, command: [program = "", ...args] }: KeyWords,
@@ -139,7 +139,7 @@ async function moveTo(at: CommandContext, name: string, source: KeySource): Prom
   await edit(at, name, () => undefined);
 }
 
-/** Says where a key is kept outside of PML; undefined if nowhere. Returns whether it was before. */
+/** Sets or removes the source of a key outside of PML. Returns whether the key had one. */
 async function setSource(
   { app }: CommandContext,
   name: string,
@@ -161,7 +161,9 @@ async function setSource(
   });
 }
 
-/** Reads where keys are. Throws if the file that says so cannot be read: it would be replaced. */
+/**
+ * Reads the sources of keys. Throws if the file cannot be read, because a write would replace it.
+ */
 function placesIn(home: string): ReturnType<typeof keySources> {
   return keySources(home, THROWS);
 }

@@ -173,7 +173,7 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
     noPackage(name, { app, what: "try" });
 }
 
-/** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */
+/** Reads the calls to try. Each is a tool, followed by its arguments as JSON if it needs any. */
 function readCalls(
   words: readonly string[],
   { name, servers }: { readonly name: string; readonly servers: App["servers"] },
@@ -225,7 +225,7 @@ function told(round: TrialRound): string {
   ].join("\n");
 }
 
-/** Returns a text that says which tools worked, and no more than that. */
+/** Returns a text that lists the tools that worked, and promises nothing about others. */
 function toldTried({ tried, untried, onlyRead }: TrialRound): string {
   const others = untried.length === 0 ? "" : ` Not tried: ${untried.slice(0, 20).join(", ")}.`;
   if (tried.length === 0) return `It starts. No tool was tried.${others}`;

@@ -24,7 +24,7 @@ function blockText(block: ContentBlock): string {
   return typeof text === "string" ? text : `${visible(JSON.stringify(block))} (--json shows all)`;
 }
 
-/** Throws if a file is there: nothing of the user is replaced. */
+/** Throws if the file exists, so that no file of the user is replaced. */
 export function mustBeNew(path: string): void {
   if (!pathExists(typedPath(path))) return;
   throw usage(`Cannot save into ${quoted(path, 400)}: it is there already`, "Name another file");

@@ -46,7 +46,7 @@ const USUAL: Readonly<Record<string, ContextCommand>> = {
   ...later(["learn", "outdated", "token", "types", "upgrade"], settings),
   ...later(["dev"], () => import("./_dev.ts")),
 };
-/** Those that also run under a broken one; the empty name is `pml` alone. */
+/** Those that also run under a broken one; the empty name is `pml` without a command. */
 const ALWAYS: Readonly<Record<string, ContextCommand>> = {
   logout,
   ...later(["", "doctor", "uninstall"], setup),

@@ -11,7 +11,7 @@ import { init } from "./_init.ts";
 import { status } from "./_status.ts";
 import { uninstall } from "./_uninstall.ts";
 
-/** The commands by their names; the empty name is `pml` alone. */
+/** The commands by their names; the empty name is `pml` without a command. */
 export const SETUP = {
   ...{ add, doctor, init, list: listServers, remove, uninstall },
   "": status,

@@ -1,5 +1,5 @@
 /**
- * `pml` alone: shows the state of PML here, and the next step.
+ * `pml` without a command: shows the state of PML here, and the next step.
  *
  * @module
  */

@@ -18,7 +18,7 @@ const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
 /** How long the terminal must be quiet until earlier input is discarded, in milliseconds. */
 const QUIET_MS = 250;
-/** The same behind a key that means nothing: the rest of a word comes at the speed of a user. */
+/** The same after an unknown key: the user may be typing a word, whose next letters come slowly. */
 const WORD_MS = 600;
 /** The characters of the backspace and delete keys. */
 const RUB_OUT = ["\u007f", "\b"];

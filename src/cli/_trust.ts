@@ -55,7 +55,7 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
     }
     await recordAction(at, "trusted", { file, facts: open.facts });
   }
-  // Which registries are asked, only the trusted file says.
+  // Only a trusted file names the registries that PML asks.
   for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
     tell(`\nA rule allows ${quoted(name)}. Its first use would ask:`);
     if (await askUntrusted({ facts, accept }, signal)) {

@@ -22,7 +22,7 @@ import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
 /** The options of `UserEndpoints`. */
 export interface UserEndpointsOptions {
-  /** The PML of the owner. */
+  /** The app of the owner. */
   readonly app: App;
   /** The hash of the owner's token. */
   readonly token: string;

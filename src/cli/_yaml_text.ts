@@ -34,7 +34,7 @@ export async function yamlWith(
     let wanted: unknown = yaml.parse(before) ?? {};
     for (const { at, entry } of settings.flatMap(eachOf)) {
       const known = document.getIn(at, true);
-      // Only the scalar is replaced, so that a comment behind it stays.
+      // Only the scalar is replaced, so that a comment after it stays.
       if (yaml.isScalar(known) && entry !== undefined && Object(entry) !== entry) {
         known.value = entry;
       } else if (yaml.isSeq(known) && isAdded(known.toJSON(), entry)) fill(document, known, entry);
@@ -82,7 +82,7 @@ export async function withListItem(
     const key = new RegExp(`^${section}:.*$`, "m").exec(text);
     const keyEnd = has && key !== null ? key.index + key[0].trimEnd().length : text.length;
     const to = last === undefined ? keyEnd : valueEnd;
-    // An item begins behind "- ", in the column of the others.
+    // An item begins after "- ", in the same column as the others.
     const column = Math.max(from - text.lastIndexOf("\n", from - 1) - 3, 0);
     const indent = " ".repeat(last === undefined ? 2 : column);
     const lines = yaml.stringify([item]).trimEnd().split("\n").map((line) => indent + line);
@@ -125,8 +125,8 @@ function fill(document: Document, list: YAMLSeq, texts: readonly string[]): void
 }
 
 /**
- * Returns whether a list of texts can be made of another one by removing some and adding others
- * behind.
+ * Returns whether a list of texts becomes `after` if some texts are removed and others are added at
+ * the end.
  */
 export function isAdded(before: readonly unknown[], after: unknown): after is readonly string[] {
   if (!Array.isArray(after) || after.some((one) => typeof one !== "string")) return false;

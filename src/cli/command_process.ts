@@ -1,6 +1,6 @@
 /**
- * What commands use of the process that they run in. Tests run several commands in one process,
- * each with its own working folder, variables, input and output.
+ * The parts of the process that commands use. Tests run several commands in one process, each with
+ * its own working folder, variables, input and output.
  *
  * @module
  */

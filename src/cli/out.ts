@@ -66,7 +66,7 @@ export function harmless(text: string): string {
     .map((part, at) => at % 2 === 1 ? part : visible(part, Infinity)).join("");
 }
 
-/** Returns a text unchanged, for texts of others. */
+/** Returns a text unchanged, for texts from other programs. */
 export function asItIs(text: string): string {
   return text;
 }

@@ -91,8 +91,8 @@ function foldersOf(paths: readonly string[], { isPersons }: OthersFolders): read
 }
 
 /**
- * Returns a text that says in which folder of others a path lies: their project, or the folder
- * where PML was started; undefined if in none.
+ * Returns a text that names the folder of another owner that contains a path: a project, or the
+ * folder where PML was started; undefined if no such folder contains it.
  */
 function whereInside(path: string, theirs: OthersFolders): string | undefined {
   const folder = theirs.places.map((place) => foldersOf([place], theirs))

@@ -42,8 +42,8 @@ export interface DocumentOptions<T> {
 const MOST_PROBLEMS = 100;
 
 /**
- * Reads a file. Returns undefined if it is missing, or if something is wrong with it; the report
- * says what.
+ * Reads a file. Returns undefined if it is missing, or if it contains an error, which it
+ * reports.
  */
 export async function readDocument<T>(
   path: string,

@@ -25,7 +25,7 @@ export interface ConfigProblem {
 export interface Report {
   readonly problems: ConfigProblem[];
   readonly warnings: string[];
-  /** Says who mends the problems, if it is not the user. */
+  /** The hint of the error, if the user cannot correct the problems. */
   hint?: string;
 }
 

@@ -35,17 +35,17 @@ export interface ServerLike {
   readonly isUnheld?: true;
   /** The URL. */
   readonly url?: string;
-  /** The URL of a server in the cloud, as a registry says it. */
+  /** The URL of a server in the cloud, from the registry. */
   readonly proxyTo?: string;
-  /** Whether its definition is from a registry. */
+  /** Whether a registry lists the server. */
   readonly isOfRegistry?: boolean;
 }
 
-/** Why a policy forbids something. */
+/** The error of something that a policy forbids. */
 export interface Forbidding {
   /** The path of the policy. */
   readonly path: string;
-  /** The PERMISSION_DENIED error for it. */
+  /** The error for the call. */
   readonly error: PmlError;
 }
 
@@ -179,7 +179,7 @@ export class Company {
     return { deny: [...deny, ...own], ask: [...ask, ...this.#ask], allow };
   }
 
-  /** Takes hosts out of what modules and confined programs are granted. */
+  /** Removes forbidden hosts from the grants of modules and confined programs. */
   #narrowed(grants: Grants): Grants {
     if (this.files.every(({ said }) => said.hosts === undefined)) return grants;
     const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {

@@ -21,7 +21,7 @@ export interface Environment {
   /** The user's home folder, an absolute path. */
   readonly userHome: string;
   /**
-   * The home folder of the account as the system knows it, whatever variables say; an absolute
+   * The home folder of the account according to the system, not to variables; an absolute
    * path.
    */
   readonly account: string | undefined;
@@ -150,7 +150,7 @@ export function ignoring(
   });
 }
 
-/** Returns the home folder as the system knows it. No variable changes it. */
+/** Returns the home folder according to the system. No variable changes it. */
 function accountHome(): string | undefined {
   try {
     return userInfo().homedir ?? undefined;

@@ -46,8 +46,8 @@ export interface Sections {
 }
 
 /**
- * Reads a file. Returns undefined if it is missing, or if something is wrong with it; the report
- * says what.
+ * Reads a file. Returns undefined if it is missing, or if it contains an error, which it
+ * reports.
  */
 export async function readWorkspaceFile(
   path: string,

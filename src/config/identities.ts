@@ -108,7 +108,7 @@ export async function openOthers(
   };
 }
 
-/** Returns the rules of an identity, and all by which the user narrows. */
+/** Returns the rules of an identity, with all ask and deny rules of the user. */
 function rulesFor({ permissions: { allow, ask, deny } }: Identity, { rules }: Config): Rules {
   return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
 }

@@ -46,7 +46,7 @@ export interface KeysOptions {
 export const KEY_FILE = "api_key";
 /** The name of the file with the other keys of the user, in the PML home; written as `.env`. */
 export const KEYS_FILE = "keys.env";
-/** The name of the file that says which keys are kept outside of PML. */
+/** The name of the file that lists the keys that are stored outside of PML, and their sources. */
 export const SOURCES_FILE = "key_sources.json";
 
 const MOST_BYTES = 65_536;

@@ -71,7 +71,7 @@ export interface PersonConfig {
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The settings of sign-ins. */
   readonly oauth: PersonValues["oauth"];
-  /** Others who may use this PML over HTTP, and the named sets of tools, as the file says them. */
+  /** The section of identities that may use this PML over HTTP, and of named sets of tools. */
   readonly others: IdentitySections;
   /**
    * The folders in which reading needs no question although they are large or private; absolute

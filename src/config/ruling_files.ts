@@ -18,7 +18,7 @@ const CONTENT_MAX = 4_000_000;
 const LINKS_MAX = 40;
 const GONE = { stamp: "gone", isFirm: true } as const;
 
-/** What identifies a file or a link at one time. */
+/** The identity of a file or a link at one time. */
 interface FileIdentity {
   /** The device, inode, size and times; undefined if they cannot be read. */
   readonly stamp: string | undefined;

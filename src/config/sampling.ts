@@ -48,7 +48,7 @@ const OWN = {
   openai: { url: "https://api.openai.com/v1", key: "OPENAI_API_KEY" },
 } as const;
 
-/** Returns the settings that a section says, with defaults. */
+/** Returns the settings of a section, with defaults. */
 export function samplingOf(said: SamplingSection): SamplingSettings {
   const { provider, model, base_url: url, prices } = said;
   const tools = said.allowed_tool_patterns ?? SAMPLING.allowed_tool_patterns.default;

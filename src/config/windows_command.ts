@@ -13,10 +13,12 @@ export interface ProgramStart {
   readonly args: readonly string[];
 }
 
-/** What `cmd` replaces or splits at, which no other system does. */
+/**
+ * Matches characters that `cmd` replaces or splits at, and that no other system treats specially.
+ */
 const READ_ANEW = /[%^&|<>"!()\r\n]/;
 const IS_CMD = /^(?:.*[\\/])?cmd(?:\.exe)?$/i;
-/** A script by its name alone, which the system finds without the suffix. */
+/** Matches a script without a path, which the system finds without the suffix. */
 const NAMED_SCRIPT = /^([^\\/]+)\.(?:cmd|bat)$/i;
 
 /** Returns a start through `cmd /c`, which finds and runs scripts. */

@@ -55,7 +55,7 @@ const FOR_OPERATOR: readonly ErrorCode[] = ["CONFIG_INVALID", "USAGE"];
 
 /** The options of a `PmlError`. */
 export interface PmlErrorOptions {
-  /** The hint: one sentence that says what to do, for the user or the model. */
+  /** One action that solves the problem, for the user or the model. */
   readonly hint?: string;
   /** The error that led to this one. */
   readonly cause?: unknown;
@@ -127,7 +127,7 @@ export function audienceOf(code: ErrorCode): Audience {
   return FOR_OPERATOR.includes(code) ? "operator" : "model";
 }
 
-/** Returns what any thrown value says. */
+/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@
  * Parses JSON whose numbers keep their text.
  *
  * The texts of such numbers are found first, so that other messages, which are nearly all, are
- * parsed by the platform alone. The reviver of `JSON.parse` has the texts, too, but takes 20 times
+ * parsed by the platform only. The reviver of `JSON.parse` has the texts, too, but takes 20 times
  * as long for a large message.
  *
  * @module

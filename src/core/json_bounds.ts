@@ -138,7 +138,7 @@ export function boundedJson(
   return excessOf(bytes) === undefined ? parsedJson(bytes, parse) : undefined;
 }
 
-/** What helps where a result is too large. */
+/** The hint for a result that is too large. */
 export const ASK_FOR_LESS = "Ask for less: a part, a page or a narrower question";
 
 /** Returns the error of a result that exceeds a limit. */

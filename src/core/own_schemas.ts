@@ -28,7 +28,7 @@ export class OwnSchemas {
   #wrong({ JsonSchema }: SchemaModule, schema: JsonObject, value: unknown): string | undefined {
     const known = this.#schemas.get(schema) ?? new JsonSchema(schema);
     this.#schemas.set(schema, known);
-    // The library knows no numbers but the platform's.
+    // The library supports only platform numbers.
     return known.wrong(withRoundedNumbers(value));
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Parses JSON of others.
+ * Parses untrusted JSON.
  *
  * V8 may read the name of a member that is written with an escape as another name, which it has
  * seen at that place before: after `{"a\\":1}`, it may read the name of `{"a\u0062":1}` as `a\`. An

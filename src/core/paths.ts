@@ -6,7 +6,7 @@
  * @module
  */
 
-/** What differs between systems. */
+/** The rules for paths of one operating system. */
 export interface PathRules {
   /**
    * Returns a path of the system in the form that is used here. On Windows undefined for a path that
@@ -25,7 +25,7 @@ export interface PathRules {
   namesOf(path: string): string[];
   /** Returns the absolute path with these names. */
   joined(names: readonly string[]): string;
-  /** Resolves a plain path against a folder by its text alone. */
+  /** Resolves a plain path against a folder, without reading the file system. */
   resolve(folder: string, path: string): string;
   /** Returns the glob of a rule with `/` between its names. */
   glob(text: string): string;

@@ -143,7 +143,7 @@ export function filledAddress(
   return { requestUrl, shown, url: literal ? written : publicUrl(shown, cut) };
 }
 
-/** Returns an address without its query and everything behind the folder of its first key. */
+/** Returns an address without its query and without the path segments from the first key on. */
 function publicUrl(shown: string, cut: number): string {
   const text = (cut < 0 ? shown : shown.slice(0, cut)).replace(/[?#].*$/s, "");
   const isInPath = cut >= 0 && text.length === cut;
@@ -208,7 +208,7 @@ function piecesOf(written: string): readonly Piece[] {
   });
 }
 
-/** Returns the place behind a text of an address. */
+/** Returns the part of an address that follows a text. */
 function placeBehind(text: string, place: Piece["place"]): Piece["place"] {
   if (place === "query" || /[?#]/.test(text)) return "query";
   if (place === "path") return "path";

@@ -176,7 +176,7 @@ export function untyped(form: ValueSchema<unknown>): Schema {
     : schema;
 }
 
-/** Wants an object whose `type` says which. */
+/** Wants an object of one of several forms, which its `type` selects. */
 export function byType<F extends SchemaMembers>(forms: F): ValueSchema<ValueOf<F[keyof F]>> {
   const types = oneOf(Object.keys(forms));
   const check = (value: unknown, place: ValuePlace): value is ValueOf<F[keyof F]> => {
@@ -237,7 +237,7 @@ export function validated<T>(
     ) => void;
   },
 ): T | undefined {
-  // What parsers make may have prototypes, or none at all.
+  // Copies the value, because objects of parsers may have other prototypes, or none.
   const said: unknown = structuredClone(value);
   const isValid = schema(said, {
     path: [],

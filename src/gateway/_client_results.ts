@@ -34,7 +34,7 @@ function withoutRepeats(result: JsonObject): JsonObject {
   return { ...result, structuredContent: { error: Object.fromEntries(rest) } };
 }
 
-/** Adds a line of text behind each link whose address no text has. */
+/** Adds a line of text after each link whose address is in no text. */
 function withLinkTexts(result: JsonObject): JsonObject {
   const { content } = result;
   const texts = textsIn(result);

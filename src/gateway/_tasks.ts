@@ -240,7 +240,7 @@ export class Tasks implements TaskPlaces {
     return { ...rest, ..."taskId" in rest && { taskId: own }, ...defined({ _meta: related }) };
   }
 
-  /** Requests the states of tasks. A task that its server no longer knows is left out. */
+  /** Requests the states of tasks. Leaves out tasks that no longer exist at the server. */
   async #list(request: ClientRequest): Promise<JsonObject> {
     const all = [...this.#all].filter(([, begun]) => isOf(begun, request));
     const { items, more } = partOf(all, request.params, ([own]) => own);

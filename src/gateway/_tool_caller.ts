@@ -79,7 +79,7 @@ export class ToolCaller {
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(call.id);
-    // A client that knows the schema could not use the link in place of the result.
+    // A client that validates the result with the schema would reject the link.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
     const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
     if (kept === undefined) return outcome;

@@ -73,7 +73,7 @@ export class Backlog {
 
   #mayRead(reader: object): boolean {
     if (this.isFull) return false;
-    // A short message waits for the client only, not for the incomplete messages of others.
+    // A short message waits for the client only, not for the incomplete messages of other readers.
     if (!this.#reading.has(reader)) return true;
     if (this.#size + this.#partial <= this.#max()) return true;
     const late = performance.now() - PIECE_MS;

@@ -154,7 +154,7 @@ export async function eachPiece(
   stream: ReadableStream<Uint8Array>,
   take: (piece: Uint8Array) => Promise<void> | void,
 ): Promise<void> {
-  // The pipes of a process are byte streams, whatever their type says.
+  // The pipes of a process are byte streams, although their type is more general.
   const reader = stream.getReader({ mode: "byob" });
   for (let memory = new ArrayBuffer(PIECE);;) {
     const { done, value } = await reader.read(new Uint8Array(memory));

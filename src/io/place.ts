@@ -31,7 +31,7 @@ export function realPathIfAny(path: string): string | undefined {
   }
 }
 
-/** Returns whether an error says that a path does not exist. */
+/** Returns whether an error means that a path does not exist. */
 export function isGone(error: unknown): boolean {
   // Windows has another error for names that no file can have there, such as `a?b`.
   return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||

@@ -62,8 +62,8 @@ export interface Child extends AsyncDisposable {
 export interface ChildStart {
   readonly groups?: Groups | undefined;
   /**
-   * What confines it in addition to Deno. If it is undefined, the child uses Landlock if the kernel
-   * has it.
+   * The layer that confines it in addition to Deno. Undefined: the child uses Landlock if the
+   * kernel has it.
    */
   readonly layer?: Layer | undefined;
   /** Changes the flags of Deno, so that tests can see the self-test fail. */

@@ -70,7 +70,7 @@ export interface SandboxOptions extends ChildOptions, ModuleOptions {
   /** Records process groups, so that they end with PML, also if PML is killed. */
   readonly groups?: Groups;
   /**
-   * What confines the child in addition to Deno. If it is undefined, the child uses Landlock if the
+   * The layer that confines the child in addition to Deno. Undefined: the child uses Landlock if the
    * kernel has it.
    */
   readonly layer?: Layer;

@@ -241,7 +241,7 @@ export async function runProgram(
   } catch (error) {
     throw timeout.aborted && late ? late(error) : error;
   } finally {
-    // Processes that it left behind are killed.
+    // Kills processes that the program started and that still run.
     started.kill();
     groups?.remove(child.pid);
   }

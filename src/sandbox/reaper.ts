@@ -176,7 +176,7 @@ function inputOf(pid: number): string {
 }
 
 /**
- * Returns the fields behind the process name: the state, the parent, and so on. The name itself may
+ * Returns the fields after the process name: the state, the parent, and so on. The name itself may
  * contain any character.
  */
 function statOf(pid: number): readonly string[] {

@@ -14,7 +14,7 @@ export interface OfferedServer {
   /** The full name: `namespace:action` for a capability, otherwise the name. */
   readonly fqdn?: string;
   readonly description: string | undefined;
-  /** The tools that the registry lists, some by their names alone. */
+  /** The tools that the registry lists; of some it lists only the names. */
   readonly tools: readonly {
     readonly name: string;
     readonly definition: ToolDefinition | undefined;

@@ -212,7 +212,7 @@ export interface ManifestKind<M extends Manifest = Manifest> {
   accountLines?(manifest: M, hub: string | undefined): readonly string[];
   /** Returns the manifest as one that has code. */
   code?(manifest: M): CodeManifest;
-  /** Returns the tools that the code says it calls, if calls are all that it can do. */
+  /** Returns the tools that the code calls, for code that can do nothing else. */
   calls?(manifest: M): readonly string[];
 }
 

@@ -197,7 +197,7 @@ class CheckTurns {
     this.#isTaken = next !== undefined;
     if (client === undefined || own === undefined || next === undefined) return false;
     this.#remove(client, next);
-    // The client's other checks wait behind those of all other clients.
+    // Checks of other clients run before the next check of this client.
     if (this.#waiting.delete(client)) this.#waiting.set(client, own);
     next(true);
     return true;

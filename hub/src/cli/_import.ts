@@ -70,7 +70,7 @@ function folderOf(folder: string): string {
     const path = Deno.realPathSync(folder);
     if (Deno.statSync(path).isDirectory) return path;
   } catch {
-    // the error below says so
+    // the error below reports it
   }
   throw usage(
     `Cannot import ${quoted(folder, 300)}: there is no such folder`,

@@ -32,7 +32,7 @@ const LOOPBACK = /^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(\/|$)/;
 const NUMBERED = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
 const MOST = 20;
 
-/** Publishes a file, after the user has seen what of it others will get. */
+/** Shows the user the content that becomes public, and then publishes a file. */
 export async function publishFile(typed: Typed): Promise<number> {
   const { file, key, json, isDry, isYes, tag } = typed;
   // Reports a missing address or key before anything is bundled.

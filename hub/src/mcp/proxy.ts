@@ -21,7 +21,7 @@ import { hashOf, headersWith, type Upstream, upstreamOf } from "./upstream.ts";
 /** The part of the store that the proxy reads. */
 type ProxyStore = Pick<HubStore, "entry" | "dates" | "stamp">;
 
-/** How servers behind a hub are reached. */
+/** Options of the proxy for servers behind a hub. */
 export interface ProxyOptions {
   readonly store: ProxyStore;
   /** Hosts with ports that may be in a private network. */
@@ -50,7 +50,7 @@ const ANSWERED = /^(content-type|mcp-session-id|mcp-protocol-version|retry-after
 /** The types of answers that MCP has. */
 const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 
-/** Opens the way to servers behind a hub. Nothing is loaded before the first request. */
+/** Creates the proxy for servers behind a hub. Loads nothing before the first request. */
 export function openProxy({ store, named }: ProxyOptions): Proxying {
   const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE.all };
   const busy = new Map<string, number>();

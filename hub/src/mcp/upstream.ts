@@ -24,13 +24,13 @@ export interface Upstream {
 }
 
 const HEADER = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Headers that say where a message ends, or that belong to the protocol. */
+/** Headers that frame a message, or that belong to the protocol. */
 const OURS =
   /^(host|connection|content-.*|transfer-encoding|upgrade|te|trailer|accept|mcp-.*|cookie|forwarded|x-forwarded-.*|proxy-.*|keep-alive)$/i;
 const REFERENCE = /\$\{(\w+)\}/g;
 const LONGEST = 2_000;
 
-/** Returns the server behind an entry; a text says why there is none. */
+/** Returns the server of an entry, or a text with the reason if the entry has no valid one. */
 export function upstreamOf(manifest: JsonObject): Upstream | string {
   const { fqdn, type, url, headers = {}, env_required: env = [] } = manifest;
   if (!publishedKind(type)?.isInCloud) return "it does not run in the cloud";

@@ -9,7 +9,7 @@ import type { HubStore } from "../store/store.ts";
 import { type Html, html } from "./_html.ts";
 import { STYLE, STYLE_HASH } from "./_style.ts";
 
-/** What pages are made of. */
+/** The data that pages show. */
 export interface PageOptions {
   readonly store: Pick<HubStore, "entry" | "page" | "versions" | "dates" | "latest" | "size">;
   /** The URL that clients configure. */
@@ -144,7 +144,7 @@ export function dayOf(date: Date): Html {
   return html`<time datetime="${iso}">${shown}</time>`;
 }
 
-/** Shows a text of others with its lines, up to a length. */
+/** Shows an untrusted text with its lines, up to a length. */
 export function external(text: string, max: number): Html {
   const short = cut(text, max);
   const lines = short.split(/\r\n?|\n/);
@@ -152,7 +152,7 @@ export function external(text: string, max: number): Html {
   return html`<span class="external">${shown}</span>`;
 }
 
-/** Cuts a text, and says so. */
+/** Shortens a text, and adds a mark if something was cut. */
 export function cut(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
 }

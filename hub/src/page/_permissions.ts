@@ -41,7 +41,7 @@ function isOutside(path: string): boolean {
   return /^(\/|~|[A-Za-z]:|\.\.(\/|$)|\$)/.test(plain);
 }
 
-/** Says all that an entry may do, as a list. */
+/** Shows the list of all permissions of an entry. */
 export function permissionList({ kind, wishes }: Shown): Html {
   if (kind.listsPermissions !== true && wishes.length === 0) return html``;
   if (wishes.length === 0) {

@@ -1,5 +1,5 @@
 /**
- * Shows the lines with which a user uses a hub and its entries.
+ * Shows the lines that a user copies to use a hub and its entries.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { PageOptions } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import type { ShownTool } from "./_manifest.ts";
 
-/** What no shell takes for anything but a part of a name. */
+/** Matches names without a character that is special in a shell. */
 const PLAIN = /^[A-Za-z0-9_][\w.-]{0,127}$/;
 
 /** Shows the lines of `.pml.json` that name this hub. */

@@ -21,7 +21,7 @@ export type { PageOptions } from "./_frame.ts";
 const ENTRY = /^\/entry\/([^/]*)(\/diff)?$/;
 const ICON = "/favicon.svg";
 
-/** Answers a request of a browser; nothing if it asks for no page. */
+/** Answers a request of a browser. Returns undefined if it asks for no page. */
 export async function page(
   asked: RegistryRequest,
   options: PageOptions,

@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { isObject, parseJson, PmlError, quoted, readRegular } from "@casys/pml/registry";
 
-/** What a `deno.lock` says about files of other hosts. */
+/** The entries of a `deno.lock` about files of other hosts. */
 export interface RemoteLock {
   /** The SHA-256 of each file, in hexadecimal digits, by its URL. */
   readonly hashes: ReadonlyMap<string, string>;
@@ -49,6 +49,6 @@ function jsonAt(path: string): unknown {
 
 function broken(path: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot read ${quoted(path, 300)}: it is no lock of Deno`, {
-    hint: "Make it anew with `deno cache`",
+    hint: "Delete it, and create it again with `deno cache`",
   });
 }

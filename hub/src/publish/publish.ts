@@ -96,7 +96,7 @@ async function contentOf(
   const graph = await graphOf(path, signal);
   const files = [...graph.files.values()].map(({ name }) => name);
   const only = graph.files.get(graph.entry);
-  // What imports nothing is published byte for byte.
+  // A module without imports is published byte for byte.
   if (files.length === 1 && only?.imports.size === 0) return { text: only.text, files };
   return { text: await bundled(graph), files };
 }

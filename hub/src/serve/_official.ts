@@ -95,7 +95,7 @@ async function versionOf(
   return one && json(one);
 }
 
-/** Returns a version in the form of this API; nothing if the form cannot say how it runs. */
+/** Returns a version in the form of this API; undefined if the form cannot describe how it runs. */
 function shown(entry: StoredEntry, newest: string | undefined): readonly object[] {
   const server = serverJson(entry);
   if (server === undefined) return [];

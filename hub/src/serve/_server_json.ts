@@ -14,7 +14,7 @@ const TYPES: Readonly<Record<string, string>> = { npx: "npm", bunx: "npm", uvx: 
 const PACKAGE = /^((?:@[\w.-]+\/)?[\w.-]+)@(\d[\w.+!-]*)$/;
 const REFERENCE = /\$\{(\w+)\}/g;
 
-/** Returns the name of an entry in the other API; nothing if it can have none. */
+/** Returns the name of an entry in the other API; undefined if it can have none. */
 export function officialName(fqdn: string): string | undefined {
   if (fqdn.includes(":") || fqdn.startsWith(`${OWN}.`)) return undefined;
   const at = fqdn.lastIndexOf(".");
@@ -28,7 +28,7 @@ export function fqdnOfOfficial(name: string): string | undefined {
   return fqdnOf(fqdn) !== undefined && officialName(fqdn) === lower ? fqdn : undefined;
 }
 
-/** Returns the `server.json` of an entry; nothing if the form cannot say how it runs. */
+/** Returns the `server.json` of an entry; undefined if the form cannot describe how it runs. */
 export function serverJson({ fqdn, version, manifest }: StoredEntry): JsonObject | undefined {
   const name = officialName(fqdn);
   const { official } = publishedKind(manifest.type) ?? {};

@@ -174,7 +174,7 @@ export async function openMetrics(
   return listener;
 }
 
-/** Returns the number of names; nothing if the store does not answer soon. */
+/** Returns the number of names; undefined if the store does not answer soon. */
 export async function namesIn(store: Pick<HubStore, "size">): Promise<number | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), STORE_MS);

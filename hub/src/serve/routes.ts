@@ -40,7 +40,7 @@ export interface RouteOptions {
   readonly bodies: OpenBodies;
   /** Requires keys of clients; undefined for a hub that everybody may read. */
   readonly clientKeys: ClientKeys | undefined;
-  /** What readers were answered before. */
+  /** Cached answers to reading requests. */
   readonly kept: KeptAnswers;
   /** Whether the hub is about to stop, and wants no more requests. */
   readonly isStopping: () => boolean;
@@ -110,13 +110,13 @@ async function read(
   }
 }
 
-/** What readers may be answered from. */
+/** The part of the store that reading requests use. */
 type Readable = Omit<
   HubStore,
   "desk" | "add" | "tag" | "rows" | "stamp" | typeof Symbol.asyncDispose
 >;
 
-/** Returns a store whose manifests have nothing that is for the hub alone. */
+/** Returns a store whose manifests lack the members that only the hub may read. */
 function readable(store: HubStore): Readable {
   const cleaned = <T extends StoredEntry>(entry: T): T => ({
     ...entry,

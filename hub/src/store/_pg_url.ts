@@ -46,7 +46,7 @@ export function pgPlaceOf(text: string): PgPlace {
   return { host, port, database, user, password, ssl, shown };
 }
 
-/** What leaves this machine is encrypted, and the server shows who it is, unless the URL says no. */
+/** Returns how to use TLS. By default a remote server requires TLS with a valid certificate. */
 function sslOf(mode: string | undefined, host: string): PgPlace["ssl"] {
   if (mode === undefined) {
     return host.startsWith("/") || LOOPBACK.test(host) ? false : "verify-full";

@@ -114,7 +114,7 @@ export async function placed(file: string, make: (part: string) => Promise<void>
   }
 }
 
-/** Throws if a file is no whole database of a hub that this program knows. */
+/** Throws if a file is not a complete database of a hub of this version or an earlier one. */
 function assertWhole(part: string, file: string): void {
   assertPlain(part);
   try {
@@ -128,11 +128,11 @@ function assertWhole(part: string, file: string): void {
     }
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
-    // what SQLite says of it is of no use to the user
+    // the message of SQLite would not help the user
   }
   throw failed("restore", file, {
-    why: "it is no whole backup",
-    hint: "Take another backup; this one was cut or changed",
+    why: "it is not a complete backup",
+    hint: "Use another backup: this one was cut or changed",
   });
 }
 

@@ -40,7 +40,7 @@ interface Row {
 const HELD_MS = 5;
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
 const LEFT = "FROM newest n JOIN";
-/** The fewest characters of a word that the index knows. */
+/** The minimum length of a word in the index. */
 const INDEXED = 3;
 
 /** Opens the store of a folder, which is made if it is not there. */

@@ -154,7 +154,7 @@ function checkUpstream(manifest: JsonObject, proxy: string): void {
   }
 }
 
-/** Checks the content of a saved capability: what its manifest says of it is so. It is not run. */
+/** Checks that the manifest of a saved capability describes its content. Does not run it. */
 async function checkCapability(manifest: JsonObject, bytes: Uint8Array): Promise<void> {
   const { calls } = await capabilityIn(bytes).catch((error) => {
     throw new Unfit(`its code is no capability: ${visible(error.message, 300)}`);
@@ -164,7 +164,7 @@ async function checkCapability(manifest: JsonObject, bytes: Uint8Array): Promise
   }
 }
 
-/** Returns the code of a module, which must have the hash that the manifest says. */
+/** Returns the code of a module. Throws if its hash is not the one in the manifest. */
 function codeOf(manifest: JsonObject, code: string | undefined) {
   const kind = publishedKind(manifest.type);
   if (!kind?.hasCode) {

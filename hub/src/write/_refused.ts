@@ -1,5 +1,5 @@
 /**
- * Says why a change was not made, and what to do.
+ * Converts refusals of the store into responses with a hint.
  *
  * @module
  */

@@ -36,7 +36,7 @@ export interface WriteOptions {
   readonly warn: (message: string) => void;
 }
 
-/** Answers a request that changes something; nothing if it is none. */
+/** Answers a request that changes something. Returns undefined for other requests. */
 export type Writing = (asked: HubRequest) => Promise<RegistryResponse | undefined>;
 
 /** The subject of a change. */

@@ -126,7 +126,7 @@ export function withRestart(name: string, result: ToolResult): ToolResult {
   return { ...result, content: [...result.content, remarkOf(text)] };
 }
 
-/** Returns one line that says why a resource of a server cannot be followed. */
+/** Returns the log line with the reason why a resource of a server cannot be followed. */
 export function notFollowed(name: string, error: unknown): string {
   const why = error instanceof RpcError ? answeredBy("it", error) : asPmlError(error).message;
   return `Cannot follow a resource of ${quoted(name)}: ${why.replace(/\s*\n\s*/g, " ")}`;

@@ -18,7 +18,7 @@ export interface McpServerOptions extends KnownServerOptions {
   readonly upstream: () => UpstreamServer;
 }
 
-/** A server behind a connection: a program or a URL. */
+/** A server that PML reaches through a connection: a program, or a server at a URL. */
 export class McpServer extends KnownServer {
   /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
   readonly upstream: () => UpstreamServer;

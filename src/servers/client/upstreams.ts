@@ -484,7 +484,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
   }
 
-  /** Notes that a remote server cannot be reached, if an error says so. Returns the error. */
+  /** Records that a remote server cannot be reached, if an error means that. Returns the error. */
   #noted(server: UpstreamServer, error: unknown, isStart = false): unknown {
     const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
       (isStart || isUnsent(error));

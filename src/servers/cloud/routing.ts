@@ -11,7 +11,7 @@ export type ToolRouting = "local" | "cloud";
 
 const CLOUD_NAMES: ReadonlySet<string> = new Set(routing.cloud);
 
-/** Returns whether the list says that a server runs on this machine. */
+/** Returns whether the list contains a server as one that runs on this machine. */
 export function isListedLocal(server: string): boolean {
   return routing.local.includes(server);
 }

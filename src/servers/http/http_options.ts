@@ -40,7 +40,7 @@ export interface HttpValues {
   readonly url: string;
   /** The address that requests are sent to, if it is another one. It may contain keys. */
   readonly requestUrl?: string | undefined;
-  /** Whether its definition says that it is an address of HTTP+SSE. */
+  /** Whether its definition has the type `sse`: a URL of the older transport HTTP+SSE. */
   readonly isSse?: boolean | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** The same headers as they were written, with the names of variables instead of their values. */

@@ -31,7 +31,7 @@ import type { AddressState, HttpWireOptions } from "./http_options.ts";
 export const TELL_MS = 30_000;
 const END_MS = 500;
 
-/** A server behind a URL. */
+/** A connection to a server at a URL. */
 export class HttpWire implements Wire {
   readonly revisions: AddressState;
   readonly #way: HttpWay;

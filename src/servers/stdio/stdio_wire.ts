@@ -158,7 +158,7 @@ export class StdioWire implements Wire {
     heard.catch(() => {});
     const { code, signal } = await status;
     this.#containerEnded = this.#container?.end({ isOver: signal === null });
-    // Processes that it left behind are killed. They would keep its output open.
+    // Kills processes that the program started and that still run: they keep its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
     this.#kept?.[Symbol.dispose]();

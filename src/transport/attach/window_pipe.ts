@@ -68,7 +68,7 @@ function readFile(path: string): PipeFile | undefined {
   }
 }
 
-/** Returns whether the client knows the key. The server first proves that it knows the key. */
+/** Returns whether the client proves that it has the key. The server proves this first. */
 async function isProven(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
   const { nonce } = await heard(exchange);
@@ -82,7 +82,7 @@ async function isProven(socket: Duplex, key: string): Promise<boolean> {
   return isOwn;
 }
 
-/** Proves to a server that this process knows the key. Returns whether the server knows it, too. */
+/** Proves to a server that this process has the key. Returns whether the server has it, too. */
 async function proves(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
   const own = crypto.randomUUID();

@@ -1,5 +1,5 @@
 /**
- * Answers requests of the stateless revision over HTTP. Each request is independent of others.
+ * Answers requests of the stateless revision over HTTP. Each request is independent of the others.
  *
  * @module
  */
