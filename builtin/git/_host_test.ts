@@ -31,7 +31,7 @@ export class Yard implements Disposable {
   readonly ws = `${this.path}/ws`;
   readonly home = `${this.path}/home`;
   readonly runs: (readonly string[])[] = [];
-  /** The most bytes that are kept of an output, instead of the caller's limit. */
+  /** The maximum number of bytes that are kept of an output, instead of the caller's limit. */
   maxBytes: number | undefined;
   /** The variables of the last run. */
   environment: Readonly<Record<string, string>> = {};

@@ -21,7 +21,7 @@ interface Args {
   readonly table?: string;
 }
 
-/** The most characters of one result that a model can use. */
+/** The maximum length of one result that a model can use, in characters. */
 const MAX_CHARACTERS = 200_000;
 
 /** Runs a statement that reads, and returns a page of its rows. */

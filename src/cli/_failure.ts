@@ -40,7 +40,10 @@ export function report(error: unknown, args: readonly string[]): number {
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
-/** The description of a subcommand, and the least and most words after its name; by default as many. */
+/**
+ * The description of a subcommand, and the minimum and maximum number of words after its name; by
+ * default as many.
+ */
 type Subcommand<T> = readonly [does: T, least: number, most?: number];
 
 /** Returns the subcommand that the first word names. Throws `USAGE` for unknown words. */

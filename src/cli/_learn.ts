@@ -52,7 +52,10 @@ interface TrialRound extends Lesson, TrialSettings {
   readonly onlyRead: boolean;
 }
 
-/** The most rounds of one trial. Each round may show another thing that the server needs. */
+/**
+ * The maximum number of rounds of one trial. Each round may show another thing that the server
+ * needs.
+ */
 const ROUNDS = 20;
 
 /** Tries a server, and writes the grants that it needs if a user at a terminal agrees. */

@@ -33,11 +33,11 @@ interface ToolLine {
   readonly query: string;
 }
 
-/** The most tools whose own words are searched for. */
+/** The maximum number of tools whose own words are searched for. */
 const ASKED_MAX = 100;
-/** The most queries that a list is made for. */
+/** The maximum number of queries that a list is made for. */
 const LISTED_MAX = 10;
-/** The most characters of a query: models ask shorter ones. */
+/** The maximum number of characters of a query: models ask shorter ones. */
 const QUERY_MAX = 300;
 
 /** Measures the costs for clients. Sends nothing. */

@@ -23,7 +23,7 @@ export type Note = (
   said: { readonly path?: Path; readonly found: string; readonly wanted: string },
 ) => void;
 
-/** The most problems of a parser that are reported. */
+/** The maximum number of problems of a parser that are reported. */
 const MOST = 20;
 
 /** Parses JSON with comments. Reports problems and returns undefined if it is not valid. */

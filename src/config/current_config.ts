@@ -93,7 +93,7 @@ export interface Identity {
 export interface Rate {
   /** The tools. */
   readonly pattern: Pattern;
-  /** The most calls in that time. */
+  /** The maximum number of calls in that time. */
   readonly calls: number;
   /** The time, in milliseconds. */
   readonly ms: number;

@@ -18,7 +18,7 @@ import { programOf } from "../servers/kinds.ts";
 /** The variables of a file, by name. */
 export type FileVariables = ReadonlyMap<string, string>;
 
-/** The most bytes of such a file. */
+/** The maximum size of such a file, in bytes. */
 const MOST_BYTES = 65_536;
 
 /**

@@ -34,8 +34,8 @@ export const DEFAULTS_SOURCE = "config/mcp-permissions.json";
 export const NO_RULES: Rules = { deny: [], ask: [], allow: [] };
 
 /**
- * The most conditions that all files together may have on the arguments of one tool, so that
- * judging a call takes bounded time.
+ * The maximum number of conditions that all files together may have on the arguments of one tool,
+ * so that judging a call takes bounded time.
  */
 const MOST = { conditions: 1_000, characters: 16_384 };
 

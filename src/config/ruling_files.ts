@@ -12,9 +12,11 @@ import { readRegular } from "../io/regular_file.ts";
 
 /** How long a file must be unchanged, in milliseconds, before its stamp identifies its content. */
 const YOUNG_MS = 2_000;
-/** The most bytes of a file whose content is compared. A larger one counts as changed. */
+/**
+ * The maximum size of a file whose content is compared, in bytes. A larger one counts as changed.
+ */
 const CONTENT_MAX = 4_000_000;
-/** The most links on one path. The system does not follow more, either. */
+/** The maximum number of links on one path. The system does not follow more, either. */
 const LINKS_MAX = 40;
 const GONE = { stamp: "gone", isFirm: true } as const;
 

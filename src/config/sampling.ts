@@ -24,17 +24,17 @@ export interface SamplingSettings {
   readonly key: string;
   /** The one that answers if both can; by default the client, but the provider for requests with tools. */
   readonly prefer: "client" | "provider" | undefined;
-  /** The most tokens of all answers to one request. */
+  /** The maximum number of tokens of all answers to one request. */
   readonly maxTokens: number;
   /** How often the model is asked for one request. */
   readonly maxTurns: number;
-  /** The most requests of a minute. */
+  /** The maximum number of requests in a minute. */
   readonly requestsPerMinute: number;
-  /** The most tokens of a day, in texts and answers. */
+  /** The maximum number of tokens in a day, in texts and answers. */
   readonly tokensPerDay: number;
   /** The prices of a million tokens. */
   readonly prices: { readonly input: number; readonly output: number } | undefined;
-  /** The most money of a day, in the currency of the prices. */
+  /** The maximum cost in a day, in the currency of the prices. */
   readonly moneyPerDay: number | undefined;
   /** The tools that models may use at most. */
   readonly tools: readonly Pattern[];

@@ -24,7 +24,7 @@ const PLAIN =
 const NOT_PLAIN = /[^\0-\x7f]/;
 /** A line of one repeated sign, or of blanks, costs hardly more than one token. */
 const RULER = /(\W)\1{9,39}/g;
-/** The most characters that one token can hold, as in long lines of blanks. */
+/** The maximum number of characters that one token can hold, as in long lines of blanks. */
 const MOST_CHARACTERS = 128;
 /** A sample of a longer answer is this many evenly spaced pieces. */
 const SAMPLES = 16;

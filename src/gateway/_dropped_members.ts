@@ -8,7 +8,7 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import type { GatewayHost } from "./options.ts";
 
-/** The most names in a line. */
+/** The maximum number of names in a line. */
 const NAMES_MAX = 10;
 
 /** Writes a line for the members of servers' messages that were not passed on. */

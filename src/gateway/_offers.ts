@@ -33,7 +33,7 @@ export interface ServerItem {
 }
 
 const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
-/** The most characters of a URI that is remembered. */
+/** The maximum length of a URI that is remembered, in characters. */
 const URI_MAX = 2_000;
 /** How many links of results are remembered. */
 const LINKS_MAX = 10_000;

@@ -7,7 +7,7 @@
 import type { Json, JsonObject } from "../core/json.ts";
 import { invalidParams, optionalText } from "./_params.ts";
 
-/** The most items of one page. */
+/** The maximum number of items of one page. */
 const PAGE = 1_000;
 /** Matches a cursor: the number of items before it, and the key of the last one. */
 const CURSOR = /^(\d{1,9})-(.*)$/s;

@@ -22,12 +22,12 @@ import type { SealedStates } from "./interaction/interaction.ts";
 import { serverInput } from "./interaction/server_input.ts";
 
 const RELATED = "io.modelcontextprotocol/related-task";
-/** The most tasks that are kept. The oldest are dropped. */
+/** The maximum number of tasks that are kept. The oldest are dropped. */
 const MOST = 10_000;
 const OVER = ["completed", "failed", "cancelled"];
-/** The most open requests of one task. */
+/** The maximum number of open requests of one task. */
 const ASKED_MAX = 64;
-/** The most tasks that are followed at once: each may need a connection. */
+/** The maximum number of tasks that are followed at once: each may need a connection. */
 const FOLLOWED_MAX = 100;
 
 /** The options of `Tasks`. */

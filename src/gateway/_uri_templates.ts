@@ -8,10 +8,10 @@
 import { GlobSet } from "../core/glob.ts";
 import type { ListItem } from "../protocol/lists.ts";
 
-/** The most templates of a server that are compared, and the most characters of one. */
+/** The maximum number of templates of a server that are compared, and of characters of one. */
 const TEMPLATES_MAX = 1_000;
 const TEMPLATE_MAX = 2_000;
-/** The most globs of one template, which has twice as many for each optional part. */
+/** The maximum number of globs of one template, which has twice as many for each optional part. */
 const GLOBS_MAX = 8;
 /** The work of one comparison. */
 const STEPS_MAX = 2_000_000;

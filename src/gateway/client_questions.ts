@@ -34,7 +34,7 @@ export type AskOutside = (
   },
 ) => Promise<JsonObject | undefined>;
 
-/** The most requests of one server that reach the client in a minute. */
+/** The maximum number of requests of one server that reach the client in a minute. */
 const PER_MINUTE = 5;
 const MINUTE_MS = 60_000;
 

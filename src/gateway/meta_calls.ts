@@ -42,10 +42,10 @@ import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown
 const DESCRIPTION_MAX = 160;
 const QUERY_SHOWN = 60;
 const REMARK_MAX = 200;
-/** The most servers with a problem that an answer of `search` names. */
+/** The maximum number of servers with a problem that an answer of `search` names. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
-/** The most starting servers that an answer of `search` names. */
+/** The maximum number of starting servers that an answer of `search` names. */
 const STARTING_MAX = 10;
 /** Explains the percentage after a tool. */
 const SHARE_SAID = "; %: the part of the query's words that a tool has";

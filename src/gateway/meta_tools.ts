@@ -15,7 +15,7 @@ export function isMetaTool(name: string): name is MetaTool {
   return NAMES.has(name);
 }
 
-/** The most tools that one `schema` request may name. */
+/** The maximum number of tools that one `schema` request may name. */
 export const SCHEMA_MAX = 10;
 
 /** Returns the definition of each meta-tool. `servers` is a short text that names the servers. */

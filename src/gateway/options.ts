@@ -31,11 +31,11 @@ export interface GatewaySettings extends ExposureSettings {
   readonly asksClient: boolean;
   /** How long an approval request waits for its answer, in milliseconds. */
   readonly approvalMs: number;
-  /** The most tasks of a plan. */
+  /** The maximum number of tasks of a plan. */
   readonly planMax: number;
   /** The size in bytes from which a result is stored outside of its answer; 0 if never. */
   readonly inlineBytes: number;
-  /** The most bytes of the results of one batch together. */
+  /** The maximum size of the results of one batch together, in bytes. */
   readonly resultBytes: number;
   /** The keys of `_meta` that the user lets pass without being shown. */
   readonly clientMeta: readonly string[];
@@ -98,7 +98,7 @@ export function optionsWithin(
 export interface ExposureSettings {
   /** The exposure: which tools are listed. */
   readonly exposure: Exposure;
-  /** The most tools that `semantic` lists, and the least score of each. */
+  /** The maximum number of tools that `semantic` lists, and the least score of each. */
   readonly semantic: { readonly most: number; readonly threshold: number };
   /** The options of `hybrid`. */
   readonly hybrid: HybridOptions;
@@ -108,7 +108,7 @@ export interface ExposureSettings {
   readonly prefix: boolean;
   /** Whether these names may have all characters and the length that MCP allows. */
   readonly longNames: boolean;
-  /** The most calls of one batch, which the description of the meta-tool states. */
+  /** The maximum number of calls of one batch, which the description of the meta-tool states. */
   readonly batchMax: number;
   /** The user's present work: the query of a list that has none. */
   readonly intent: string | undefined;

@@ -56,7 +56,7 @@ export const JSON_TYPE = "application/json";
 /** The longest wait before a reconnection, even if the server wants a longer one. */
 export const RETRY_MAX_MS = 30_000;
 const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
-/** The most bytes of an answer that is only shown to people. */
+/** The maximum size of an answer that is only shown to people, in bytes. */
 const ERROR_BYTES = 64_000;
 
 type ByteStream = ReadableStream<Uint8Array>;

@@ -30,7 +30,7 @@ export interface ListenerOptions {
   readonly port: number;
   /** The name of the service in errors: "a registry". */
   readonly what: string;
-  /** The most connections at once; by default 256. */
+  /** The maximum number of connections at once; by default 256. */
   readonly connections?: number;
   /** How long a connection may be silent, in milliseconds, also in the middle of an answer. */
   readonly silentMs?: number;

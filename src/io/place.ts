@@ -72,7 +72,7 @@ export function stampAt(path: string): string | undefined {
   return info && stampOf(info);
 }
 
-/** The most links on one path. The system does not follow more, either. */
+/** The maximum number of links on one path. The system does not follow more, either. */
 const MOST_LINKS = 40;
 
 /**

@@ -15,7 +15,7 @@ export interface FileOpening extends Deno.OpenOptions {
 
 /** The options of `readRegular`. */
 export interface FileReading extends Pick<FileOpening, "links"> {
-  /** The most bytes that it may have; by default 64 MB. */
+  /** The maximum number of bytes that it may have; by default 64 MB. */
   readonly most?: number;
 }
 

@@ -13,7 +13,7 @@ import { digestOf, type Subject } from "./subject.ts";
 
 /** The prefixes that questions show for members of `_meta` and for members next to `params`. */
 const [META, MESSAGE] = ["_meta.", "message."];
-/** The most calls that are remembered, and the most members of each. */
+/** The maximum number of calls that are remembered, and of members of each. */
 const CALLS_MAX = 1_000;
 const MEMBERS_MAX = 100;
 

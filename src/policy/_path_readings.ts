@@ -21,7 +21,10 @@ export interface PathReadings {
   readonly isCertain: boolean;
 }
 
-/** The most expansions of one path. If there are more, the meaning of the path is not certain. */
+/**
+ * The maximum number of expansions of one path. If there are more, the meaning of the path is not
+ * certain.
+ */
 const READINGS_MAX = 24;
 /** The longest expansion in characters. */
 const TEXT_MAX = 4_096;

@@ -23,7 +23,7 @@ import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** The most approvals that can wait. The oldest is removed first. */
+/** The maximum number of approvals that can wait. The oldest is removed first. */
 const MOST_WAITING = 50;
 
 /** A question that waits for the user, with everything that must be shown. */

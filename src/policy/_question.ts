@@ -12,7 +12,7 @@ import { metaKeysIn, shownMembers } from "./_members.ts";
 import { isMark } from "./definition_texts.ts";
 import type { Subject } from "./subject.ts";
 
-/** The most characters, after escaping, of a question that is sent to a client. */
+/** The maximum number of characters, after escaping, of a question that is sent to a client. */
 export const LONGEST_QUESTION = 4_000;
 /** How many calls a short question names. */
 const MOST_NAMED = 10;

@@ -12,7 +12,7 @@ import type { TrustStore } from "./trust.ts";
 
 /** The largest size, in bytes, of a git file that contains a path. */
 const MOST_BYTES = 8_192;
-/** The most worktrees of a repository that are searched. */
+/** The maximum number of worktrees of a repository that are searched. */
 const MOST_WORKTREES = 200;
 
 /** Copies the trust in the same file of another worktree. Returns whether it was trusted there. */

@@ -38,10 +38,10 @@ export interface QuestionOptions {
  * from a program, and a faster "Always" counts as "Yes".
  */
 const SOONEST_ANSWER = 300;
-/** The most calls of one question in a client. */
+/** The maximum number of calls of one question in a client. */
 const MOST_CALLS = 10;
 const MOST_CALLS_IN_TERMINAL = 1_000;
-/** The most characters that all open questions together may keep in memory. */
+/** The maximum number of characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
 /** The size that a small question counts as, so that at most a thousand are open. */
 const LEAST_TEXT = 64_000;

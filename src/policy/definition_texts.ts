@@ -46,8 +46,8 @@ const KNOWN: ReadonlySet<string> = new Set([
 /** The deepest level whose members each have a line. Deeper ones are shown as JSON. */
 const DEPTH_MAX = 64;
 /**
- * The most characters of the lines of a definition. Each line repeats the path to its text, so the
- * lines of a small definition could have gigabytes.
+ * The maximum length of the lines of a definition, in characters. Each line repeats the path to its
+ * text, so the lines of a small definition could have gigabytes.
  */
 const LINES_MAX = 1_000_000;
 

@@ -35,9 +35,9 @@ const UNNAMED: Readonly<Record<string, Verdict>> = {
 /** The other features of MCP that an ask rule `*` covers. */
 const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts"];
 
-/** The most argument-dependent rules that a verdict lists. */
+/** The maximum number of argument-dependent rules that a verdict lists. */
 const SHOWN = 5;
-/** The most cached verdicts. */
+/** The maximum number of cached verdicts. */
 const FIXED_MAX = 10_000;
 
 /** The three lists of rules. The order within a list has no meaning. */

@@ -29,7 +29,7 @@ export const HTTP_ERROR = {
   noSession: -32001,
 } as const;
 
-/** The most characters of the message of a received error. */
+/** The maximum length of the message of a received error, in characters. */
 const MESSAGE_MAX = 2_000;
 
 /** An error of JSON-RPC. */

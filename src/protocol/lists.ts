@@ -48,7 +48,7 @@ export interface ListItem {
  */
 export const INSTRUCTIONS = "@instructions";
 
-/** The most bytes of a server's instructions. */
+/** The maximum size of a server's instructions, in bytes. */
 const INSTRUCTIONS_BYTES = 4_096;
 
 /** Adds the instructions of a server, if it has any, to its tools as an internal item. */

@@ -49,7 +49,7 @@ export interface RequestMessage {
 export type ReadLine = MessageRefusal | Message;
 
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
-/** The most characters of a request id of a server. */
+/** The maximum length of a request id of a server, in characters. */
 const SERVER_ID_MAX = 1_000;
 /** Some servers write invalid UTF-8. */
 const DECODERS: Readonly<Record<Sender, TextDecoder>> = {

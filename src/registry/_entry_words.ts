@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { isSteering } from "../core/steering.ts";
 
-/** The most tools, the most texts of one list, and the most warning lines of an entry. */
+/** The maximum number of tools, of texts of one list, and of warning lines of an entry. */
 export const MOST = { tools: 1_000, texts: 100, lines: 20 };
 const LONGEST = { text: 2_000, line: 300 };
 

@@ -79,7 +79,7 @@ export interface SharedState {
   readonly outages: Outages;
 }
 
-/** The most cached answers of one registry. */
+/** The maximum number of cached answers of one registry. */
 const MOST_NAMES = 20_000;
 
 /** A registry, its cached entries, and its state. */

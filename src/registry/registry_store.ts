@@ -39,7 +39,7 @@ export interface CatalogQuery {
   readonly after: string;
   /** Words in lower case. An entry matches if its text contains all of them. */
   readonly words: readonly string[];
-  /** The most entries of the page. */
+  /** The maximum number of entries of the page. */
   readonly limit: number;
 }
 

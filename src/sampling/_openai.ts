@@ -22,7 +22,7 @@ const STOP_REASONS = new Map(Object.entries({
   tool_calls: "toolUse",
   content_filter: "contentFilter",
 }));
-/** The most stop sequences that the API accepts. */
+/** The maximum number of stop sequences that the API accepts. */
 const STOPS_MAX = 4;
 
 /** The format of the Chat Completions API. */

@@ -69,7 +69,7 @@ interface During {
   readonly client: CallClient;
 }
 
-/** The most tools that a model is offered. */
+/** The maximum number of tools that a model is offered. */
 const TOOLS_MAX = 64;
 
 /** Answers sampling requests of servers with the model of a provider. */

@@ -61,11 +61,14 @@ export interface SamplingRequest {
   record(event: SampledEvent): void;
 }
 
-/** The most characters of a tool's result that the model receives. */
+/** The maximum length of a tool's result that the model receives, in characters. */
 const RESULT_MAX = 50_000;
-/** The most characters of images, from all tools, that a model receives for one request. */
+/**
+ * The maximum number of characters of images, from all tools, that a model receives for one
+ * request.
+ */
 const PICTURES_MAX = 10_000_000;
-/** The most tool calls of a model in one turn. */
+/** The maximum number of tool calls of a model in one turn. */
 const USES_MAX = 16;
 /** The tokens of longer texts are estimated from the length only. */
 const ESTIMATED_MAX = 50_000;

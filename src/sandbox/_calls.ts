@@ -17,7 +17,7 @@ import type { Frame } from "./_wire.ts";
 
 /** Keeps a byte order mark, which is a part of the text. */
 const WITH_MARK = new TextDecoder("utf-8", { ignoreBOM: true });
-/** The most characters of a report of progress. */
+/** The maximum length of a report of progress, in characters. */
 const PROGRESS_MAX = 4_096;
 
 /** One call of a function of the module. */

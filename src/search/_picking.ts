@@ -29,7 +29,7 @@ export interface RankedTool {
 export interface PickingLimits {
   /** The tools that can have a score. */
   readonly among: Uint32Array;
-  /** The most tools in all, and of one server. */
+  /** The maximum number of tools in all, and of one server. */
   readonly most: number;
   readonly mostOfServer: number;
   readonly allowed: (entry: CatalogEntry) => boolean;

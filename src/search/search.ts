@@ -40,7 +40,7 @@ const FITS_WELL = 0.4;
 export interface SearchOptions {
   /** Searches the tools of this server only. */
   readonly server?: string;
-  /** The most hits; by default 10. */
+  /** The maximum number of hits; by default 10. */
   readonly limit?: number;
   /** Returns whether a tool may be found. */
   readonly allowed?: (id: ToolId) => boolean;

@@ -6,7 +6,9 @@
 
 import { defined, isObject, type JsonObject } from "../core/json.ts";
 
-/** How many roots are passed on, and the most characters of an address and of a name. */
+/**
+ * How many roots are passed on, and of characters of an address and of a name.
+ */
 const [ROOTS_MAX, URI_MAX, NAME_MAX] = [100, 4_096, 200];
 
 /** Asks a client for its roots. Returns undefined if the client does not answer. */

@@ -25,19 +25,19 @@ export interface Callable {
 const MOST_SERVERS = 1_000;
 const MOST_TOOLS = 2_000;
 const MOST_NAMED = 12;
-/** The most names that are compared with an unknown name. */
+/** The maximum number of names that are compared with an unknown name. */
 const MOST_NEAR = 500;
-/** The most compiler errors that are read, and the most problems that are reported. */
+/** The maximum number of compiler errors that are read, and of problems that are reported. */
 const MOST_READ = 200;
 const MOST_PROBLEMS = 20;
-/** The most characters of the types in one check. */
+/** The maximum length of the types in one check, in characters. */
 const LONGEST_TYPES = 300_000;
 const LONGEST_MESSAGE = 300;
 /** Compiler error numbers for undeclared names. */
 const NO_NAME = new Set([2304, 2552, 18004]);
 /** Compiler error numbers for values of the wrong type. */
 const UNFIT = new Set([2322, 2345, 2353, 2559, 2739, 2740, 2741, 2820]);
-/** The most characters searched backwards for the start of a call. */
+/** The maximum number of characters searched backwards for the start of a call. */
 const LONGEST_CALL = 20_000;
 const LONGEST_NAMES = 300;
 const NAME = String.raw`(?:\??\.\s*([\w$]+)|(?:\?\.)?\[\s*["'\`]([^"'\`\n]+)["'\`]\s*\])`;

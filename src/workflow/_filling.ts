@@ -44,7 +44,10 @@ const QUERY =
 const ABOUT = /\b(?:for|about|on|regarding)\s+(.+)$/i;
 const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdown|html)$/i;
 
-/** The most arguments, and the most literals of a step. Intents do not describe longer calls. */
+/**
+ * The maximum number of arguments, and of literals of a step. Intents do not
+ * describe longer calls.
+ */
 const MOST = 100;
 const NONE: JsonObject = {};
 

@@ -20,7 +20,7 @@ export interface PageRequest {
 /** The prefix of the URIs of kept outputs. */
 export const RESULTS = "pml://results/";
 
-/** The most characters of a value on one page. */
+/** The maximum length of a value on one page, in characters. */
 const PAGE_CHARACTERS = 16_000;
 const SHAPE_MAX = 300;
 const SHAPE_DEPTH = 4;

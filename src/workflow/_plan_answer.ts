@@ -11,11 +11,11 @@ import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
 import { jsonSize, type KeptRun } from "./results.ts";
 
-/** The most characters of an output that the answer includes. */
+/** The maximum length of an output that the answer includes, in characters. */
 const INLINE = 8_000;
 /** The same for an output that another task uses, so the model rarely needs it. */
 const INLINE_TAKEN = 1_000;
-/** The most characters of all outputs in one answer. */
+/** The maximum length of all outputs in one answer, in characters. */
 const INLINE_ALL = 32_000;
 
 /** Returns the answer for a plan that ran. `inlineBytes` replaces `INLINE` unless it is 0. */

@@ -34,7 +34,7 @@ export interface PlanRunParts {
   readonly tools: ToolNames;
   /** The answers to the approval request before the run, by `outputKey`. */
   readonly answers: ReadonlyMap<string, ApprovalAnswer>;
-  /** The most concurrent calls. */
+  /** The maximum number of concurrent calls. */
   readonly atOnce: number;
   /** The client that receives the progress of the plan. */
   readonly client: CallClient;

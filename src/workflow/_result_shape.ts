@@ -20,7 +20,7 @@ export interface Shape {
 
 const ANYTHING: Shape = {};
 const DEEPEST = 6;
-/** The most values of one result, and the most items of one array, that are read. */
+/** The maximum number of values of one result, and of items of one array, that are read. */
 const MOST_VALUES = 1_000;
 const MOST_ITEMS = 20;
 /** An object with more keys is a map. */
@@ -28,7 +28,7 @@ const MOST_NAMES = 64;
 /** The number of objects with the same shape that makes an object a map. */
 const ALIKE = 4;
 const LONGEST_NAME = 40;
-/** The most characters of a shape as JSON. */
+/** The maximum length of a shape as JSON, in characters. */
 const MOST_TEXT = 4_000;
 /** Words with at most a few digits at the end, but no number, path, address, date or id. */
 const NAME = /^[$@_]?[A-Za-z][A-Za-z_$-]*(?:\d{1,3}[A-Za-z_$-]*){0,2}$/;

@@ -33,7 +33,7 @@ export interface BatchItem {
 export interface BatchParts {
   readonly callTool: CallTool;
   readonly preflight: Pick<Preflight, "askForAll">;
-  /** The most characters of all results together. */
+  /** The maximum length of all results together, in characters. */
   readonly most: number;
 }
 

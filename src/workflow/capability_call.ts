@@ -15,7 +15,7 @@ export interface CapabilityCall {
   readonly depth: number;
   /** Whether it is from a registry. Such capabilities may not call internal tools. */
   readonly isForeign: boolean;
-  /** The most calls that it may make. */
+  /** The maximum number of calls that it may make. */
   readonly calls: number;
   /** Makes its calls. */
   readonly callTool: CallTool;

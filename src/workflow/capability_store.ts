@@ -32,9 +32,9 @@ import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
 /** The approved hashes, by name. */
 export type Approved = ReadonlyMap<ToolId, string>;
 
-/** The most capabilities in one PML home. */
+/** The maximum number of capabilities in one PML home. */
 const MOST = 1_000;
-/** The most bytes of a file. A capability may contain the definitions of many tools. */
+/** The maximum size of a file, in bytes. A capability may contain the definitions of many tools. */
 const FILE_MAX = 64_000_000;
 
 /** Reads and writes saved capabilities. */

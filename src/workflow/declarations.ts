@@ -29,7 +29,7 @@ export interface ToolTypes {
   readonly isCut: boolean;
 }
 
-/** The most characters of all declarations together. */
+/** The maximum length of all declarations together, in characters. */
 const LONGEST = 1_000_000;
 const LONGEST_DOC = 1_000;
 

@@ -19,9 +19,9 @@ import {
 export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
 type Tool = (args?: JsonObject) => Promise<Json>;
 
-/** The most tasks of a plan, and the most calls of a task. */
+/** The maximum number of tasks of a plan, and of calls of a task. */
 const MOST = 1_000;
-/** The most characters that one call may use from outputs. */
+/** The maximum number of characters that one call may use from outputs. */
 const MOST_TAKEN = 10_000_000;
 
 /** Returns the function of a capability. */

@@ -48,12 +48,12 @@ export interface IntentPlan {
 }
 
 const LONGEST = 32_768;
-/** The most tools that are ranked for one step. */
+/** The maximum number of tools that are ranked for one step. */
 const LOOKED_AT = 8;
 /** The weight of the whole intent, the literals and the open arguments; a step's words have 1. */
 const CONTEXT = 0.2;
 const LITERALS = 0.2;
-/** The most tools that a plan with few tasks names in all. */
+/** The maximum number of tools that a plan with few tasks names in all. */
 const NAMED = 10;
 /** The share of uses from which one tool is assumed to follow another. */
 const USUALLY = 0.5;

@@ -60,7 +60,7 @@ export interface PlanProblem {
 
 /** The options of `parsePlan`. */
 export interface PlanOptions {
-  /** The most tasks of a plan. */
+  /** The maximum number of tasks of a plan. */
   readonly most: number;
   /** The values of `$params` in a saved plan. */
   readonly params?: JsonObject | undefined;
@@ -70,9 +70,9 @@ export interface PlanOptions {
 
 /** The values of references. Undefined means that a value is not known yet. */
 export interface ReferenceValues {
-  /** The most calls of one task. */
+  /** The maximum number of calls of one task. */
   readonly most: number;
-  /** The most characters that one call may use from outputs. */
+  /** The maximum number of characters that one call may use from outputs. */
   readonly mostTaken: number;
   readonly params: JsonObject;
   /** Returns the output of a task of this plan. */

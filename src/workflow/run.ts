@@ -29,7 +29,7 @@ export interface RunOptions {
   readonly actor: string;
   /** The number of capabilities that wait for this run. */
   readonly depth: number;
-  /** The most calls of the run. */
+  /** The maximum number of calls of the run. */
   readonly calls: number;
   readonly callTool: CallTool;
   readonly signal: AbortSignal;
@@ -49,8 +49,8 @@ export interface RunCall {
 }
 
 /**
- * The most approval requests of one call. More than one is possible if its server must be found and
- * trusted first, or if a rule or a definition changes meanwhile.
+ * The maximum number of approval requests of one call. More than one is possible if its server must
+ * be found and trusted first, or if a rule or a definition changes meanwhile.
  */
 const MOST_QUESTIONS = 4;
 

@@ -11,7 +11,7 @@ import { type Capability, exported, fileForm } from "../servers/capability/capab
 import { namedTools } from "./capability_parameters.ts";
 import { parsePlan } from "./plan.ts";
 
-/** The most tasks of a published plan. */
+/** The maximum number of tasks of a published plan. */
 const MOST_TASKS = 1_000;
 
 /** Parses the JSON of an export. Throws a TypeError with the reason. */

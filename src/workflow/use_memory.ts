@@ -39,7 +39,7 @@ const MOST_SEARCHES = 20;
 const MOST_WORDS = 20;
 /** The longest time between a call and the call or search that it follows. */
 const NEXT_MS = 10 * 60_000;
-/** The most characters of a text that is parsed for its shape. */
+/** The maximum length of a text that is parsed for its shape, in characters. */
 const MOST_TEXT = 100_000;
 /** The number of uses at which the weight is one half. */
 const DOUBT = 1;

@@ -16,7 +16,10 @@ export function tell(text: string): void {
   write(Deno.stderr, harmless(text));
 }
 
-/** The most rows that the progress bar of Deno takes: two lines, of which an address may wrap. */
+/**
+ * The maximum number of rows that the progress bar of Deno takes: two lines, of which an address
+ * may wrap.
+ */
 const BAR_ROWS = 4;
 
 /**

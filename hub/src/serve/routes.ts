@@ -50,7 +50,7 @@ export interface RouteOptions {
 }
 
 const QUERY_MAX = 500;
-/** The most cloud servers that a client of PML reads. */
+/** The maximum number of cloud servers that a client of PML reads. */
 const CLOUD_MAX = 5_000;
 
 /** Answers a request. Publishers use another kind of key; health checks need none. */

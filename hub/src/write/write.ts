@@ -52,7 +52,7 @@ interface Keyed {
 }
 
 const SHARES: Shares = { versions: 1_000, names: 10_000, waiting: 100 };
-/** The most bytes of a body: code and manifest, escaped as JSON. */
+/** The maximum number of bytes of a body: code and manifest, escaped as JSON. */
 const BODY = 8_000_000;
 const SMALL_BODY = 10_000;
 const REASON = 300;

@@ -65,7 +65,10 @@ export interface InteractionOptions {
  */
 type ApprovalMethod = "elicitation" | "input_required" | "terminal";
 
-/** The most approval requests of one request: its server may have to be found and trusted first. */
+/**
+ * The maximum number of approval requests of one request: its server may have to be found and
+ * trusted first.
+ */
 const APPROVALS_MAX = 4;
 /** An approval request that the client does not answer must still be valid in the terminal. */
 const MARGIN_MS = 500;

@@ -43,9 +43,9 @@ const LARGEST_TEXT = 32 << 20;
 const LARGEST = 512 << 20;
 const REDIRECTS = 5;
 const REDIRECTING = [301, 302, 303, 307, 308];
-/** The most failures in a row in which no data came. */
+/** The maximum number of failures in a row in which no data came. */
 const TRIES = 3;
-/** The most failures in total, even if some data came each time. */
+/** The maximum number of failures in total, even if some data came each time. */
 const MOST_TRIES = 30;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;

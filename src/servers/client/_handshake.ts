@@ -32,7 +32,7 @@ export interface Handshake {
   readonly isSession?: boolean | undefined;
 }
 
-/** The most time for the requests that a server makes after the handshake, in milliseconds. */
+/** The maximum time for the requests that a server makes after the handshake, in milliseconds. */
 const SETTLE_MS = 500;
 
 /** The result of a handshake. */

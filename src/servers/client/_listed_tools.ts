@@ -11,7 +11,7 @@ import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { ListedTools } from "./_server_lists.ts";
 
-/** The longest that a list from a server over HTTP counts as current, in milliseconds. */
+/** The longest time that a list from a server over HTTP counts as current, in milliseconds. */
 const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */

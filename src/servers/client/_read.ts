@@ -19,7 +19,7 @@ export interface ListReading {
   readonly ask: (params: JsonObject) => Promise<Json>;
   /** Returns the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
-  /** The most items. */
+  /** The maximum number of items. */
   readonly max: number;
 }
 
@@ -32,7 +32,7 @@ export interface ReadList {
 
 const PAGES_MAX = 1_000;
 const LIST_MAX = 32_000_000;
-/** The most characters of the data of a log message. */
+/** The maximum length of the data of a log message, in characters. */
 const LOG_MAX = 64_000;
 const LOGGER_MAX = 200;
 

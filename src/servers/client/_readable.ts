@@ -56,7 +56,7 @@ const INPUT: Readonly<Record<string, Is>> = {
 
 /** The key in `_meta` for the server's own name of a tool that has another name here. */
 const OWN_NAME = "pml/name";
-/** The most characters of a tool's name. A tool with a longer name is left out. */
+/** The maximum length of a tool's name, in characters. A tool with a longer name is left out. */
 const NAME_MAX = 1_000;
 
 /** Returns the name of a tool at its server. */

@@ -26,11 +26,11 @@ export interface ReadableOptions {
 
 /** The key in `_meta` under which a result names its corrections. */
 const REPAIRS = "pml/repairs";
-/** The most corrections that a result names, and the most characters of a value in one. */
+/** The maximum number of corrections that a result names, and of characters of a value in one. */
 const [NAMED_MAX, VALUE_MAX] = [10, 100];
 const ROLES = ["user", "assistant"];
 const THEMES = ["light", "dark"];
-/** The most values of a completion. */
+/** The maximum number of values of a completion. */
 const VALUES_MAX = 100;
 /** The methods whose results are those of tools. */
 const TOOLS = ["tools/call", "tasks/result"];

@@ -45,9 +45,9 @@ const NONE: readonly ListItem[] = [];
 const NO_NAMES: readonly ListName[] = [];
 /** For how many sets of client capabilities the lists of a server are cached at once. */
 const SETS_MAX = 8;
-/** The most files of one server, over all workspaces. */
+/** The maximum number of files of one server, over all workspaces. */
 const FILES_MAX = 64;
-/** The most files that name the latest lists of a server, over all servers. */
+/** The maximum number of files that name the latest lists of a server, over all servers. */
 const LATEST_MAX = 256;
 
 /** The facts that the lists of a server depend on, next to its definition. */

@@ -24,9 +24,9 @@ export interface StatelessRequestsOptions {
   readonly over: AbortSignal;
 }
 
-/** The most requests in one `input_required` result. */
+/** The maximum number of requests in one `input_required` result. */
 const REQUESTS_MAX = 64;
-/** The most `input_required` results for one request. */
+/** The maximum number of `input_required` results for one request. */
 const ROUNDS_MAX = 20;
 
 /** Sends requests of the stateless revision. */

@@ -15,7 +15,7 @@ import { pause } from "../../io/waiting.ts";
 import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
 
 const CALL = "tools/call";
-/** The least, the most and the default time between two `tasks/get` requests. */
+/** The minimum, the maximum and the default time between two `tasks/get` requests. */
 const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
 
 /** The members of a call that its requests need. */

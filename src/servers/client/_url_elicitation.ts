@@ -10,9 +10,9 @@ import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../.
 import { onAbort, soon } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 
-/** The most pages of one error. */
+/** The maximum number of pages of one error. */
 const PAGES_MAX = 5;
-/** The most characters of an address or a message that an error shows. */
+/** The maximum length of an address or a message that an error shows, in characters. */
 const SHOWN_MAX = 2_000;
 /** How long a request waits for the user to finish in the browser, in milliseconds. */
 const DONE_MS = 60_000;

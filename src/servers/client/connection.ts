@@ -92,7 +92,7 @@ const UPDATED = "notifications/resources/updated";
 /** How many invalid messages a server may send before the connection is closed. */
 const STRAY_MAX = 10_000;
 const TAIL = 4_000;
-/** The most names of members in a line of the log. */
+/** The maximum number of names of members in a line of the log. */
 const NAMES_MAX = 10;
 /** How much later than the second one the answer to the first of two requests may come, in milliseconds. */
 const MEMBERS_MS = 500;

@@ -12,7 +12,7 @@ import { settingOf } from "../../core/tool_settings.ts";
 import { type Catalog, WHOLE_SERVER } from "../../search/catalog.ts";
 import type { Servers } from "./servers.ts";
 
-/** The most tools of the server that a message names. */
+/** The maximum number of tools of the server that a message names. */
 const NAMED_MAX = 20;
 
 /**

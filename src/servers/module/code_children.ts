@@ -45,7 +45,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
     this.#warm = new WarmChildren(() => host.limits.idleMs);
   }
 
-  /** The most children at the same time, for code at one depth. */
+  /** The maximum number of children at the same time, for code at one depth. */
   get mostPlaces(): number {
     return this.#host.limits.children;
   }

@@ -25,7 +25,7 @@ export interface Imports {
 /** The hint for a module that imports files that the sandbox does not load. */
 export const BUNDLE = "Bundle it: `deno bundle -o OUT.js FILE`, " +
   "or use Deno's functions and `host`";
-/** The most imports that are reported: counting lines takes time. */
+/** The maximum number of imports that are reported: counting lines takes time. */
 const MOST = 20;
 
 /** The kinds of imports that load another file with the module. Type imports are erased. */

@@ -52,7 +52,7 @@ export interface ModuleUse {
 
 /** Runs modules without any grant. */
 export interface ModuleInspector {
-  /** The most bytes that a module may have now. */
+  /** The maximum number of bytes that a module may have now. */
   readonly moduleBytes: number;
   /** Returns the metadata and the exports of a module. */
   inspect(module: NamedModule): Promise<Inspection>;

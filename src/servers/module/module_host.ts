@@ -30,8 +30,8 @@ export interface ModuleHost {
 
 /** The limits of modules. */
 export interface ModuleLimits extends SandboxLimits, PoolLimits {
-  /** The most bytes of a module. */
+  /** The maximum size of a module, in bytes. */
   readonly moduleBytes: number;
-  /** The most children at the same time. */
+  /** The maximum number of children at the same time. */
   readonly children: number;
 }

@@ -80,7 +80,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return this.#host.limits;
   }
 
-  /** The most children at the same time. */
+  /** The maximum number of children at the same time. */
   get mostPlaces(): number {
     return this.#host.limits.children;
   }
@@ -90,7 +90,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     return this.#pool.ending;
   }
 
-  /** The most bytes of a module. */
+  /** The maximum size of a module, in bytes. */
   get moduleBytes(): number {
     return this.#host.limits.moduleBytes;
   }

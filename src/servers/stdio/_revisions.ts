@@ -19,7 +19,7 @@ import type { StdioValues } from "./program_host.ts";
 const DISCOVER_MS = 15_000;
 /** How long an answer is remembered, in milliseconds: the program may be updated. */
 const REMEMBERED_MS = 7 * 86_400_000;
-/** The most servers that are remembered. */
+/** The maximum number of servers that are remembered. */
 const FILES_MAX = 256;
 
 /** The revisions of one server, in a file of the PML home. */

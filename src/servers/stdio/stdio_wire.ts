@@ -44,7 +44,7 @@ type WireHost = Pick<ProgramHost, "groups" | "limits" | "room" | "spare" | "with
 const UTF_8 = new TextEncoder();
 const EOF_MS = 300;
 const TERM_MS = 700;
-/** The most characters of a line on stderr. A longer line is dropped. */
+/** The maximum length of a line on stderr, in characters. A longer line is dropped. */
 const LINE_MAX = 256_000;
 /** How many characters of a server's last output are shown. */
 const TAIL = 4_000;
