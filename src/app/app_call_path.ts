@@ -19,7 +19,13 @@ export async function callPathOf(app: App): Promise<CallPath> {
   const [pins, schemas] = await Promise.all([app.pins(), app.schemas()]);
   const path = new CallPath({
     ...app.parts,
-    ...{ pins, schemas, servers, metrics, backlog, clientRoots, directory },
+    pins,
+    schemas,
+    servers,
+    metrics,
+    backlog,
+    clientRoots,
+    directory,
     registries: () => app.registries(),
     capabilities: () => app.capabilities(),
     builtins: async () => (await import("../servers/module/builtins.ts")).builtins(),

@@ -41,7 +41,10 @@ export async function workflowOf(app: App): Promise<Workflow> {
   const { policy } = app;
   return new Workflow({
     callTool: path.callTool,
-    ...{ journal: path, preflight: path.ahead, policy, opener: app },
+    journal: path,
+    preflight: path.ahead,
+    policy,
+    opener: app,
     children: (await path.machine.modules()).code,
     types: new CodeTypes(app),
     tools: new ListedToolNames(app.servers),

@@ -167,7 +167,8 @@ class ModuleCheck {
       return inspection;
     }
     this.#add(isSyntax ? "syntax" : "load", "failed", why, {
-      ...{ line, column },
+      line,
+      column,
       hint: isSyntax
         ? `Fix the syntax error${line === undefined ? "" : ` in line ${line}`}`
         : "It is loaded without any grant: do all work in the functions of its tools",

@@ -251,7 +251,11 @@ export function listServers({ app }: CommandContext): Promise<Shown> {
   const unheld = programsOf(app.config().servers).filter((one) => one.isUnheld)
     .map(({ name }) => name);
   const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
-    ...{ name, kind, origin, state, why },
+    name,
+    kind,
+    origin,
+    state,
+    why,
     ...(unheld.includes(name) && { confined: false }),
     path: pathOf(name),
   }));

@@ -73,7 +73,11 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
     const outcome = await (await at.app.callPath()).callTool({
       ...asked,
       ...defined({ answer }),
-      ...{ via: "cli", actor: "local", isTyped, cancellation, client },
+      via: "cli",
+      actor: "local",
+      isTyped,
+      cancellation,
+      client,
       callId: crypto.randomUUID(),
     });
     if (outcome.kind === "result") return outcome.result;

@@ -69,7 +69,11 @@ export class DevModule {
     const tools = this.#tools().map(({ definition }) => definition.name);
     shown.show({
       event: "check",
-      ...{ ok, ms: Date.now() - since, server, runs, tools },
+      ok,
+      ms: Date.now() - since,
+      server,
+      runs,
+      tools,
       // Grants are reported when a permission is missing.
       checks: checks.filter(({ name }) => name !== "permissions"),
     });
@@ -105,7 +109,9 @@ export class DevModule {
     let call: DevCall | undefined;
     const about = (message: string) => ({
       ...call,
-      ...{ repeated, ms: Date.now() - since, stale: isStale() },
+      repeated,
+      ms: Date.now() - since,
+      stale: isStale(),
       grant: call && this.#advice(call.tool, message),
     });
     try {
@@ -137,7 +143,10 @@ export class DevModule {
     const { server, draft } = this.#place();
     const { workspace, grants } = app.config();
     return adviceOn(missing, {
-      ...{ server, path, workspace, file: app.policy.rulesFile },
+      server,
+      path,
+      workspace,
+      file: app.policy.rulesFile,
       asked: this.#tool(tool)?.permissions ?? NO_PERMISSIONS,
       granted: draft ? undefined : grants[server] ?? {},
     });

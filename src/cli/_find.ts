@@ -104,7 +104,8 @@ export async function search(
     ...listedBy(app)(hit),
     origin: hit.server.origin,
     approved: hit.server.asksFirst !== true,
-    ...{ score: hit.score, covered: hit.covered },
+    score: hit.score,
+    covered: hit.covered,
   }));
   return {
     value: { mode, isLoose, hits: found },

@@ -162,7 +162,9 @@ function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "n
   }
   const hosts = allowHost.map((name) => name.toLowerCase());
   return {
-    ...{ host, port, tls },
+    host,
+    port,
+    tls,
     names: {
       origins: new Set(allowOrigin),
       ...hosts.length > 0 &&

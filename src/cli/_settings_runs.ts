@@ -16,7 +16,14 @@ import { outdated, upgrade } from "./_upgrade.ts";
 
 /** The commands by their names. */
 export const SETTINGS = {
-  ...{ capability, config, key, learn, outdated, token, types, upgrade },
+  capability,
+  config,
+  key,
+  learn,
+  outdated,
+  token,
+  types,
+  upgrade,
   "install-model": installModel,
   allow: ruleCommand("allow"),
   ask: ruleCommand("ask"),

@@ -13,7 +13,12 @@ import { uninstall } from "./_uninstall.ts";
 
 /** The commands by their names; the empty name is `pml` without a command. */
 export const SETUP = {
-  ...{ add, doctor, init, list: listServers, remove, uninstall },
+  add,
+  doctor,
+  init,
+  list: listServers,
+  remove,
+  uninstall,
   "": status,
   import: importServers,
 };

@@ -52,7 +52,9 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
   const own = app.catalog.get(id)?.own;
   if (own === undefined) {
     return unmet(`${rule} names no tool of ${quoted(server)}`, {
-      ...{ name: pattern.tool, known: tools, before: `${server}:` },
+      name: pattern.tool,
+      known: tools,
+      before: `${server}:`,
     });
   }
   const names = Object.keys(objectOf(own.inputSchema.properties));

@@ -191,7 +191,9 @@ class Windows {
     await serveStdio(() => Promise.resolve(own), attached, {
       pipes: pipesOf(socket),
       hello: (isStateless) => app.hello(isStateless),
-      ...{ inputBytes, queuedBytes, unreadMs },
+      inputBytes,
+      queuedBytes,
+      unreadMs,
       isTask: (id) => this.#gateway.hasTask(id),
       onListen: (listened) => (listening ??= listen()).set(listened),
       signal: this.#closing.signal,

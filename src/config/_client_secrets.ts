@@ -114,7 +114,9 @@ export class ImportVariables {
         oauth: {
           ...oauth,
           client_secret: this.#clean(oauth.client_secret, {
-            ...{ ...server, called: "client_secret", wanted: "*CLIENT_SECRET" },
+            ...server,
+            called: "client_secret",
+            wanted: "*CLIENT_SECRET",
             key: "oauth.client_secret",
           }),
         },

@@ -31,7 +31,9 @@ function identitiesOf(
     Object.entries(identities).map(([name, entry]) => {
       const { token, permissions = {}, toolset, keys = IDENTITY.keys.default, rates = {} } = entry;
       return [name, {
-        ...{ name, token, keys },
+        name,
+        token,
+        keys,
         permissions: rulesOf(permissions, path),
         toolset: setOf(toolset),
         rates: Object.entries(rates).map(rateOf),

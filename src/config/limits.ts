@@ -132,8 +132,14 @@ export type Limits = { readonly [K in LimitName]: number };
 
 const MB = 1024 ** 2;
 const UNITS: Readonly<Record<string, number>> = {
-  ...{ ms: 1, s: 1_000, min: 60_000, h: 3_600_000 },
-  ...{ bytes: 1, KB: 1024, MB, GB: 1024 * MB },
+  ms: 1,
+  s: 1_000,
+  min: 60_000,
+  h: 3_600_000,
+  bytes: 1,
+  KB: 1024,
+  MB,
+  GB: 1024 * MB,
 };
 
 /** All limits. */

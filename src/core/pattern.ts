@@ -175,7 +175,9 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
     const text = canonical(withEqualNumbers(value as JsonObject));
     const near = withRoundedNumbers(value as JsonObject);
     return {
-      ...{ ...named, kind: "arguments", canonical: text },
+      ...named,
+      kind: "arguments",
+      canonical: text,
       rounded: near === value ? text : canonicalOf(near),
     };
   } catch {

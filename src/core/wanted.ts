@@ -115,7 +115,8 @@ export function object<R extends SchemaMembers, O extends SchemaMembers>(
     return [...known, ...others].every(Boolean);
   };
   const schema = () => ({
-    ...{ type: "object", wanted: "an object" },
+    type: "object",
+    wanted: "an object",
     properties: Object.fromEntries([...members].map(([key, one]) => [key, one.schema()])),
     ...!isOpen && { additionalProperties: false },
     ...Object.keys(required).length > 0 && { required: Object.keys(required) },
@@ -140,8 +141,10 @@ export function record<T>(
     }).every(Boolean);
   };
   const schema = () => ({
-    ...{ type: "object", wanted },
-    ...{ propertyNames: key.schema(), additionalProperties: item.schema() },
+    type: "object",
+    wanted,
+    propertyNames: key.schema(),
+    additionalProperties: item.schema(),
   });
   return Object.assign(check, { schema });
 }
@@ -185,7 +188,9 @@ export function byType<F extends SchemaMembers>(forms: F): ValueSchema<ValueOf<F
     return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
   };
   const schema = () => ({
-    ...{ type: "object", wanted: "an object", required: ["type"] },
+    type: "object",
+    wanted: "an object",
+    required: ["type"],
     properties: { type: types.schema() },
     oneOf: [...new Set(Object.values(forms))].map(untyped),
   });

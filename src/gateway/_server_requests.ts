@@ -99,7 +99,8 @@ export class ServerRequests {
       via: method,
       actor: this.#options.settings().actor,
       callId: crypto.randomUUID(),
-      ...{ cancellation, client },
+      cancellation,
+      client,
       ...metaOf(_meta, { listed: this.#options.settings().clientMeta, message }),
       ...defined({ answer }),
     });

@@ -133,7 +133,11 @@ export class UnknownNotifications {
     const { _meta, ...args } = owned.params;
     const { clientMeta, actor } = settings();
     await this.#pass({
-      ...{ id: toolId(owned.server, ruleName), method, via: method, actor, arguments: args },
+      id: toolId(owned.server, ruleName),
+      method,
+      via: method,
+      actor,
+      arguments: args,
       client: { able, isOlder: !client.isStateless, toolset },
       ...metaOf(_meta, { listed: clientMeta, message }),
     });

@@ -18,8 +18,12 @@ const TEXTS: JsonObject = { type: "array", items: TEXT };
 const TASK: JsonObject = {
   type: "object",
   properties: {
-    ...{ id: TEXT, tool: TEXT, arguments: { type: "object" } },
-    ...{ depends_on: TEXTS, when: {}, for_each: {} },
+    id: TEXT,
+    tool: TEXT,
+    arguments: { type: "object" },
+    depends_on: TEXTS,
+    when: {},
+    for_each: {},
   },
   required: ["id", "tool"],
 };

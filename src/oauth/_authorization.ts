@@ -159,7 +159,13 @@ export class SignedInServer implements Authorization {
       const { folder, issuerHosts } = this.#host;
       const [hosts, secret] = [[...named], oauth?.client_secret];
       await this.#host.refresh({
-        ...{ folder, key, spent, secret, named: hosts, certificates, issuerHosts },
+        folder,
+        key,
+        spent,
+        secret,
+        named: hosts,
+        certificates,
+        issuerHosts,
       });
     });
     // A killed process may have stored the new tokens in the keyring without changing the file.

@@ -76,7 +76,9 @@ export class Protocol {
         readonly body?: unknown;
       }) => {
         const response = await this.ask(url, {
-          ...{ method: `${method}`, headers, signal },
+          method: `${method}`,
+          headers,
+          signal,
           ...body !== undefined && { body: `${body}` },
         });
         const { status } = response;

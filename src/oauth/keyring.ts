@@ -122,7 +122,10 @@ export async function runOutside(
   },
 ): Promise<ProgramResult> {
   return await runProgram({ file, args, cwd: dirname(file), env, kept: true }, {
-    ...{ signal: closing, ms: LOOK_MS, input, maxBytes: MOST_BYTES },
+    signal: closing,
+    ms: LOOK_MS,
+    input,
+    maxBytes: MOST_BYTES,
   });
 }
 

@@ -73,7 +73,11 @@ export class SignIns {
   /** Returns all stored sign-ins, sorted by server. */
   all(): Promise<readonly SignedIn[]> {
     const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...kept }) => ({
-      ...{ server, url, issuer, scopes, until },
+      server,
+      url,
+      issuer,
+      scopes,
+      until,
       client: kept.client.client_id,
       isRenewed: kept.isRenewed ?? kept.refreshToken !== undefined,
       isInKeyring: kept.isRenewed !== undefined,

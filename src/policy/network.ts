@@ -72,8 +72,12 @@ export function proxyVariables(options: NetworkParts): Readonly<Record<string, s
   const no = `${[...except, "localhost", "127.0.0.1", "::1"]}`;
   // Programs read both spellings, and the environment of PML may have either.
   return {
-    ...{ HTTP_PROXY: href, HTTPS_PROXY: href, NO_PROXY: no },
-    ...{ http_proxy: href, https_proxy: href, no_proxy: no },
+    HTTP_PROXY: href,
+    HTTPS_PROXY: href,
+    NO_PROXY: no,
+    http_proxy: href,
+    https_proxy: href,
+    no_proxy: no,
   };
 }
 

@@ -156,8 +156,17 @@ export function changedClient(
   const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
   const { onQuestion, onOpen, onNotify } = client;
   return {
-    ...{ request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset },
-    ...{ onQuestion, onOpen, onNotify },
+    request,
+    onProgress,
+    onMessage,
+    onAsk,
+    able,
+    isOlder,
+    sampling,
+    toolset,
+    onQuestion,
+    onOpen,
+    onNotify,
     ...changes,
   };
 }
@@ -266,9 +275,28 @@ export function changedCall(call: Call, changes: Partial<Call>): Call {
     isNotification,
   } = call;
   return {
-    ...{ isNotification },
-    ...{ id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped },
-    ...{ isNested, run, depth, actor, cancellation, client, callId, answer, facts, verdict, fixed },
+    isNotification,
+    id,
+    arguments: args,
+    method,
+    isOffered,
+    meta,
+    members,
+    agrees,
+    task,
+    via,
+    isTyped,
+    isNested,
+    run,
+    depth,
+    actor,
+    cancellation,
+    client,
+    callId,
+    answer,
+    facts,
+    verdict,
+    fixed,
     ...changes,
   };
 }

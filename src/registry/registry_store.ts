@@ -144,7 +144,11 @@ export function moduleManifest(
   const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
   return local({
-    ...{ fqdn, type: "deno", version, description, permissions },
+    fqdn,
+    type: "deno",
+    version,
+    description,
+    permissions,
     tools: meta.tools.map(({ definition, permissions }) => ({ ...definition, permissions })),
     env_required: permissions.env,
   }, integrity);
@@ -190,9 +194,13 @@ export function capabilityManifest(
 ): JsonObject {
   const { code, description, parameters: inputSchema, calls: tools_used } = saved;
   return local({
-    ...{ fqdn, type: CAPABILITY.name, version, description },
+    fqdn,
+    type: CAPABILITY.name,
+    version,
+    description,
     tools: [defined({ name: fqdn.split(":")[1], description, inputSchema })],
-    ...{ tools_used, env_required: [] },
+    tools_used,
+    env_required: [],
   }, integrityOf(code));
 }
 

@@ -174,7 +174,10 @@ export class Sampling {
     const since = performance.now();
     const event = (used: Usage, code?: string) =>
       request.record({
-        ...{ host, model: turn.model, turn: count, ...used },
+        host,
+        model: turn.model,
+        turn: count,
+        ...used,
         ms: Math.round(performance.now() - since),
         ...defined({ code, money: settings.prices && moneyOf(used, settings) }),
       });

@@ -175,7 +175,14 @@ class RunningChild implements Child {
     this.#write(from.code);
     const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
-      ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
+      nonce: this.nonce,
+      workspace,
+      read,
+      write,
+      protection,
+      home,
+      lock,
+      canary,
       ...(write.length > 0 && { temp }),
       ...from.grants,
       environment: marked,

@@ -163,7 +163,10 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     if (options.hasClient) void this.groups.watch();
     this.packages = new Packages(options);
     const basics = this.#basics = {
-      ...{ home, groups: this.groups, fetch: this.fetch, room: options.backlog?.room },
+      home,
+      groups: this.groups,
+      fetch: this.fetch,
+      room: options.backlog?.room,
       workspace: () => this.workspace,
       limits: () => this.limits,
     };
@@ -303,7 +306,12 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     const { home, userHome } = environment;
     const isHeld = (await this.layer()).kind !== "none";
     const where = {
-      ...{ name: server, workspace, cwd, home, userHome, isHeld },
+      name: server,
+      workspace,
+      cwd,
+      home,
+      userHome,
+      isHeld,
       protection: protectedPaths,
     };
     const given = Object.keys({ ...env, ...more, ...this.serverEnvironment });

@@ -43,10 +43,23 @@ const BREAK = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
 const LEADING = /^(?:and|then|finally|please|also|next|after that)\s+/i;
 /** The words that tools use for kinds of files, by file name extension. */
 const FILES: Readonly<Record<string, string>> = {
-  ...{ md: "markdown", py: "python", ts: "typescript", js: "javascript", txt: "text" },
-  ...{ xls: "excel sheet", xlsx: "excel sheet", ppt: "presentation", pptx: "presentation" },
-  ...{ doc: "word document", docx: "word document", png: "image", jpg: "image", jpeg: "image" },
-  ...{ wav: "audio", mp3: "audio", db: "database" },
+  md: "markdown",
+  py: "python",
+  ts: "typescript",
+  js: "javascript",
+  txt: "text",
+  xls: "excel sheet",
+  xlsx: "excel sheet",
+  ppt: "presentation",
+  pptx: "presentation",
+  doc: "word document",
+  docx: "word document",
+  png: "image",
+  jpg: "image",
+  jpeg: "image",
+  wav: "audio",
+  mp3: "audio",
+  db: "database",
 };
 
 /** Returns the steps of an intent, in their order. */

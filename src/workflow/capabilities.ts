@@ -272,7 +272,11 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     const runs = new Set<string>();
     try {
       const result = await (await opener.workflow()).capability(capability, {
-        ...{ call, depth, calls, id: crypto.randomUUID(), isForeign: outside !== undefined },
+        call,
+        depth,
+        calls,
+        id: crypto.randomUUID(),
+        isForeign: outside !== undefined,
         callTool: async (inner) => {
           // A nested capability shares the remaining calls.
           if (inner.run !== undefined) {

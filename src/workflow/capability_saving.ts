@@ -157,7 +157,8 @@ export class CapabilitySaving {
         ...more,
         ...facts,
       ],
-      ...{ capability: whole, over },
+      capability: whole,
+      over,
     };
   }
 

@@ -91,7 +91,10 @@ export async function runCode(
       // guard: late-capability
       codeRun.within?.assertCurrent();
       return child.call({
-        ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
+        fn: "run",
+        arguments: start as unknown as JsonObject,
+        signal,
+        graceMs: 0,
         onRequest: calls.answer,
         onProgress: calls.progress,
       });

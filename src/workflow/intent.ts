@@ -168,7 +168,9 @@ function planned(
     // Only tasks that change nothing can run at the same time.
     const isAfter = before !== undefined && !(onlyReads(before) && onlyReads(draft));
     tasks.push({
-      ...{ id, tool: shownId(draft.hit), arguments: args },
+      id,
+      tool: shownId(draft.hit),
+      arguments: args,
       ...(isAfter && { depends_on: [`t${at}`] }),
     });
   });

@@ -54,7 +54,8 @@ export async function answerIntent(
     return { kind: "run", plan: plan as unknown as JsonObject, confidence };
   }
   const answer = {
-    ...{ plan, confidence },
+    plan,
+    confidence,
     ...(open.length > 0 && { open }),
     alternatives,
     ...(unmet.length > 0 && { unmet }),

@@ -88,7 +88,13 @@ export class Run {
     const { id, arguments: args, ...changes } = asked;
     const { via, actor } = options;
     const call: Call = {
-      ...{ id, arguments: args, via, actor, run, depth, cancellation },
+      id,
+      arguments: args,
+      via,
+      actor,
+      run,
+      depth,
+      cancellation,
       client: "onProgress" in changes
         ? changedClient(client, { onProgress: changes.onProgress })
         : client,

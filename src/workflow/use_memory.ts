@@ -190,7 +190,10 @@ export class UseMemory implements Disposable {
       id,
       definition: hash,
       used: new Date(at).toISOString(),
-      ...{ calls, errors, median_ms: timeAt(use, 0.5), p95_ms: timeAt(use, 0.95) },
+      calls,
+      errors,
+      median_ms: timeAt(use, 0.5),
+      p95_ms: timeAt(use, 0.95),
       ...(shape && { result: shape as JsonObject }),
       next: Object.fromEntries(Object.entries(next).sort(([, one], [, other]) => other - one)),
     }));

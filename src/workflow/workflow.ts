@@ -68,7 +68,13 @@ export class Workflow implements CapabilityRuns {
     const { signal } = new AbortController();
     const { callTool } = this.#parts;
     const run = new Run({
-      ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
+      id: "check",
+      via: "code",
+      actor: "local",
+      depth: 0,
+      calls: 0,
+      callTool,
+      signal,
       client: NO_CLIENT,
     });
     // A function without a call is compiled, but does not run.

@@ -24,7 +24,9 @@ export async function keys({ verb, file, data, json, isClient }: Typed): Promise
   switch (verb) {
     case "key add":
       return await add(nameOf(file, "an organisation"), {
-        ...{ desk, json, kind: isClient ? "client" : "publisher" },
+        desk,
+        json,
+        kind: isClient ? "client" : "publisher",
       });
     case "key revoke":
       if (await desk.revokeKey(file)) {

@@ -40,7 +40,12 @@ function undecided(decided: Exclude<Decided, "done">, name: string) {
 function list(all: readonly WaitingEntry[], json: boolean): number {
   if (json) {
     const shown = all.map(({ fqdn, version, owner, created, hash, manifest, code }) => ({
-      ...{ fqdn, version, owner, created, hash, manifest },
+      fqdn,
+      version,
+      owner,
+      created,
+      hash,
+      manifest,
       ...code && { code: new TextDecoder().decode(code) },
     }));
     print(JSON.stringify({ waiting: shown }));

@@ -98,7 +98,12 @@ function targetOf({ to }: Typed): Target {
 function shown({ fqdn, version, manifest, code, files }: Prepared) {
   const { integrity, permissions } = manifest;
   return {
-    ...{ fqdn, version, type: manifest.type, integrity, permissions, tools: toolsOf(manifest) },
+    fqdn,
+    version,
+    type: manifest.type,
+    integrity,
+    permissions,
+    tools: toolsOf(manifest),
     ...code !== undefined && { bytes: bytesOf(code) },
     files,
   };

@@ -39,7 +39,15 @@ export async function serve(typed: Typed): Promise<number> {
     if (typed.isLogged) log({ level: "info", ...seen });
   };
   await using hub = await openHub({
-    ...{ store, host, port, publicUrl, signer, warn, isModerated, perMinute, observe },
+    store,
+    host,
+    port,
+    publicUrl,
+    signer,
+    warn,
+    isModerated,
+    perMinute,
+    observe,
     needsClientKeys: typed.needsClientKeys,
     named: new Set(upstreams),
   });

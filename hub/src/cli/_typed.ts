@@ -121,8 +121,16 @@ export function typedOf(args: readonly string[]): Typed {
     log,
   } = values;
   return {
-    ...{ verb, words, file: words[0] ?? "", data, host, port: portOf(values.port) },
-    ...{ url: url === undefined ? undefined : urlOf(url, "--url"), key, json, reason },
+    verb,
+    words,
+    file: words[0] ?? "",
+    data,
+    host,
+    port: portOf(values.port),
+    url: url === undefined ? undefined : urlOf(url, "--url"),
+    key,
+    json,
+    reason,
     ...{
       to: to === undefined ? undefined : urlOf(to, "--to"),
       tag,
@@ -140,7 +148,8 @@ export function typedOf(args: readonly string[]): Typed {
       isVersion: version,
       isHelp: help,
     },
-    ...{ metrics: metrics === undefined ? undefined : portOf(metrics), isLogged: isLogged(log) },
+    metrics: metrics === undefined ? undefined : portOf(metrics),
+    isLogged: isLogged(log),
   };
 }
 

@@ -64,7 +64,12 @@ export function requestOf(request: IncomingMessage, response: ServerResponse): H
     if (!response.writableFinished) gone.abort();
   });
   return {
-    ...{ method, target, accept, ifNoneMatch, headers, signal: gone.signal },
+    method,
+    target,
+    accept,
+    ifNoneMatch,
+    headers,
+    signal: gone.signal,
     isGone: () => isGone(request),
     isOver: () => isOver,
     body: (max) => bodyOf(request, max),

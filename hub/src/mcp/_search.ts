@@ -125,7 +125,8 @@ function hitOf({ entry, id, isWhole, said, schema }: Ranked): Hit {
     name: isWhole ? fqdn : id,
     description: said,
     version,
-    ...{ type: textOf(manifest.type), routing: textOf(manifest.routing) },
+    type: textOf(manifest.type),
+    routing: textOf(manifest.routing),
     ...isShort && { input_schema: schema },
   };
 }

@@ -78,7 +78,9 @@ export function openMcp(store: Readable): Mcp {
       typeof value === "string" && WANTED.test(name) ? [[name, value] as const] : []
     );
     const request = new Request("http://hub.invalid/mcp", {
-      ...{ method: "POST", headers: Object.fromEntries(headers), body },
+      method: "POST",
+      headers: Object.fromEntries(headers),
+      body,
       signal: asked.signal,
     });
     return await (await opening.handler).fetch(request);

@@ -176,7 +176,9 @@ async function passed(
   const { method, signal, headers } = asked;
   try {
     const response = await outgoing.fetch(upstream.url, {
-      ...{ method, signal, ...text !== undefined && { body: text } },
+      method,
+      signal,
+      ...text !== undefined && { body: text },
       headers: { ...Object.fromEntries(own), ...headersWith(upstream, headers) },
     });
     return await answered(response, { upstream, text });

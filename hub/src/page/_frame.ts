@@ -138,7 +138,9 @@ function named(fqdn: string, version?: string): string {
 export function dayOf(date: Date): Html {
   const iso = date.toISOString();
   const shown = date.toLocaleDateString("en-GB", {
-    ...{ day: "numeric", month: "short", year: "numeric" },
+    day: "numeric",
+    month: "short",
+    year: "numeric",
     timeZone: "UTC",
   });
   return html`<time datetime="${iso}">${shown}</time>`;

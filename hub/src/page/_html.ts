@@ -10,8 +10,11 @@ import { visible } from "@casys/pml/registry";
 export type Value = string | number | Html | readonly Value[];
 
 const ENTITIES: Readonly<Record<string, string>> = {
-  ...{ "&": "&amp;", "<": "&lt;", ">": "&gt;" },
-  ...{ '"': "&quot;", "'": "&#39;" },
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
 };
 /** Invisible characters, and those that change how others are shown, except the tab. */
 const ODD =

@@ -42,8 +42,14 @@ export async function bundled({ entry, files }: Graph): Promise<string> {
   };
   try {
     const { outputFiles } = await esbuild.build({
-      ...{ entryPoints: ["module"], bundle: true, write: false, format: "esm" },
-      ...{ target: "esnext", charset: "utf8", logLevel: "silent", plugins: [plugin] },
+      entryPoints: ["module"],
+      bundle: true,
+      write: false,
+      format: "esm",
+      target: "esnext",
+      charset: "utf8",
+      logLevel: "silent",
+      plugins: [plugin],
       ...comment !== undefined && { banner: { js: comment } },
     });
     return outputFiles[0]?.text ?? "";

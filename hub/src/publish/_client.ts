@@ -56,7 +56,9 @@ async function attempt(
 ): Promise<Response | Later> {
   try {
     const response = await fetch(`${registry}/${path}`, {
-      ...{ method, redirect: "manual", signal: AbortSignal.timeout(TIMEOUT_MS) },
+      method,
+      redirect: "manual",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
       headers: { "authorization": `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });

@@ -73,7 +73,10 @@ export async function prepared(path: string, signal: AbortSignal): Promise<Prepa
     }
     const { fqdn, version, manifest, code } = entry;
     return {
-      ...{ fqdn, version, manifest, files },
+      fqdn,
+      version,
+      manifest,
+      files,
       ...code && { code: new TextDecoder().decode(code) },
     };
   } finally {

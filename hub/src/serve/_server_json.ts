@@ -58,7 +58,11 @@ function packageOf(manifest: JsonObject): JsonObject | undefined {
   const fixed = values.filter(([name, value]) => value !== `\${${name}}` && !needed.has(name));
   return {
     packages: [{
-      ...{ registryType, identifier, version, runtimeHint: hint, transport: { type: "stdio" } },
+      registryType,
+      identifier,
+      version,
+      runtimeHint: hint,
+      transport: { type: "stdio" },
       packageArguments: rest.map((value) => ({ type: "positional", value })),
       environmentVariables: [
         ...[...needed].map((name) => ({ name, isRequired: true, isSecret: true })),

@@ -39,7 +39,10 @@ export interface Seen {
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 const ID = /^[0-9A-Fa-f-]{8,64}$/;
 const ROUTES: Readonly<Record<string, Route>> = {
-  ...{ "/health": "health", "/ready": "ready", "/mcp": "catalog", "/mcp/routing": "routing" },
+  "/health": "health",
+  "/ready": "ready",
+  "/mcp": "catalog",
+  "/mcp/routing": "routing",
 };
 const PAGE = /^\/($|search$|entry\/)/;
 /** In seconds. */
@@ -57,7 +60,11 @@ export function watched(
   const known = METHODS.includes(method) ? method : "OTHER";
   const route = routeOf(known, url.split("?", 1)[0] ?? "");
   return (status, bytes) => ({
-    ...{ id, method: known, route, status, bytes },
+    id,
+    method: known,
+    route,
+    status,
+    bytes,
     ms: Math.round((performance.now() - start) * 1_000) / 1_000,
   });
 }
@@ -154,7 +161,10 @@ export async function openMetrics(
 ): Promise<Listener> {
   const hosts = new Set<string>();
   const listener = await listen({
-    ...{ host: "127.0.0.1", port, what: "metrics", silentMs: SILENT_MS },
+    host: "127.0.0.1",
+    port,
+    what: "metrics",
+    silentMs: SILENT_MS,
     answer: (request, response) => {
       const status = refusedSender(request, { hosts });
       const isAsked = request.method === "GET" && request.url === "/metrics";

@@ -376,7 +376,11 @@ function waitingOf(
   { fqdn, version, manifest, hash, bytes, created, owner }: WaitingRow,
 ): WaitingEntry {
   return {
-    ...{ fqdn, version, hash, owner, created: new Date(created) },
+    fqdn,
+    version,
+    hash,
+    owner,
+    created: new Date(created),
     manifest: parseExact(manifest) as JsonObject, // the publication was checked
     ...bytes && { code: bytes },
   };

@@ -21,7 +21,10 @@ export const KEYS = "SELECT id, owner, kind, created, revoked FROM keys";
 /** Converts a row. */
 export function keyRecordOf({ id, owner, kind, created, revoked }: KeyRow): KeyRecord {
   return {
-    ...{ id, owner, kind, created: new Date(created) },
+    id,
+    owner,
+    kind,
+    created: new Date(created),
     ...revoked !== null && { revoked: new Date(revoked) },
   };
 }

@@ -50,12 +50,17 @@ export class Pg implements Queries {
       // Lists, because a text would be split at colons; the types of the client leave them out.
       host: (host.startsWith("/") ? host : [host]) as string,
       port: [port] as unknown as number, // as above
-      ...{ database, user, password, ssl },
+      database,
+      user,
+      password,
+      ssl,
       ...{ max: CONNECTIONS, connect_timeout: CONNECT_S, backoff: () => 0.1, fetch_types: false },
       onnotice: () => {},
       connection: {
-        ...{ application_name: "pml-hub", search_path: `${SCHEMA}, public` },
-        ...{ statement_timeout: STATEMENT_MS, lock_timeout: STATEMENT_MS },
+        application_name: "pml-hub",
+        search_path: `${SCHEMA}, public`,
+        statement_timeout: STATEMENT_MS,
+        lock_timeout: STATEMENT_MS,
         idle_in_transaction_session_timeout: STATEMENT_MS,
       },
     });

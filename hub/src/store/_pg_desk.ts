@@ -326,7 +326,11 @@ function waitingOf(row: PgRow): WaitingEntry {
   // `WAITING` selects these columns.
   const { fqdn, version, manifest, hash, bytes, created, owner } = row as unknown as WaitingRow;
   return {
-    ...{ fqdn, version, hash, owner, created: new Date(created) },
+    fqdn,
+    version,
+    hash,
+    owner,
+    created: new Date(created),
     manifest: parseExact(manifest) as JsonObject, // the publication was checked
     ...bytes && { code: new Uint8Array(bytes) },
   };

@@ -66,8 +66,8 @@ Deno.test("a backup whose keys differ from the records that issued them is refus
       using db = new DatabaseSync(odd);
       db.exec(sql);
     }
-    await refused(restore(fresh.path, odd), /Cannot restore .*no whole backup/);
-    await refused(opened(odd), /Cannot restore .*no whole backup/);
+    await refused(restore(fresh.path, odd), /Cannot restore .*not a complete backup/);
+    await refused(opened(odd), /Cannot restore .*not a complete backup/);
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], what);
   }
   await restore(fresh.path, file);

@@ -279,8 +279,8 @@ Deno.test("a backup with content that no hub writes is not restored", async () =
       using db = new DatabaseSync(odd, { enableForeignKeyConstraints: false });
       db.exec(sql);
     }
-    await refused(restore(fresh.path, odd), /Cannot restore .*no whole backup/);
-    await refused(opened(odd), /Cannot restore .*no whole backup/);
+    await refused(restore(fresh.path, odd), /Cannot restore .*not a complete backup/);
+    await refused(opened(odd), /Cannot restore .*not a complete backup/);
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], what);
   }
 });

@@ -76,7 +76,12 @@ const NO_BASE64 = "no plain base64";
 const COMMON: Readonly<Record<string, MemberCheck>> = { annotations: OBJECT, _meta: OBJECT };
 const RESOURCE: Readonly<Record<string, MemberCheck>> = { mimeType: TEXT, _meta: OBJECT };
 const LINK: Readonly<Record<string, MemberCheck>> = {
-  ...{ ...COMMON, title: TEXT, description: TEXT, mimeType: TEXT, size: NUMBER, icons: LIST },
+  ...COMMON,
+  title: TEXT,
+  description: TEXT,
+  mimeType: TEXT,
+  size: NUMBER,
+  icons: LIST,
 };
 const ICON: Readonly<Record<string, MemberCheck>> = {
   mimeType: TEXT,

@@ -108,7 +108,8 @@ export class TransportChoice implements AddressFacts, AddressState {
     const { olderUntil, isSse } = this;
     const { noSessionUntil } = this.#known.get(this.#key) ?? {};
     this.#known.set(this.#key, {
-      ...{ olderUntil, isSse },
+      olderUntil,
+      isSse,
       ...noSessionUntil !== undefined && { noSessionUntil },
       ...facts,
     });

@@ -163,7 +163,9 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     hurry?.use(this.#places.hurry(key));
     let started = false;
     const value = await this.#pool.use(key, {
-      ...{ name: server, signal, hurried },
+      name: server,
+      signal,
+      hurried,
       start: async () => {
         started = true;
         const open = async () => this.#starter.open(options, await this.#places.take(key));

@@ -289,8 +289,12 @@ export class Launch implements InstallHost {
     const layer = await this.#layer();
     const { workspace, protection: usual, certificates, home, serverEnvironment } = this.#host;
     const where = {
-      ...{ name, home, certificates, isHeld: layer.kind !== "none" },
-      ...{ workspace, protection: usual },
+      name,
+      home,
+      certificates,
+      isHeld: layer.kind !== "none",
+      workspace,
+      protection: usual,
     };
     const granted = trial?.grants ?? this.#host.grants(name) ?? {};
     const { run, write } = confinedAccess({ ...where, grants: granted });

@@ -168,9 +168,13 @@ export function packageCommand(written: WrittenCommand): PackageCommand | undefi
   const { tool, runtime } = form;
   const options = named.nodeOptions.at(-1);
   return {
-    ...{ tool, runtime, command: plain.command },
+    tool,
+    runtime,
+    command: plain.command,
     ...{ spec: "", name: "", ...which, bin, args: rest, beside: beside.map((one) => one.spec) },
-    ...{ python: named.python[0], settings: settingsOf(named), tokens: tokensIn(env) },
+    python: named.python[0],
+    settings: settingsOf(named),
+    tokens: tokensIn(env),
     env: options === undefined ? plain.env : { ...plain.env, NODE_OPTIONS: options },
     isOffline: [named.switches.get("yes"), named.switches.get("install")].includes(false),
     isScriptless: named.switches.get("ignore-scripts") === true,

@@ -117,7 +117,9 @@ class Window {
   #left(input: Input): Left {
     input.resume();
     return {
-      ...{ input, client: this.#client, state: this.#state },
+      input,
+      client: this.#client,
+      state: this.#state,
       waiting: [...this.#waiting.values()],
       notBegun: this.#notBegun,
       redirect: (take) => {

@@ -170,7 +170,8 @@ export class Replica {
     const { host, port } = this.#options;
     const listener = await listen({
       ...limits,
-      ...{ host, port },
+      host,
+      port,
       what: "other processes",
       answer: (request, response) => {
         const { inputBytes } = limits;

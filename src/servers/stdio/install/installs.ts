@@ -246,7 +246,10 @@ export class Installs {
       const tree = await treeHash(fresh);
       const content = installer.contentOf?.(fresh);
       const record: InstallRecord = {
-        ...{ spec, ...found, tree, stamp: await treeStamp(fresh) },
+        spec,
+        ...found,
+        tree,
+        stamp: await treeStamp(fresh),
         ...(content !== undefined && { origin: sha256(content) }),
       };
       saveRecord(record, fresh);
