@@ -233,7 +233,7 @@ Deno.test("pickServers() says which key PML cannot take, and never its value", a
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /wants as command/],
     b: [{ command: "x", args: "hunter2" }, /wants as args an array/],
-    c: [{ url: "https://me:hunter2@x.y/" }, /wants as url .*without a user name/],
+    c: [{ url: "https://me:hunter2@x.y/" }, /its url is not .*without a user name/],
     d: [{ command: "x", env: ["hunter2"] }, /wants as env/],
     e: [{}, /wants as command/],
     f: ["hunter2", /wants as command/],
