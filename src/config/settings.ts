@@ -124,8 +124,7 @@ const listed = leaf<string | { readonly name: string }>(
     anyOf: [
       { type: "string" },
       {
-        type: "object",
-        required: ["name"],
+        ...{ type: "object", required: ["name"] },
         properties: { name: { ...string.schema(), description: "The name of the tool." } },
       },
     ],
@@ -147,12 +146,8 @@ const ENTRY = {
 };
 /** The keys of an entry of a registry, which can be pasted. Only `env_required` has an effect. */
 const PASTED = {
-  fqdn: string,
-  version: string,
-  description: string,
-  integrity: string,
-  routing: oneOf(["local"]),
-  warnings: strings,
+  ...{ fqdn: string, version: string, description: string, integrity: string },
+  ...{ routing: oneOf(["local"]), warnings: strings },
 };
 /** The keys that clients write and PML ignores. Only rules decide which calls run. */
 const IGNORED = { description: any, autoApprove: any, alwaysAllow: any };
@@ -545,16 +540,8 @@ export const policySchema = object({}, POLICY);
  */
 function serverSections(certificate: ValueSchema<string>) {
   const parts: FormParts = {
-    text: string,
-    filled: nonEmptyText,
-    texts: strings,
-    flag,
-    variable,
-    path,
-    certificate,
-    port: number(1, 65_535),
-    matching: text,
-    ...ENTRY,
+    ...{ text: string, filled: nonEmptyText, texts: strings, flag, variable, path, certificate },
+    ...{ port: number(1, 65_535), matching: text, ...ENTRY },
     pasted: {
       ...described(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),
       ...ENTRY.required,
