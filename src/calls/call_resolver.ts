@@ -9,7 +9,7 @@ import type { CallContext } from "./context.ts";
 import type { CallResolver } from "./pipeline.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError } from "../core/errors.ts";
-import { toolPage } from "../protocol/lists.ts";
+import { isPage, toolPage } from "../protocol/apps.ts";
 import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -87,7 +87,7 @@ export class ServerResolver implements CallResolver {
   /** Returns the decisions about the pinned tools that name the address of a request as their page. */
   async #pageVerdicts(call: CallContext, judge: Judge): Promise<readonly Verdict[]> {
     const { arguments: { uri }, toolset, server } = call;
-    if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
+    if (!isPage(uri)) return [];
     const { servers, pins } = this.#options;
     const identity = await server.identity();
     const { items = [] } =

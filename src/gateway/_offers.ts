@@ -5,11 +5,12 @@
  * @module
  */
 
-import type { ContentBlock } from "../protocol/call.ts";
+import type { ContentBlock, Outcome } from "../protocol/call.ts";
+import { isPage, pageAddress, pageAt, toolPage, withPageAddresses } from "../protocol/apps.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
-import { type ListItem, type ListName, toolPage } from "../protocol/lists.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { PartRuleName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
@@ -89,23 +90,26 @@ export class Offers {
     const { servers, prefix } = this.#options;
     const [, server, name] = PLACED.exec(uri) ?? [];
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
+    const page = this.#pageAt(uri);
+    if (page !== undefined && await this.isOffered(page)) return page;
     if (!uri.startsWith("pml:")) {
       await servers.lists.prepare("resources");
       const owners = this.#ownersOf(uri);
       const [only] = owners;
       if (only !== undefined && owners.length === 1) return { server: only, name: uri };
-      if (owners.length > 1) throw ambiguous(uri, owners);
+      if (owners.length > 1) throw this.#ambiguous(uri, owners);
       const covering = await this.#coveringOf(uri);
       const [sole] = covering;
       if (sole !== undefined && covering.length === 1) return { server: sole, name: uri };
-      if (covering.length > 1) throw ambiguous(uri, covering);
+      if (covering.length > 1) throw this.#ambiguous(uri, covering);
+      if (page !== undefined) return page;
       const sources = [...servers.lists.entries.values()].map(({ source }) => source);
       const first = sources.find(({ origin }) => !origin.isShipped);
       if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
     const missing = servers.lists.missing("resources");
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
-      hint: "`resources/list` has all resources, as pml://SERVER/URI",
+      hint: "`resources/list` has all resources, as pml://SERVER/URI, and pages as ui://SERVER/…",
     });
   }
 
@@ -155,13 +159,30 @@ export class Offers {
     const [resources, templates] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
     if (templates && isCovered(name, templates)) return true;
-    return name.startsWith("ui://") &&
-      (await itemsOf("tools")).some((one) => toolPage(one) === name);
+    return isPage(name) && (await itemsOf("tools")).some((one) => toolPage(one) === name);
   }
 
   /** Returns the URI by which a client reads a resource of a server. */
   uriOf({ server, name }: ServerItem): string {
-    return this.#options.prefix() ? `pml://${server}/${name}` : name;
+    if (!this.#options.prefix()) return name;
+    return isPage(name) ? pageAddress(server, name) : `pml://${server}/${name}`;
+  }
+
+  /** Returns an outcome with the addresses of pages by which a client reads them. */
+  withPages<O extends Extract<Outcome, { readonly kind: "result" }>>(
+    server: string,
+    outcome: O,
+  ): O {
+    if (!this.#options.prefix()) return outcome;
+    const result = withPageAddresses(outcome.result, server);
+    return result === outcome.result ? outcome : { ...outcome, result };
+  }
+
+  /** Returns the page of a server that an address of PML's lists leads to. */
+  #pageAt(uri: string): ServerItem | undefined {
+    const { servers, prefix } = this.#options;
+    const page = prefix() ? pageAt(uri) : undefined;
+    return page !== undefined && servers.has(page.server) ? page : undefined;
   }
 
   #named(
@@ -217,10 +238,10 @@ export class Offers {
     this.#uris.set(items, known);
     return known;
   }
-}
 
-function ambiguous(uri: string, owners: readonly string[]): PmlError {
-  const names = owners.map((server) => quoted(`pml://${server}/${uri}`, 300)).join(" or ");
-  const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
-  return new PmlError("BAD_REQUEST", message, { hint: `Read ${names}` });
+  #ambiguous(uri: string, owners: readonly string[]): PmlError {
+    const names = owners.map((server) => quoted(this.uriOf({ server, name: uri }), 300));
+    const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
+    return new PmlError("BAD_REQUEST", message, { hint: `Read ${names.join(" or ")}` });
+  }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { serverDouble } from "../servers/_server_double_test.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { PmlError } from "../core/errors.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
 import { RenderedLists } from "./rendered_lists.ts";
@@ -79,6 +80,40 @@ Deno.test("resource() finds the page that a tool names for its results", async (
   const offers = new Offers({ servers, rendered: new RenderedLists(), prefix: () => true });
   await servers.lists.prepare();
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
+});
+
+Deno.test("two servers with the same page are listed and read by different addresses", async () => {
+  const page = { uri: "ui://time/app.html" };
+  const resourceTemplates = [{ uriTemplate: "ui://time/{id}" }];
+  const offers = offersOf({
+    a: { resources: [page], resourceTemplates },
+    b: { resources: [page] },
+  });
+  const uris = (await offers.list("resources", ALLOWED)).map(({ uri }) => uri);
+  assert.deepEqual(uris.slice(2), ["ui://a/time/app.html", "ui://b/time/app.html"]);
+  const [template] = (await offers.list("resourceTemplates", ALLOWED)).slice(-1);
+  assert.equal(template?.uriTemplate, "ui://a/time/{id}");
+  for (const server of ["a", "b"]) {
+    const place = { server, name: page.uri };
+    assert.deepEqual(await offers.resource(`ui://${server}/time/app.html`), place);
+    assert.deepEqual(await offers.resource(`pml://${server}/ui://time/app.html`), place);
+  }
+  await assert.rejects(offers.resource(page.uri), (error: PmlError) => {
+    assert.match(error.hint ?? "", /"ui:\/\/a\/time\/app.html" or "ui:\/\/b\/time/);
+    return true;
+  });
+});
+
+Deno.test("the own address of a page leads to its server, also if it begins like another server", async () => {
+  const own = { uri: "ui://map/app.html" };
+  const offers = offersOf({ map: { resources: [{ uri: "ui://x" }] }, other: { resources: [own] } });
+  assert.deepEqual(await offers.resource(own.uri), { server: "other", name: own.uri });
+  assert.deepEqual(await offers.resource("ui://map/x"), { server: "map", name: "ui://x" });
+  // No server listed it, so that reading it asks the user.
+  const unlisted = { server: "map", name: "ui://y" };
+  assert.deepEqual(await offers.resource("ui://map/y"), unlisted);
+  assert.equal(await offers.isOffered(unlisted), false);
+  await assert.rejects(offers.resource("ui://nobody/x"), /Cannot find the resource/);
 });
 
 Deno.test("prompts are listed with the name of their server, and found by that name", async () => {

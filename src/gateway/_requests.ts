@@ -14,13 +14,14 @@ import {
   type ContentBlock,
   type Outcome,
 } from "../protocol/call.ts";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isPage } from "../protocol/apps.ts";
+import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Clients } from "./_clients.ts";
 import type { DroppedMembers } from "./_dropped_members.ts";
 import { ResourceFollowing } from "./_following.ts";
-import type { Offers } from "./_offers.ts";
+import type { Offers, ServerItem } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
 import { isKept, isOwnResource, readOwn, readStoredOutput } from "./_own_resources.ts";
 import { invalidParams, requiredText } from "./_params.ts";
@@ -70,6 +71,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["tasks/cancel", serveTask],
   ["tasks/update", serveTask],
 ]);
+
+/** The methods, besides calls of tools, whose results may contain addresses of pages. */
+const HAVE_PAGES = ["resources/read", "prompts/get", "tasks/get", "tasks/result"];
 
 /** Serves all requests except lists, and keeps their tasks and approval requests. */
 export class Requests implements Disposable {
@@ -129,19 +133,26 @@ export class Requests implements Disposable {
     return pending === undefined ? linked : pending.then(() => linked);
   }
 
-  /** Remembers the resources that a result links: they may then be read. */
+  /**
+   * Remembers the resources that a result links: they may then be read. Addresses of pages become
+   * those of PML's lists.
+   */
   #linked(
     call: Pick<Call, "method" | "task">,
     server: string,
     outcome: Extract<Outcome, { readonly kind: "result" }>,
   ): Outcome {
-    if (call.method === "prompts/get") {
-      this.#parts.offers.link(server, contentOf(outcome.result as unknown as JsonObject));
+    const { offers } = this.#parts;
+    const { method } = call;
+    if (method === "prompts/get") {
+      offers.link(server, contentOf(outcome.result as unknown as JsonObject));
     }
-    if (call.method !== undefined) return outcome;
+    if (method !== undefined) {
+      return HAVE_PAGES.includes(method) ? offers.withPages(server, outcome) : outcome;
+    }
     if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
-    this.#parts.offers.link(server, outcome.result.content);
-    return outcome;
+    offers.link(server, outcome.result.content);
+    return offers.withPages(server, outcome);
   }
 }
 
@@ -164,7 +175,23 @@ async function readResource(request: ClientRequest, parts: RequestParts): Promis
   const { options, offers } = parts;
   if (isOwnResource(params.uri)) return await readOwn(params.uri, options);
   if (isKept(params.uri)) return await readStoredOutput(params.uri, options);
-  return await ask(request, await resourceAt(offers, params), parts);
+  const place = await resourceAt(offers, params);
+  const result = await ask(request, place, parts);
+  return withRequestedPage(result, { uri: params.uri, place: offers.uriOf(place) });
+}
+
+/**
+ * Returns the result of reading a page with the address that the client sent: it may be the
+ * server's own, which is not that of PML's lists.
+ */
+function withRequestedPage(
+  result: JsonObject,
+  { uri, place }: { readonly uri: Json | undefined; readonly place: string },
+): JsonObject {
+  const { contents } = result;
+  if (!isPage(uri) || uri === place || !Array.isArray(contents)) return result;
+  const all = contents.map((one) => objectOf(one).uri === place ? { ...objectOf(one), uri } : one);
+  return { ...result, contents: all };
 }
 
 async function getPrompt(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
@@ -203,11 +230,11 @@ async function promptAt(
 async function resourceAt(
   offers: Offers,
   params: JsonObject,
-): Promise<Omit<ForwardedRequest, "method">> {
+): Promise<Omit<ForwardedRequest, "method"> & ServerItem> {
   const place = await offers.resource(requiredText(params, "uri"));
   const { server, name } = place;
   const isOffered = await offers.isOffered(place);
-  return { ruleName: "@resources", server, params: { ...params, uri: name }, isOffered };
+  return { ruleName: "@resources", server, name, params: { ...params, uri: name }, isOffered };
 }
 
 async function subscribe(

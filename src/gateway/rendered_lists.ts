@@ -8,6 +8,7 @@
 
 import type { Json, JsonObject } from "../core/json.ts";
 import type { ListItem } from "../protocol/lists.ts";
+import { withPageAddress } from "../protocol/apps.ts";
 import { memoized } from "../core/memo.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { longName, shownId, wireName } from "../core/tool_id.ts";
@@ -93,7 +94,7 @@ function rendered(entry: CatalogEntry, naming: Naming): ToolDefinition {
     : tool;
   if (naming === "own") return marked;
   const name = naming === "long" ? longName(shownId(entry)) : wireName(shownId(entry));
-  return { ...marked, name };
+  return withPageAddress({ ...marked, name }, entry.server.name);
 }
 
 function nameOf({ uri, uriTemplate, name }: JsonObject): Json | undefined {

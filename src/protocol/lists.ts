@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, objectOf, quoted } from "../core/json.ts";
+import { type Json, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 
 /** A list of a server: the name of the field of the result that contains it. */
@@ -68,13 +68,6 @@ export function withInstructions(
 /** Returns the item with the instructions of a server. */
 export function instructionsIn<T extends object>(tools: readonly T[]): T | undefined {
   return tools.find((tool) => "name" in tool && tool.name === INSTRUCTIONS);
-}
-
-/** Returns the URI of the page (`_meta.ui.resourceUri`) that is shown with a tool's results. */
-export function toolPage(tool: object): unknown {
-  const { _meta } = tool as { readonly _meta?: unknown };
-  const meta = objectOf(_meta);
-  return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];
 }
 
 /**
