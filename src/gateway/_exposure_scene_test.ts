@@ -35,6 +35,7 @@ interface SceneOptions {
   readonly scores?: Scores;
   readonly problem?: PmlError;
   readonly search?: GatewayHost["search"];
+  readonly showsPages?: boolean;
 }
 
 const HYBRID: HybridOptions = {
@@ -98,14 +99,14 @@ export class Scene implements Disposable {
   }
 
   async list(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
-    const { denied = [], problem, search = this.#search } = this.#options;
+    const { denied = [], problem, search = this.#search, showsPages = false } = this.#options;
     const judge = (id: ToolId): Verdict => {
       const kind = denied.includes(id) ? "deny" : "ask";
       return { kind, rule: "", source: "" };
     };
     const { servers, catalog, rendered } = this;
     const house = { servers, catalog, rendered, judge, problem: () => problem, search, query };
-    return await exposed({ ...SETTINGS, ...settings }, house);
+    return await exposed({ ...SETTINGS, ...settings }, { ...house, showsPages });
   }
 
   async names(settings: Partial<ExposureSettings>, query?: string): Promise<string[]> {

@@ -7,10 +7,12 @@
 
 import type { HybridOptions } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
+import { isForModel, toolPage } from "../protocol/apps.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { appTools } from "../search/app_tools.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayHost } from "./options.ts";
 import { serverLine } from "./instructions.ts";
@@ -22,6 +24,8 @@ import type { ExposureSettings } from "./options.ts";
 export interface ExposureSources
   extends Pick<GatewayHost, "servers" | "catalog" | "judge" | "problem" | "search"> {
   readonly rendered: RenderedLists;
+  /** Whether the client shows pages: then it gets the tools with pages, and those for pages alone. */
+  readonly showsPages?: boolean;
 }
 
 const NOTHING: HybridOptions = {
@@ -36,11 +40,17 @@ const NOTHING: HybridOptions = {
 };
 
 /** Returns whether a list with these settings has tools of servers. */
-export function listsServers(settings: ExposureSettings, query?: string): boolean {
-  return hasUnderlying(optionsOf(settings), queryOf(settings, query));
+export function listsServers(
+  settings: ExposureSettings,
+  { query, showsPages }: Pick<Selection, "query" | "showsPages">,
+): boolean {
+  return showsPages === true || hasUnderlying(optionsOf(settings), queryOf(settings, query));
 }
 
-/** Returns the listed tools, in a fixed order: meta-tools, whitelist by id, others by rank. */
+/**
+ * Returns the listed tools, in a fixed order: meta-tools, whitelist and tools with pages by id,
+ * others by rank, tools for pages alone by id.
+ */
 export async function exposed(
   settings: ExposureSettings,
   { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
@@ -121,19 +131,45 @@ async function underlying(
   options: HybridOptions,
   selection: Selection,
 ): Promise<readonly CatalogEntry[]> {
-  const { servers, catalog, judge, problem, query, naming, rendered } = selection;
-  const { applySemanticFilter, whitelistedTools, blacklistedTools } = options;
-  const { maxUnderlyingTools: most } = options;
+  const { servers, catalog, judge, problem, query, naming, showsPages = false } = selection;
   // No server is started for a list that has none of its tools.
-  if (!hasUnderlying(options, query) || problem() !== undefined) return [];
+  const isWanted = showsPages || hasUnderlying(options, query);
+  if (!isWanted || problem() !== undefined) return [];
   await servers.lists.prepare();
   const all = naming === "own" ? [...bareTools(catalog).values()] : catalog.list();
-  const cost = (entry: CatalogEntry) => tokensOf(JSON.stringify(rendered.tool(entry, naming)));
   const listable = all.filter(({ id }) =>
-    judge(id).kind !== "deny" && !covers(blacklistedTools, id)
+    judge(id).kind !== "deny" && !covers(options.blacklistedTools, id)
   );
-  const always = new Set(listable.filter(({ id }) => covers(whitelistedTools, id)));
-  if (!isRanked(options, query)) return [...always];
+  const forModels = await ofModels(options, selection, listable.filter(isOfModel));
+  if (!showsPages) return forModels;
+  // The bounds are about tools that models see.
+  const { servers: withPages } = appTools(catalog.list());
+  const forPages = listable.filter((entry) =>
+    !isOfModel(entry) && withPages.has(entry.server.name)
+  );
+  return [...forModels, ...forPages];
+}
+
+function isOfModel({ tool }: CatalogEntry): boolean {
+  return isForModel(tool);
+}
+
+/** Selects the tools that models see. */
+async function ofModels(
+  options: HybridOptions,
+  selection: Selection,
+  listable: readonly CatalogEntry[],
+): Promise<readonly CatalogEntry[]> {
+  const { query, naming, rendered, showsPages = false } = selection;
+  const { applySemanticFilter, whitelistedTools, maxUnderlyingTools: most } = options;
+  const hasOthers = hasUnderlying(options, query);
+  const cost = (entry: CatalogEntry) => tokensOf(JSON.stringify(rendered.tool(entry, naming)));
+  const always = new Set(
+    listable.filter(({ id, tool }) =>
+      hasOthers && covers(whitelistedTools, id) || showsPages && toolPage(tool) !== undefined
+    ),
+  );
+  if (!hasOthers || !isRanked(options, query)) return [...always];
   if (!applySemanticFilter) return filled(always, listable, { ...options, cost });
   const threshold = options.semanticThreshold;
   const best = await fitting(listable, selection, { limit: most, threshold });

@@ -3,7 +3,16 @@ import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { toolId, wireName } from "../core/tool_id.ts";
-import { ABC, FITS, hybrid, META, patterns, Scene, tools } from "./_exposure_scene_test.ts";
+import {
+  ABC,
+  FITS,
+  hybrid,
+  META,
+  patterns,
+  Scene,
+  type Shelves,
+  tools,
+} from "./_exposure_scene_test.ts";
 import { bareTools } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 
@@ -254,4 +263,53 @@ Deno.test("exposed() starts no server for a list that has none of its tools", as
     assert.equal(broken.started, 0);
     assert.deepEqual(names, settings.exposure === "full_proxy" ? [] : META);
   }
+});
+
+const PAGED: Shelves = {
+  a: [
+    { name: "shown", inputSchema: {}, _meta: { ui: { resourceUri: "ui://app" } } },
+    { name: "poll", inputSchema: {}, _meta: { ui: { visibility: ["app"] } } },
+    ...tools("plain"),
+  ],
+  // Without a page nothing may call it.
+  b: [{ name: "poll", inputSchema: {}, _meta: { ui: { visibility: ["app"] } } }, ...tools("one")],
+};
+const MODES: readonly Partial<ExposureSettings>[] = [
+  { exposure: "meta_only" },
+  { exposure: "semantic" },
+  hybrid({}),
+  hybrid({ exposeUnderlyingTools: false, whitelistedTools: patterns("b:*") }),
+];
+
+Deno.test("a client that shows pages gets their tools in every exposure", async () => {
+  for (const settings of MODES) {
+    using scene = new Scene(PAGED, { showsPages: true });
+    assert.deepEqual(await scene.names(settings), [...META, "a__shown", "a__poll"]);
+  }
+  using scene = new Scene(PAGED, { showsPages: true, denied: ["a:shown"] });
+  const full = await scene.list({ exposure: "full_proxy" });
+  assert.deepEqual(full.map(({ name }) => name), ["a__plain", "b__one", "a__poll"]);
+  const closed = hybrid({ blacklistedTools: patterns("a:poll") });
+  assert.deepEqual(await scene.names(closed), META);
+  // The bounds count the tools that models see.
+  const bounded = hybrid({ applySemanticFilter: false, maxUnderlyingTools: 2 });
+  assert.deepEqual(await scene.names(bounded), [...META, "a__plain", "b__one", "a__poll"]);
+});
+
+Deno.test("a client without pages gets no tool for pages alone, and no server starts for it", async () => {
+  using scene = new Scene(PAGED);
+  for (const settings of MODES) assert.deepEqual(await scene.names(settings), META);
+  assert.equal(scene.started, 0);
+  const full = await scene.names({ exposure: "full_proxy" });
+  assert.deepEqual(full, ["a__plain", "a__shown", "b__one"]);
+});
+
+Deno.test("the address of a page contains its server, unless names have no prefix", async () => {
+  using scene = new Scene(PAGED, { showsPages: true });
+  const metaOf = async (prefix: boolean) => {
+    const all = await scene.list({ exposure: "full_proxy", prefix });
+    return all.find(({ name }) => String(name).endsWith("shown"))?._meta;
+  };
+  assert.deepEqual(await metaOf(true), { ui: { resourceUri: "ui://a/app" } });
+  assert.deepEqual(await metaOf(false), { ui: { resourceUri: "ui://app" } });
 });

@@ -7,6 +7,7 @@
  */
 
 import type { JsonObject } from "../core/json.ts";
+import { showsPages } from "../protocol/apps.ts";
 import { LEVELS } from "../protocol/levels.ts";
 import type { ListName } from "../protocol/lists.ts";
 import type { Client, Clients } from "./_clients.ts";
@@ -62,15 +63,17 @@ function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonOb
 }
 
 async function listTools(
-  { client, params, toolset }: ClientRequest,
+  { client, params, toolset, capabilities }: ClientRequest,
   { options, rendered }: GatewayParts,
 ): Promise<JsonObject> {
   const { servers, settings, metrics } = options;
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
-  const items = (await exposed(settings(), { ...optionsWithin(options, toolset), rendered, query }))
+  const selection = { query, showsPages: showsPages(capabilities) };
+  const own = optionsWithin(options, toolset);
+  const items = (await exposed(settings(), { ...own, ...selection, rendered }))
     .map(client.isStateless ? toolForStatelessClient : toolForOlderClient);
-  const isComplete = !listsServers(settings(), query) || servers.lists.isComplete("tools");
+  const isComplete = !listsServers(settings(), selection) || servers.lists.isComplete("tools");
   const page = rendered.page({ name: "tools", items, about: about(client, isComplete) }, params);
   metrics.answered(`tools/list ${settings().exposure}`, page);
   return page;

@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { memoized } from "../core/memo.ts";
+import { isForModel } from "../protocol/apps.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
@@ -226,10 +227,10 @@ export class Search {
   }
 
   #mayBeFound(
-    { id, server: { name, isOffer = false } }: CatalogEntry,
+    { id, tool, server: { name, isOffer = false } }: CatalogEntry,
     { server, allowed, offers = true }: SearchOptions,
   ): boolean {
-    return (server === undefined || name === server) &&
+    return (server === undefined || name === server) && isForModel(tool) &&
       !(isOffer && (!offers || this.#sources.isTaken?.(name))) && (allowed?.(id) ?? true);
   }
 
