@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { Cancellation } from "../core/cancellation.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { onAbort } from "../io/waiting.ts";
+import { isForModel } from "../protocol/apps.ts";
 import type { Call, CallClient } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -107,10 +108,10 @@ class AllowedTools implements CallableTools {
   }
 }
 
-/** Returns the known tools of a server that no rule denies, by the names that clients see. */
+/** Returns the known tools of a server that models may call, by the names that clients see. */
 export function allowedTools(app: App, server: string): DeclaredServer["tools"] {
   return app.catalog.toolsOf(server)
-    .filter(({ id }) => app.policy.now.judge(id).kind !== "deny")
+    .filter(({ id, tool }) => isForModel(tool) && app.policy.now.judge(id).kind !== "deny")
     .map(({ tool }) => tool);
 }
 

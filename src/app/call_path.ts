@@ -37,6 +37,7 @@ import type { Policy } from "../policy/policy.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import type { AskGateOptions } from "../calls/gate.ts";
 import { approvalRequired } from "../calls/left.ts";
+import { callableTool, pageFacts } from "../calls/app_tools.ts";
 import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
 import type { Subject } from "../policy/subject.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
@@ -196,8 +197,11 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   };
 
   #loadDefinition(call: CallContext): Maybe<ToolDefinition> {
+    const { servers } = this.#options;
     const definition = call.server.definitionFor(call);
-    return definition instanceof Promise ? this.#loaded(call, definition) : definition;
+    return definition instanceof Promise
+      ? this.#loaded(call, definition).then((loaded) => callableTool(call, loaded, servers))
+      : callableTool(call, definition, servers);
   }
 
   /** Waits for a definition. To know a tool, its server may have to be installed. */
@@ -235,7 +239,8 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   }
 
   async #subjectOf(call: ResolvedCall): Promise<Subject> {
-    const { rules, config } = this.#options.policy.now;
+    const { policy, servers } = this.#options;
+    const { rules, config, judge } = policy.now;
     const { server } = call;
     const definition = await call.definition();
     if (!this.#isRemarkKnown) {
@@ -264,7 +269,12 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
       rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
       workspace: config.workspace,
-      facts: [...await server.consentLines(call), ...requestFacts(call), ...offerFacts(call)],
+      facts: [
+        ...await server.consentLines(call),
+        ...call.method === undefined ? pageFacts(server.name, { servers, judge }) : [],
+        ...requestFacts(call),
+        ...offerFacts(call),
+      ],
       ...lines.length === 0 ? {} : { definitionLines: lines },
     };
   }

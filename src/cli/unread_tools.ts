@@ -4,6 +4,7 @@
  * @module
  */
 
+import { pageFacts } from "../calls/app_tools.ts";
 import { visible } from "../core/json.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import { unhidden } from "../policy/trust_subject.ts";
@@ -24,11 +25,16 @@ export async function unreadTools(app: App, server: string): Promise<UnreadTools
   const unread = app.catalog.toolsOf(server)
     .map(({ tool }) => ({ tool, hash: definitionHash(tool), lines: definitionLines(tool) }))
     .filter(({ hash, lines }) => lines.length > 0 && !approvals.hasRead(hash));
+  const { servers, policy: { now: { judge } } } = app;
+  const pages = unread.length === 0 ? [] : pageFacts(server, { servers, judge }).map(unhidden);
   return {
-    lines: unread.flatMap(({ tool, lines }) => [
-      `\n${visible(tool.name, 200)}`,
-      ...lines.map((line) => `  ${unhidden(line)}`),
-    ]),
+    lines: [
+      ...unread.flatMap(({ tool, lines }) => [
+        `\n${visible(tool.name, 200)}`,
+        ...lines.map((line) => `  ${unhidden(line)}`),
+      ]),
+      ...pages.length === 0 ? [] : ["", ...pages],
+    ],
     accept: () => approvals.markRead(unread.map(({ hash }) => hash)),
   };
 }

@@ -22,7 +22,8 @@ import { isMetaTool } from "./meta_tools.ts";
 import { type GatewayHost, optionsWithin } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { failureResult } from "../protocol/failures.ts";
-import { unknownTool } from "../servers/lists/unknown_tool.ts";
+import { appTools } from "../search/app_tools.ts";
+import { severalTools, unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
 export class ToolCalls {
@@ -113,9 +114,26 @@ export class ToolCalls {
     if (!settings().prefix && listedId(name, this.#options) === undefined) {
       await servers.lists.prepare();
     }
-    const id = listedId(name, this.#options);
+    const id = listedId(name, this.#options) ?? await this.#ofPages(name);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
+  }
+
+  /**
+   * Returns the tool that a page calls: pages know its name at their server alone, and clients pass
+   * their calls on unchanged. Throws if several tools have the name.
+   */
+  async #ofPages(name: string): Promise<ToolId | undefined> {
+    const { servers, catalog } = this.#options;
+    const named = () => appTools(catalog.list()).byName.get(name) ?? [];
+    if (named().length === 0) return undefined;
+    // A server whose list is still loading may have a tool of this name, too.
+    await servers.lists.prepare();
+    const [id, ...others] = named();
+    // Denied tools count: a call for one server must not reach another.
+    // guard: page-names
+    if (id !== undefined && others.length > 0) throw severalTools(name, [id, ...others], servers);
+    return id;
   }
 }
 

@@ -21,9 +21,10 @@ import {
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import type { MetaTool } from "../config/exposure.ts";
+import { isForModel, withPageAddress } from "../protocol/apps.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import { WHOLE_SERVER } from "../search/catalog.ts";
+import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
@@ -145,13 +146,19 @@ export class MetaCalls {
 
   /** Lists the known tools of one server, in its order. */
   async #listed(server: string): Promise<ToolResult> {
-    const { catalog, judge } = this.#options;
-    const tools = catalog.toolsOf(server).filter(({ id }) => judge(id).kind !== "deny");
+    const tools = this.#modelToolsOf(server);
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
     const said = this.#instructionLines(tools.map(({ id }) => id));
     const missing = [...this.#starting(server), ...this.#troubles(server)];
     return textResult([...lines, ...said, ...none, ...missing].join("\n"));
+  }
+
+  /** Returns the known tools of a server that a model may call and no rule denies. */
+  #modelToolsOf(server: string): readonly CatalogEntry[] {
+    const { catalog, judge } = this.#options;
+    return catalog.toolsOf(server)
+      .filter(({ id, tool }) => isForModel(tool) && judge(id).kind !== "deny");
   }
 
   /** Returns one line for each server of these tools that has instructions. */
@@ -234,12 +241,15 @@ export class MetaCalls {
   }
 
   async #look(name: string): Promise<LookedAt> {
-    const { servers, judge } = this.#options;
+    const { servers, judge, settings } = this.#options;
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw unknownTool(name, servers);
-      const tool = safeItem(await servers.shown(id));
-      return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
+      const { server } = splitToolId(id);
+      const shown = safeItem(await servers.shown(id));
+      if (!isForModel(shown)) throw unknownTool(name, servers);
+      const tool = settings().prefix ? withPageAddress(shown, server) : shown;
+      return { id, server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
       return { name, error };
     }
@@ -281,14 +291,14 @@ export class MetaCalls {
 
   /** Lists the tools of a server. This passes all checks, like any other call. */
   async #toolsOf(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
-    const { callTool, catalog, judge, servers } = this.#options;
+    const { callTool, servers } = this.#options;
     const { server } = splitToolId(id);
     const outcome = await callTool(
       this.#caller.callOf(id, { ...request, arguments: {}, method: "tools/list" }),
     );
     if (outcome.kind === "ask") return outcome;
     await servers.lists.prepare("tools", { only: server });
-    const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
+    const tools = this.#modelToolsOf(server);
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const all = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];
     return { kind: "result", result: textResult(all.join("\n") || "It has no tools") };

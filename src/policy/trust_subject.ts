@@ -6,19 +6,27 @@
 
 import { type Call, shownArguments } from "../protocol/call.ts";
 import { defined } from "../core/json.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import type { Unapproved } from "./server_identity.ts";
 import type { Approvals } from "./approvals.ts";
 import type { Subject } from "./subject.ts";
 
 export { unhidden } from "./_question.ts";
 
+const PAGES =
+  "If it shows pages in your client (MCP Apps), they can call tools as the model can: " +
+  "the same rules decide";
+
 /** Returns the subject of the question about a call whose server is not approved. */
 export function trustSubject(
-  call: Call,
-  { facts, workspace, definition = "not read yet", definitionLines }:
+  call: Call & { readonly server: { readonly kind: string } },
+  { code, facts, workspace, definition = "not read yet", definitionLines }:
     & Pick<Subject, "workspace">
-    & Pick<Unapproved, "facts" | "definition" | "definitionLines">,
+    & Pick<Unapproved, "code" | "facts" | "definition" | "definitionLines">,
 ): Subject {
+  // Modules have no pages. Those of other servers are unknown before the approval.
+  const mayHavePages = code !== "APPROVAL_STALE" &&
+    kindNamed(call.server.kind)?.isSandboxed === false;
   return {
     tool: call.id,
     arguments: shownArguments(call),
@@ -27,7 +35,7 @@ export function trustSubject(
     rules: "trust",
     actor: call.actor,
     workspace,
-    facts,
+    facts: mayHavePages ? [...facts, PAGES] : facts,
     ...definitionLines !== undefined && { definitionLines },
   };
 }

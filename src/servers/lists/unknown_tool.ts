@@ -6,6 +6,7 @@
 
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
+import { isForModel } from "../../protocol/apps.ts";
 import { nearName } from "../../core/near_name.ts";
 import { isToolName, type ToolId, toolId } from "../../core/tool_id.ts";
 import { settingOf } from "../../core/tool_settings.ts";
@@ -33,22 +34,35 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
     return disabled(name, { what: "the tool", file: settings.file });
   }
   const left = rejected.find((one) => one.name === tool);
+  const isOfPages = left === undefined && isForPagesAlone();
+  const why = isOfPages ? "only pages of its server call it" : left?.reason;
   const what = tool === WHOLE_SERVER ? `server ${quoted(server)}` : `tool ${quoted(name)}`;
   return new PmlError(
     "UNKNOWN_TOOL",
-    `Cannot find the ${what}${left ? `: ${left.reason}` : others()}`,
-    { hint: "Find its name with `search`" },
+    `Cannot find the ${what}${why ? `: ${why}` : others()}`,
+    {
+      hint: isOfPages
+        ? "Use a tool of its server that shows a page"
+        : "Find its name with `search`",
+    },
   );
 
+  function isForPagesAlone(): boolean {
+    const entry = catalog.get(toolId(server, tool));
+    return entry !== undefined && !isForModel(entry.tool) && isShown(entry.id);
+  }
+
+  function isShown(id: ToolId): boolean {
+    return policy?.now.judge(id).kind !== "deny";
+  }
+
   function others(): string {
-    const isShown = (id: ToolId) => policy?.now.judge(id).kind !== "deny";
     const same = toolsNamed(name, catalog).filter(isShown).map((id) => quoted(id));
     if (same.length > 1) {
       return `: ${same.length} servers have it, ${same.slice(0, NAMED_MAX).join(", ")}`;
     }
-    const tools = catalog.toolsOf(server).filter(({ id }) => isShown(id)).map((one) =>
-      one.tool.name
-    );
+    const tools = catalog.toolsOf(server).filter(({ id, tool }) => isShown(id) && isForModel(tool))
+      .map((one) => one.tool.name);
     const list = tools.length === 0
       ? ""
       : `; ${quoted(server)} has ${tools.slice(0, NAMED_MAX).join(", ")}`;
@@ -59,10 +73,25 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
   }
 }
 
-/** Returns the ids of all tools that clients see by this name, of any server. */
+/** Returns the error for a bare name that several tools for pages have. */
+export function severalTools(
+  name: string,
+  ids: readonly ToolId[],
+  { around: { policy } }: Pick<Servers, "around">,
+): PmlError {
+  const names = ids.filter((id) => policy?.now.judge(id).kind !== "deny").map((id) => quoted(id));
+  const list = names.slice(0, NAMED_MAX).join(", ");
+  const why = `several servers with pages have it: ${list}`;
+  return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}: ${why}`, {
+    hint: "Use the whole name of one of them",
+  });
+}
+
+/** Returns the ids of all tools that models see by this name, of any server. */
 export function toolsNamed(name: string, catalog: Catalog): readonly ToolId[] {
   if (!isToolName(name)) return [];
-  return catalog.list().filter(({ tool }) => tool.name === name).map(({ id }) => id);
+  return catalog.list().filter(({ tool }) => tool.name === name && isForModel(tool))
+    .map(({ id }) => id);
 }
 
 /** Returns the text for a server that does not exist, or of which every tool is denied. */
