@@ -174,6 +174,6 @@ Deno.test("an invalid visibility is reported with file, key, found and wanted", 
   assert.match(refused.stderr, /module\.js/);
   assert.match(
     refused.stderr,
-    /__meta__\.tools\.stated\.visibility is "\\?"public\\?"", wanted "internal" or "external"/,
+    /__meta__\.tools\.stated\.visibility is "public", wanted "internal" or "external"/,
   );
 });
