@@ -46,6 +46,7 @@ import {
   type ResourceSubscription,
   ResourceSubscriptions,
 } from "./_subscriptions.ts";
+import type { ServerCall } from "./_server_call.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
 import { sendToolCall } from "./_tool_call.ts";
 import { type ConnectionOptions, ServerConnection } from "./connection.ts";
@@ -78,20 +79,6 @@ export interface UpstreamsOptions {
   readonly room?: WaitForMemory | undefined;
   /** Reports installations to the calls that wait for them. */
   readonly starts: StartProgress;
-}
-
-/** A call or another request, as its server gets it. */
-interface ServerCall {
-  readonly server: UpstreamServer;
-  readonly call: CheckedCall;
-  /** The owner of the lists, computed once because it takes a hash. */
-  readonly owner: ListKey;
-  readonly params: JsonObject;
-  /** Whether the server must list the tool that was checked. */
-  readonly isCompared: boolean;
-  /** Facts about the connection that it was sent on last. */
-  tells: boolean;
-  isStateless: boolean;
 }
 
 /** The errors of a server that cannot be reached. */

@@ -1,0 +1,24 @@
+/**
+ * A call or another request, as its server gets it.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../../core/json.ts";
+import type { CheckedCall } from "../server.ts";
+import type { ListKey } from "./_server_lists.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
+
+/** A call or another request, as its server gets it. */
+export interface ServerCall {
+  readonly server: UpstreamServer;
+  readonly call: CheckedCall;
+  /** The owner of the lists, computed once because it takes a hash. */
+  readonly owner: ListKey;
+  readonly params: JsonObject;
+  /** Whether the server must list the tool that was checked. */
+  readonly isCompared: boolean;
+  /** Facts about the connection that it was sent on last. */
+  tells: boolean;
+  isStateless: boolean;
+}
