@@ -39,7 +39,12 @@ interface FollowedResource {
   readonly end: AbortController;
   /** Ends the present try, so that the next one begins. */
   retry: AbortController;
-  readonly agreed: PromiseWithResolvers<void>;
+  /** Settles with the first try since the server was asked. */
+  agreed: PromiseWithResolvers<void>;
+  /** Whether the server has accepted once. */
+  hasAgreed: boolean;
+  /** Whether the server has refused, so that it is asked again only for another follower. */
+  isRefused: boolean;
 }
 
 const WAIT_MS = 500;
@@ -64,6 +69,7 @@ export class ResourceSubscriptions implements Disposable {
   async add(followed: Followed, signal: AbortSignal): Promise<void> {
     const key = keyOf(followed);
     const entry = this.#entries.get(key) ?? this.#begin(followed);
+    if (entry.isRefused) this.#start(followed, entry);
     entry.count++;
     try {
       await unlessAborted(entry.agreed.promise, signal);
@@ -93,13 +99,25 @@ export class ResourceSubscriptions implements Disposable {
   }
 
   #begin(followed: Followed): FollowedResource {
-    const agreed = Promise.withResolvers<void>();
-    // Only `add` waits for it.
-    agreed.promise.catch(() => {});
-    const own = { count: 0, end: new AbortController(), retry: new AbortController(), agreed };
+    const own: FollowedResource = {
+      count: 0,
+      end: new AbortController(),
+      retry: new AbortController(),
+      agreed: Promise.withResolvers(),
+      hasAgreed: false,
+      isRefused: false,
+    };
     this.#entries.set(keyOf(followed), own);
-    void this.#keep(followed, own);
+    this.#start(followed, own);
     return own;
+  }
+
+  #start(followed: Followed, entry: FollowedResource): void {
+    entry.isRefused = false;
+    entry.agreed = Promise.withResolvers();
+    // Only `add` waits for it.
+    entry.agreed.promise.catch(() => {});
+    void this.#keep(followed, entry);
   }
 
   #release(key: string, entry: FollowedResource): void {
@@ -112,11 +130,10 @@ export class ResourceSubscriptions implements Disposable {
   async #keep(followed: Followed, entry: FollowedResource): Promise<void> {
     const { end: { signal: end }, agreed } = entry;
     const { server, uri, isTask } = followed;
-    let hasAgreed = false;
     const onAgreed = () => {
       agreed.resolve();
-      if (hasAgreed && !isTask) this.#on.again(server, uri);
-      hasAgreed = true;
+      if (entry.hasAgreed && !isTask) this.#on.again(server, uri);
+      entry.hasAgreed = true;
     };
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
@@ -126,12 +143,12 @@ export class ResourceSubscriptions implements Disposable {
       try {
         await this.#follow({ ...followed, signal, onAgreed });
       } catch (error) {
-        // The first error goes to `add`. For later errors, this changes nothing. A try that begins
-        // again has not failed.
+        // A try that begins again has not failed.
+        entry.isRefused = error instanceof RpcError && !again.aborted;
+        // The first error goes to `add`. For later errors, this changes nothing.
         if (!again.aborted) agreed.reject(error);
         if (!signal.aborted) this.#on.lost(server, error);
-        // A server that refuses is not asked again.
-        if (error instanceof RpcError) return;
+        if (entry.isRefused) return;
       }
       // A server that ran for long does not fail each time.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;

@@ -51,6 +51,18 @@ Deno.test("Subscriptions.add() waits for the next try if the first one is begun 
   assert.equal(tries, 2);
 });
 
+Deno.test("Subscriptions asks again if a try is refused while the next one begins", async () => {
+  let tries = 0;
+  using subscriptions = new ResourceSubscriptions(async (following) => {
+    if (++tries > 1) following.onAgreed();
+    await untilAborted(following);
+    if (tries === 1) throw new RpcError(-32603, "not now");
+  }, DEAF);
+  const added = subscriptions.add(A, NEVER).then(() => "followed", String);
+  subscriptions.again();
+  assert.equal(await added, "followed");
+});
+
 Deno.test("Subscriptions follows again after the server ended, and reports it", async () => {
   const lost: unknown[] = [];
   const again: unknown[] = [];
@@ -123,6 +135,25 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   subscriptions.again();
   await refused.promise;
   assert.deepEqual([asked, lost], [2, ["RpcError: no such method"]]);
+});
+
+Deno.test("Subscriptions.add() asks a server again that refused to follow a resource again", async () => {
+  const attempts: ResourceSubscription[] = [];
+  const refused = Promise.withResolvers<void>();
+  using subscriptions = new ResourceSubscriptions(async (following) => {
+    if (attempts.push(following) === 2) throw new RpcError(-32603, "not now");
+    following.onAgreed();
+    await untilAborted(following);
+  }, { lost: () => refused.resolve(), again: () => {} });
+  await subscriptions.add(A, NEVER);
+  subscriptions.again();
+  await refused.promise;
+  await subscriptions.add(A, NEVER);
+  assert.equal(attempts.length, 3);
+  subscriptions.remove(A);
+  assert.equal(attempts[2]?.signal.aborted, false, "the other one follows");
+  subscriptions.remove(A);
+  assert.equal(attempts[2]?.signal.aborted, true);
 });
 
 Deno.test("Subscriptions rejects waiting followers when PML ends", async () => {
