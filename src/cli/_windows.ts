@@ -59,7 +59,7 @@ const TURN_MS = 10;
 const MOST_ANSWERS = 4;
 
 /** A window that is attached. */
-class AttachedWindow implements StdioHost {
+class AttachedWindow implements StdioHost, Disposable {
   readonly mayPrepare = false;
   readonly socket: Duplex;
   /** Brings its work to its end. */
@@ -68,6 +68,7 @@ class AttachedWindow implements StdioHost {
   unread = 0;
   readonly #windows: Windows;
   readonly #most: number;
+  #able: Disposable | undefined;
 
   /** Takes how many bytes may wait for all windows. */
   constructor(
@@ -97,7 +98,14 @@ class AttachedWindow implements StdioHost {
   }
 
   declared(able: JsonObject): void {
-    this.#windows.endpoint.declares(able);
+    const before = this.#able;
+    this.#able = this.#windows.endpoint.holdCapabilities(able);
+    before?.[Symbol.dispose]();
+  }
+
+  /** Its capabilities no longer count. */
+  [Symbol.dispose](): void {
+    this.#able?.[Symbol.dispose]();
   }
 
   failed(error: Error): void {
@@ -185,7 +193,7 @@ class Windows {
     exchange.end();
     exchange.say({ inputBytes });
     const { listen, end, ...own } = this.#gateway.apart();
-    const attached = new AttachedWindow(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
+    using attached = new AttachedWindow(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
     this.#attached.add(attached);
     let listening: Listening | undefined;
     await serveStdio(() => Promise.resolve(own), attached, {

@@ -7,7 +7,7 @@
 
 import { isObject, type Json, type JsonObject, memberOf, sorted } from "../../core/json.ts";
 
-/** How long the capabilities of a client count after the last request that declares them. */
+/** How long capabilities count after the last request, or the end of the connection, with them. */
 const KEPT_MS = 10 * 60_000;
 /**
  * The maximum number of different sets of capabilities. The least recently declared ones are
@@ -15,9 +15,16 @@ const KEPT_MS = 10 * 60_000;
  */
 const MOST = 32;
 
+interface CapabilitySet {
+  readonly capabilities: JsonObject;
+  until: number;
+  /** The number of connected clients that declared them when they connected. */
+  holders: number;
+}
+
 /** Collects the capabilities of clients. */
 export class Able {
-  readonly #all = new Map<string, { readonly said: JsonObject; readonly until: number }>();
+  readonly #all = new Map<string, CapabilitySet>();
   readonly #onChange: (together: JsonObject) => void;
   #told = "";
 
@@ -26,18 +33,46 @@ export class Able {
     this.#onChange = onChange;
   }
 
-  /** Adds the capabilities of a client. */
+  /** Adds the capabilities that a request declares. */
   take(said: JsonObject): void {
+    this.#add(said);
+  }
+
+  /** Adds the capabilities of a client that declares them once. They count until it is disposed. */
+  hold(said: JsonObject): Disposable {
+    const set = this.#add(said);
+    set.holders++;
+    const stack = new DisposableStack();
+    stack.defer(() => {
+      set.holders--;
+      set.until = performance.now() + KEPT_MS;
+    });
+    return stack;
+  }
+
+  #add(said: JsonObject): CapabilitySet {
     const now = performance.now();
     const key = sorted(said);
+    const known = this.#all.get(key);
     // Every request declares the capabilities, so most calls change nothing.
-    if ((this.#all.get(key)?.until ?? 0) > now + KEPT_MS / 2) return;
+    if (known !== undefined && known.until > now + KEPT_MS / 2) return known;
+    const set = known ?? { capabilities: said, until: 0, holders: 0 };
+    set.until = now + KEPT_MS;
     this.#all.delete(key);
-    this.#all.set(key, { said, until: now + KEPT_MS });
-    for (const [other, { until }] of this.#all) {
-      if (until < now || this.#all.size > MOST) this.#all.delete(other);
+    this.#all.set(key, set);
+    for (const [other, { until, holders }] of this.#all) {
+      const isOver = holders === 0 && until < now;
+      if (isOver || this.#all.size > MOST) this.#all.delete(other);
     }
-    const together = [...this.#all.values()].map(({ said }) => said).reduce(joined, {});
+    this.#tell();
+    return set;
+  }
+
+  #tell(): void {
+    const together = [...this.#all.values()].map(({ capabilities }) => capabilities).reduce(
+      joined,
+      {},
+    );
     const told = sorted(together);
     if (told === this.#told) return;
     this.#told = told;

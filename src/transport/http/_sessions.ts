@@ -8,9 +8,10 @@
 import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
-import { isInitialize } from "../../protocol/initialize.ts";
+import { capabilitiesIn, isInitialize } from "../../protocol/initialize.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
+import type { Able } from "./_able.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
 import { ClientSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
@@ -32,6 +33,16 @@ interface SessionEntry {
    */
   readonly open: Set<unknown>;
   usedAt: number;
+  /** Its capabilities, which count until it ends. */
+  able?: Disposable;
+}
+
+/** The parts that the sessions of an endpoint share. */
+export interface SessionsOwner {
+  /** The beginning of their ids. */
+  readonly prefix: string;
+  /** The capabilities of all clients of the endpoint. */
+  readonly able: Able;
 }
 
 /** The maximum number of messages in a request. */
@@ -47,6 +58,7 @@ export class Sessions implements AsyncDisposable {
   readonly #host: SessionHost;
   readonly #most: number;
   readonly #prefix: string;
+  readonly #able: Able;
   readonly #all = new Map<string, SessionEntry>();
   readonly #kept: SentBytes;
   readonly #timer = setInterval(() => {
@@ -54,9 +66,14 @@ export class Sessions implements AsyncDisposable {
   }, CHECK_MS);
   #isHushed = false;
 
-  /** Creates an empty set. The ids of its sessions begin with `prefix`. */
-  constructor(host: SessionHost, { connections, queuedBytes }: SessionLimits, prefix: string) {
+  /** Creates an empty set. */
+  constructor(
+    host: SessionHost,
+    { connections, queuedBytes }: SessionLimits,
+    { prefix, able }: SessionsOwner,
+  ) {
     this.#host = host;
+    this.#able = able;
     this.#most = connections;
     this.#prefix = prefix;
     this.#kept = { bytes: 0, most: queuedBytes };
@@ -110,7 +127,10 @@ export class Sessions implements AsyncDisposable {
     const answer = await this.#during(session, request.body, () => this.#through(session, request));
     const isRefused = answer instanceof Response ? !answer.ok : answer.text.startsWith('{"error"');
     if (isRefused) await this.#end(session);
-    else await serving.open();
+    else {
+      session.able = this.#able.hold(capabilitiesIn(objectOf(request.body)) ?? {});
+      await serving.open();
+    }
     if (answer instanceof Response) return answer;
     const headers = { "content-type": JSON_TYPE, [SESSION_HEADER]: id };
     return new Response(answer.text, { status: answer.status, headers });
@@ -169,8 +189,9 @@ export class Sessions implements AsyncDisposable {
       .sort((one, other) => one.usedAt - other.usedAt);
   }
 
-  async #end({ serving, sent }: SessionEntry): Promise<void> {
+  async #end({ serving, sent, able }: SessionEntry): Promise<void> {
     this.#all.delete(serving.id);
+    able?.[Symbol.dispose]();
     await serving[Symbol.asyncDispose]();
     sent[Symbol.dispose]();
   }

@@ -7,6 +7,7 @@ import { echo, methods, mostly, params } from "../../../tests/kit/spoken.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { Connection } from "../../protocol/connection.ts";
 import { helloOf } from "../../gateway/hello.ts";
+import { Able } from "./_able.ts";
 import { inAccepted } from "./_accept.ts";
 import { TextAnswer, wasSent } from "./_answer.ts";
 import { Sessions } from "./_sessions.ts";
@@ -33,7 +34,8 @@ class Client implements AsyncDisposable {
 
   constructor(serve: Connection["serve"] = echo) {
     const connect = () => connectionOf(serve);
-    this.sessions = new Sessions({ hello, connect }, { connections: 10, queuedBytes: 1e6 }, "");
+    const owner = { prefix: "", able: new Able(() => {}) };
+    this.sessions = new Sessions({ hello, connect }, { connections: 10, queuedBytes: 1e6 }, owner);
   }
 
   static async begun(serve?: Connection["serve"]): Promise<Client> {

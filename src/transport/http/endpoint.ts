@@ -56,9 +56,9 @@ export class HttpEndpoint implements AsyncDisposable {
   /** Creates an endpoint. */
   constructor(host: EndpointHost, limits: EndpointLimits, { identity, prefix }: EndpointOwner) {
     this.identity = identity;
-    this.#sessions = new Sessions(host, limits, prefix);
+    const able = this.#together = new Able((capabilities) => host.declared(capabilities));
+    this.#sessions = new Sessions(host, limits, { prefix, able });
     this.#stateless = new HttpStateless(host, limits);
-    this.#together = new Able((capabilities) => host.declared(capabilities));
   }
 
   /** Sends a notification to the clients of the stateless revision that listen for it. */
@@ -66,15 +66,15 @@ export class HttpEndpoint implements AsyncDisposable {
     this.#stateless.notify(notification);
   }
 
-  /** Adds the capabilities of a client that is served elsewhere. */
-  declares(able: JsonObject): void {
-    this.#together.take(able);
+  /** Adds the capabilities of a client that is served elsewhere. They count until it is disposed. */
+  holdCapabilities(able: JsonObject): Disposable {
+    return this.#together.hold(able);
   }
 
   /** Answers a request. */
   answer(request: HttpRequest): Promise<Response | TextAnswer> | Response | TextAnswer {
     const able = capabilitiesIn(objectOf(request.body));
-    if (able !== undefined) this.declares(able);
+    if (able !== undefined) this.#together.take(able);
     const route = routeOf(request);
     return route.kind === "session"
       ? this.#sessions.answer(request)
