@@ -328,38 +328,45 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     connection: ServerConnection,
     session = connection,
   ): Promise<Outcome> {
-    const { server, call, owner } = request;
     request.tells = connection.tells;
     request.isStateless = session.isStateless;
-    if (request.isCompared) {
-      const tools = this.#lists.known(owner, "tools");
-      if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
-        return this.#askListed(request, connection, session);
-      }
-      call.assertListed(this.#byName(tools).get(call.tool));
-    }
-    return this.#sent(request, session);
+    const comparing = this.#compare(request, connection);
+    if (comparing === undefined) return this.#sent(request, connection, session);
+    return comparing.then(() => this.#sent(request, connection, session));
   }
 
-  async #askListed(
+  /**
+   * Throws or rejects if the server no longer lists the tool that was checked. Returns a promise only
+   * if it has to list its tools first.
+   */
+  #compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
+    const { server, call, owner, isCompared } = request;
+    if (!isCompared) return undefined;
+    const tools = this.#lists.known(owner, "tools");
+    if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
+      return this.#compareListed(request, connection);
+    }
+    call.assertListed(this.#byName(tools).get(call.tool));
+    return undefined;
+  }
+
+  async #compareListed({ server, call }: ServerCall, connection: ServerConnection): Promise<void> {
+    const tools = await this.#listedTools(server, connection, call.cancellation.signal);
+    call.assertListed(this.#byName(tools).get(call.tool));
+  }
+
+  #sent(
     request: ServerCall,
     connection: ServerConnection,
     session: ServerConnection,
   ): Promise<Outcome> {
-    const { server, call } = request;
-    const tools = await this.#listedTools(server, connection, call.cancellation.signal);
-    call.assertListed(this.#byName(tools).get(call.tool));
-    return await this.#sent(request, session);
-  }
-
-  #sent(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
-    const learning = connection.learnMembers(request.call);
+    const learning = session.learnMembers(request.call);
     const sent = learning === undefined
-      ? this.#send(request, connection)
-      : learning.then(() => this.#send(request, connection));
+      ? this.#send(request, session)
+      : learning.then(() => this.#send(request, session));
     return sent.then(
       (result) => this.#outcomeOf(request, result),
-      (error) => this.#recovered(request, { connection, error }),
+      (error) => this.#recovered(request, { connection, session, error }),
     );
   }
 
@@ -378,8 +385,9 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   /** Sends a request again after the user opened a page for it. Returns or throws its error. */
   async #recovered(
     request: ServerCall,
-    { connection, error: first }: {
+    { connection, session, error: first }: {
       readonly connection: ServerConnection;
+      readonly session: ServerConnection;
       readonly error: unknown;
     },
   ): Promise<Outcome> {
@@ -387,7 +395,10 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     let result: Json;
     try {
       if (!await this.#elicitations.open(first, name, call)) throw first;
-      result = await this.#send(request, connection);
+      // Meanwhile the server may have listed another tool by this name.
+      // guard: listed-again
+      await this.#compare(request, connection);
+      result = await this.#send(request, session);
     } catch (error) {
       const isTool = call.method === undefined;
       if (!(error instanceof RpcError)) throw isTool ? afterSent(error) : error;

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkedCall } from "../_server_double_test.ts";
+import type { CheckedCall } from "../server.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import { PmlError } from "../../core/errors.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { toolId } from "../../core/tool_id.ts";
+import { type Call, NO_CLIENT } from "../../protocol/call.ts";
+import { ERROR } from "../../protocol/errors.ts";
+import { StartProgress } from "./start_progress.ts";
+import { Upstreams } from "./upstreams.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
+import type { Wire, WireEnds } from "./wire.ts";
+
+/** Returns the members of the answer to a message; undefined for no answer. */
+type Script = (message: JsonObject, wire: ScriptedWire) => JsonObject | undefined;
+
+const DONE: JsonObject = { result: { content: [] } };
+
+/** The transport to a server on a pipe, whose answers a test scripts. */
+class ScriptedWire implements Wire {
+  readonly tells = true;
+  readonly #ends: WireEnds;
+  readonly #script: Script;
+
+  constructor(ends: WireEnds, script: Script) {
+    this.#ends = ends;
+    this.#script = script;
+  }
+
+  send(message: JsonObject): void {
+    const { id = null } = message;
+    const answer = this.#script(message, this);
+    if (answer === undefined || id === null) return;
+    queueMicrotask(() => this.say({ id, ...answer }));
+  }
+
+  /** Sends a message of the server. */
+  say(message: JsonObject): void {
+    this.#ends.received({ jsonrpc: "2.0", ...message });
+  }
+
+  down(why: string, mayHaveRun: boolean): PmlError {
+    return new PmlError("UPSTREAM_DOWN", why, { detail: { may_have_run: mayHaveRun } });
+  }
+
+  kill(): void {}
+
+  async close(): Promise<void> {}
+}
+
+/** The connections of a PML, to one server. */
+class Stage implements AsyncDisposable {
+  /** The messages that the server received. */
+  readonly received: JsonObject[] = [];
+  /** The tools that it lists. */
+  tools: readonly JsonObject[] = [{ name: "t", inputSchema: { type: "object" } }];
+  readonly upstreams: Upstreams;
+  readonly #server: UpstreamServer;
+  readonly #script: Script;
+
+  constructor(script: Script) {
+    this.#script = script;
+    this.#server = {
+      name: "s",
+      tools: undefined,
+      definition: {},
+      isKept: false,
+      version: () => "1",
+      prepare: () =>
+        Promise.resolve((ends) => new ScriptedWire(ends, (...of) => this.#answer(...of))),
+    };
+    const home = join(tmpdir(), `pml-${crypto.randomUUID()}`);
+    const limits = { startMs: 5_000, catalogTools: 100, idleMs: 60_000, idleChildren: 8 };
+    this.upstreams = new Upstreams({
+      server: () => this.#server,
+      workspace: () => home,
+      roots: () => Promise.resolve([]),
+      mayFollow: () => true,
+      capabilities: () => ({}),
+      level: () => undefined,
+      withoutSecrets: (facts) => facts,
+      home,
+      limits: () => limits,
+      onLog() {},
+      told: { notified() {}, changed() {}, updated() {}, logged() {}, elicited() {} },
+      starts: new StartProgress(),
+    });
+  }
+
+  /** The calls that the server received. */
+  get calls(): number {
+    return this.received.filter(({ method }) => method === "tools/call").length;
+  }
+
+  /** Calls the tool, after its checks. */
+  async call(more: Partial<CheckedCall> = {}): Promise<unknown> {
+    const call: Call = {
+      ...{ id: toolId("s", "t"), arguments: {}, via: "call", actor: "local", callId: "1" },
+      ...{ cancellation: new Cancellation(), client: NO_CLIENT },
+    };
+    return await this.upstreams.call(this.#server, { ...checkedCall(call), ...more }, true);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.upstreams[Symbol.asyncDispose]();
+  }
+
+  #answer(message: JsonObject, wire: ScriptedWire): JsonObject | undefined {
+    this.received.push(message);
+    switch (message.method) {
+      case "initialize":
+        return {
+          result: {
+            protocolVersion: "2025-11-25",
+            capabilities: { tools: { listChanged: true } },
+            serverInfo: { name: "s", version: "1" },
+          },
+        };
+      case "tools/list":
+        return { result: { tools: [...this.tools] } };
+      case "ping":
+        return { result: {} };
+      default:
+        return this.#script(message, wire);
+    }
+  }
+}
+
+Deno.test("a call whose user opened a page is sent again only if its tool is still the same", async () => {
+  const elicitationId = "1";
+  const elicitations = [{ mode: "url", elicitationId, url: "https://example.com/", message: "" }];
+  const error = { code: ERROR.urlElicitationRequired, message: "", data: { elicitations } };
+  const script: Script = (_, wire) => {
+    if (stage.calls !== 1) return DONE;
+    queueMicrotask(() => {
+      stage.tools = [{ name: "t", description: "another", inputSchema: { type: "object" } }];
+      wire.say({ method: "notifications/tools/list_changed" });
+      wire.say({ method: "notifications/elicitation/complete", params: { elicitationId } });
+    });
+    return { error };
+  };
+  await using stage = new Stage(script);
+  const client = {
+    ...NO_CLIENT,
+    onAsk: () => Promise.resolve({ action: "accept" }),
+    onOpen: () => Promise.resolve(true),
+  };
+  const compared: unknown[] = [];
+  const assertListed = (listed: unknown) => {
+    compared.push((listed as JsonObject).description);
+    if (compared.length > 1) throw new PmlError("OVERLOADED", "it has changed");
+  };
+  await assert.rejects(stage.call({ client, assertListed }), { code: "OVERLOADED" });
+  assert.deepEqual(compared, [undefined, "another"]);
+  assert.equal(stage.calls, 1);
+});
