@@ -152,19 +152,22 @@ export class Pool<T extends Living> implements AsyncDisposable {
     return this.#running(key, version)?.living;
   }
 
-  /** Begins a use of a running thing; undefined if there is none. The use ends when it is disposed. */
-  hold(key: string, version?: string): PoolLease<T> | undefined {
-    const slot = this.#running(key, version);
+  /**
+   * Begins a use of a running thing; undefined if there is none. The use ends when it is disposed.
+   * `isNew`: also of a thing whose first use has not ended.
+   */
+  hold(key: string, version?: string, isNew = false): PoolLease<T> | undefined {
+    const slot = this.#running(key, version, isNew);
     const living = slot?.living;
     if (slot === undefined || living === undefined) return undefined;
     slot.users++;
     return slot.held ??= { living, [Symbol.dispose]: () => this.#release(slot) };
   }
 
-  #running(key: string, version: string | undefined): Slot<T> | undefined {
+  #running(key: string, version: string | undefined, isNew = false): Slot<T> | undefined {
     const slot = this.#slots.get(key);
-    const fits = slot?.good && slot.version === version && isSound(slot) && !this.#closed;
-    return fits ? slot : undefined;
+    if (slot === undefined || slot.version !== version || this.#closed) return undefined;
+    return (slot.good || isNew) && isSound(slot) ? slot : undefined;
   }
 
   #release(slot: Slot<T>): void {

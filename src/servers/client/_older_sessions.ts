@@ -70,8 +70,15 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
 
   /** Keeps an open session with a server until a promise resolves. */
   async hold(server: UpstreamServer, until: Promise<void>): Promise<void> {
-    using _ = this.#pool.hold(server.name, server.version());
-    await until;
+    const { name } = server;
+    using held = this.#pool.hold(name, server.version(), true);
+    if (held === undefined) return;
+    this.#declared.begin(name);
+    try {
+      await until;
+    } finally {
+      this.#declared.end(name);
+    }
   }
 
   /** Closes all sessions. */

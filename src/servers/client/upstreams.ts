@@ -99,10 +99,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly #declared: DeclaredCapabilities;
   readonly #sessions: OlderSessions;
   readonly #tasks = new RunningTasks((name, until) => {
-    const server = this.#options.server(name);
-    void this.#sessions.hold(server, until);
-    // If the server fails, its tasks end with it.
-    this.#use(server, () => until).catch(() => {});
+    // If the server fails or was removed, its tasks end with it.
+    this.#holdFor(name, until).catch(() => {});
   });
   readonly #outages = new Outages();
   readonly #elicitations = new FinishedElicitations();
@@ -443,6 +441,12 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       );
     }
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
+  }
+
+  /** Keeps a server running until a promise resolves. */
+  async #holdFor(name: string, until: Promise<void>): Promise<void> {
+    const server = this.#options.server(name);
+    await Promise.all([this.#sessions.hold(server, until), this.#use(server, () => until)]);
   }
 
   #ownerOf(server: UpstreamServer): ListKey {

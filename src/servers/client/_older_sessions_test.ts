@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import type { JsonObject } from "../../core/json.ts";
+import type { ServerConnection } from "./connection.ts";
+import { OlderSessions } from "./_older_sessions.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
+
+/** Returns a connection of an older revision that a test can close. */
+function sessionOf(closed: string[]): ServerConnection {
+  const session = {
+    ...{ isStateless: false, alive: true, pending: 0, hung: false, lostAt: -Infinity },
+    [Symbol.asyncDispose]() {
+      if (session.alive) closed.push("closed");
+      session.alive = false;
+      return Promise.resolve();
+    },
+  };
+  return session as unknown as ServerConnection;
+}
+
+Deno.test("a session whose task runs is not closed for a client with other capabilities", async () => {
+  const closed: string[] = [];
+  let able: JsonObject = {};
+  await using sessions = new OlderSessions({
+    limits: () => ({ idleMs: 60_000, idleChildren: 8 }),
+    capabilities: () => able,
+    open: () => Promise.resolve(sessionOf(closed)),
+  });
+  const server = { name: "s", version: () => "1" } as UpstreamServer;
+  const stateless = { isStateless: true } as ServerConnection;
+  const task = Promise.withResolvers<void>();
+  const { signal } = new AbortController();
+  const use = (during: () => void) => {
+    const use = () => Promise.try(during);
+    return sessions.use(server, { stateless, signal: () => signal, use });
+  };
+  let hold: Promise<void> | undefined;
+  await use(() => {
+    hold = sessions.hold(server, task.promise);
+  });
+  able = { sampling: {} };
+  await use(() => assert.deepEqual(closed, []));
+  task.resolve();
+  await hold;
+  await use(() => assert.deepEqual(closed, ["closed"]));
+});
