@@ -265,13 +265,19 @@ export class ServerConnection implements Living {
    * Finds out whether the server takes members that JSON-RPC does not define, before a message that
    * has them. Returns undefined if it has none, or if it is known. Servers with the TypeScript SDK
    * ignore such a message, so the server is asked whether it answers twice: with such a member and
-   * without one. Rejects if the message is cancelled: a server that hangs answers neither.
+   * without one. Rejects if the message is cancelled: a server that hangs answers neither, and is
+   * watched as after a cancelled request.
    */
   learnMembers(
     { members, cancellation }: Pick<RequestOptions, "members" | "cancellation">,
   ): Promise<void> | undefined {
     if (members?.message === undefined || this.#peer.takesMembers !== undefined) return undefined;
-    return unlessAborted(this.#learning ??= this.#learnMembers(), cancellation.signal);
+    const at = performance.now();
+    return unlessAborted(this.#learning ??= this.#learnMembers(), cancellation.signal, (signal) => {
+      const { reason } = signal;
+      this.#responsiveness.cancelled({ at, reason });
+      return reason;
+    });
   }
 
   async #learnMembers(): Promise<void> {

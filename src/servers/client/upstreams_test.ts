@@ -7,6 +7,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { toolId } from "../../core/tool_id.ts";
+import { pause, yieldTurn } from "../../io/waiting.ts";
 import { type Call, NO_CLIENT } from "../../protocol/call.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import { StartProgress } from "./start_progress.ts";
@@ -17,6 +18,7 @@ import type { Wire, WireEnds } from "./wire.ts";
 /** Returns the members of the answer to a message; undefined for no answer. */
 type Script = (message: JsonObject, wire: ScriptedWire) => JsonObject | undefined;
 
+const NEVER = new AbortController().signal;
 const DONE: JsonObject = { result: { content: [] } };
 
 /** The transport to a server on a pipe, whose answers a test scripts. */
@@ -60,9 +62,12 @@ class Stage implements AsyncDisposable {
   readonly upstreams: Upstreams;
   readonly #server: UpstreamServer;
   readonly #script: Script;
+  readonly #hangs: () => boolean;
 
-  constructor(script: Script) {
+  /** Takes the answers to calls, and whether the server is silent now. */
+  constructor(script: Script, hangs = () => false) {
     this.#script = script;
+    this.#hangs = hangs;
     this.#server = {
       name: "s",
       tools: undefined,
@@ -90,9 +95,9 @@ class Stage implements AsyncDisposable {
     });
   }
 
-  /** The calls that the server received. */
-  get calls(): number {
-    return this.received.filter(({ method }) => method === "tools/call").length;
+  /** Returns how many messages with a method the servers received. */
+  count(method: string): number {
+    return this.received.filter((message) => message.method === method).length;
   }
 
   /** Calls the tool, after its checks. */
@@ -110,6 +115,7 @@ class Stage implements AsyncDisposable {
 
   #answer(message: JsonObject, wire: ScriptedWire): JsonObject | undefined {
     this.received.push(message);
+    if (this.#hangs()) return undefined;
     switch (message.method) {
       case "initialize":
         return {
@@ -134,7 +140,7 @@ Deno.test("a call whose user opened a page is sent again only if its tool is sti
   const elicitations = [{ mode: "url", elicitationId, url: "https://example.com/", message: "" }];
   const error = { code: ERROR.urlElicitationRequired, message: "", data: { elicitations } };
   const script: Script = (_, wire) => {
-    if (stage.calls !== 1) return DONE;
+    if (stage.count("tools/call") !== 1) return DONE;
     queueMicrotask(() => {
       stage.tools = [{ name: "t", description: "another", inputSchema: { type: "object" } }];
       wire.say({ method: "notifications/tools/list_changed" });
@@ -155,5 +161,23 @@ Deno.test("a call whose user opened a page is sent again only if its tool is sti
   };
   await assert.rejects(stage.call({ client, assertListed }), { code: "OVERLOADED" });
   assert.deepEqual(compared, [undefined, "another"]);
-  assert.equal(stage.calls, 1);
+  assert.equal(stage.count("tools/call"), 1);
+});
+
+Deno.test("a server that hangs before it has shown whether it takes members is replaced", async () => {
+  let hangs = false;
+  await using stage = new Stage(() => DONE, () => hangs);
+  const members = { message: { "com.example/trace": "1" } };
+  await stage.call();
+  hangs = true;
+  const cancellation = new Cancellation();
+  const call = stage.call({ members, cancellation });
+  await yieldTurn();
+  cancellation.cancel(new PmlError("TIMED_OUT", "late"));
+  await assert.rejects(call, { code: "TIMED_OUT" });
+  // A ping without an answer for a second.
+  await pause(1_100, NEVER);
+  hangs = false;
+  await stage.call({ members });
+  assert.equal(stage.count("initialize"), 2);
 });
