@@ -10,6 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
 import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { scriptServer } from "./script_scene.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
@@ -145,6 +146,24 @@ for (const era of ERAS) {
     );
   });
 }
+
+Deno.test("a call that waits for an answer of a window ends with the window", async () => {
+  const mcpServers = { s: scriptServer() };
+  const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
+  await using ws = await makeScenery({ files: { ledger: "" }, pml });
+  await using _served = await servePml(ws, [], OWN_PROCESS);
+  const capabilities = { elicitation: { form: {} } };
+  await using here = await windowOf(ws, { ...OWN_PROCESS, era: "2026-07-28", capabilities });
+  const steps = [{
+    ask: { method: "elicitation/create", params: { message: "Who?", requestedSchema: {} } },
+  }];
+  const question = await here.callTool("call", { tool: "s:run", arguments: { steps } });
+  assert.equal(question.result?.resultType as unknown, "input_required", JSON.stringify(question));
+  await here.kill("SIGKILL");
+  await until(async () =>
+    ofKind(await journalOf(ws), "end").some(({ code }) => code === "CANCELLED")
+  );
+});
 
 Deno.test("the answer to a question of one window is useless in another", async () => {
   const pml = { version: 1, permissions: { ask: ["filesystem:read_file"] } };

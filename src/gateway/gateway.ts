@@ -197,6 +197,8 @@ export class Gateway implements ConnectionFactory, Disposable {
   leave(client: Client): void {
     this.clients.remove(client);
     this.#requests?.following.leave(client);
+    // Clients that exist for one request share a party, and send the input with the next request.
+    if (client.peer.isBrief !== true) this.#requests?.interaction.leave(client.party);
   }
 
   /** Serves a request of a client. */

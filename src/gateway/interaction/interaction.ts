@@ -14,6 +14,7 @@ import type {
 } from "../../protocol/call.ts";
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
+import type { Party } from "../_clients.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
 import type { GatewaySettings } from "../options.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
@@ -133,6 +134,11 @@ export class Interaction implements Disposable, InputSource {
   /** Returns how long a client may take to answer a request, in milliseconds. */
   answerMs(): number {
     return this.#options.settings().approvalMs - MARGIN_MS;
+  }
+
+  /** Cancels the work that waits for input of a party that has disconnected. */
+  leave(party: Party): void {
+    this.#pending.leave(party);
   }
 
   /** Cancels the work that waits for input. */

@@ -12,6 +12,7 @@ import { type Json, type JsonObject, memberOf } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { goneElsewhere, NOT_TWICE, otherRequest } from "../../protocol/failures.ts";
+import type { Party } from "../_clients.ts";
 import { type ClientRequest, identityOf, type RequestInput } from "./client_request.ts";
 
 /** A result that asks the client for input. */
@@ -249,6 +250,16 @@ export class PendingInputs implements Disposable {
     }, this.#waitMs());
     Deno.unrefTimer(pending.timer);
     return { resultType: "input_required", inputRequests: pending.send(), requestState };
+  }
+
+  /** Cancels the kept work of a party that has disconnected and cannot resume it. */
+  leave(party: Party): void {
+    for (const [state, { request, timer, cancellation }] of this.#kept) {
+      if (request.client.party !== party) continue;
+      this.#kept.delete(state);
+      clearTimeout(timer);
+      cancellation.cancel(new Error("Connection closed"));
+    }
   }
 
   /** Cancels all kept work. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { ClientRequest } from "./client_request.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 import { type InputRequired, type PendingInput, PendingInputs } from "./pending_input.ts";
 
 const CLIENT = { party: {} };
@@ -188,4 +189,24 @@ Deno.test("at most 32 requests wait for input", async () => {
     serve(inputs, requestOf(), work),
     /32 requests wait for answers already/,
   );
+});
+
+Deno.test("work is cancelled when the party that it waits for has disconnected", async () => {
+  using inputs = new PendingInputs(() => 60_000);
+  const other = { party: {} };
+  const ends: string[] = [];
+  const workOf = (name: string) => (pending: PendingInput) =>
+    work(pending).catch((error) => {
+      ends.push(name);
+      throw error;
+    });
+  await serve(inputs, requestOf(), workOf("one"));
+  const { requestState, key } = inputRequiredIn(
+    await serve(inputs, requestOf({ client: other }), workOf("other")),
+  );
+  inputs.leave(CLIENT.party);
+  await yieldTurn();
+  assert.deepEqual(ends, ["one"]);
+  const again = { client: other, idText: "2", requestState, inputResponses: { [key]: {} } };
+  assert.deepEqual(await serve(inputs, requestOf(again), work), { response: {}, id: "2" });
 });
