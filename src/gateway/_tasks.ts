@@ -90,13 +90,14 @@ export class Tasks implements TaskPlaces {
     return this.#all.get(own)?.client?.isStateless === true;
   }
 
-  /** Returns the server of a task and its id there; undefined for a task of another client. */
+  /** Returns the server of a task and its id there; undefined for a task of another party. */
   placeOf(
     own: string,
-    client: object,
+    client: Pick<Client, "party">,
   ): { readonly server: string; readonly id: string } | undefined {
     const begun = this.#all.get(own);
-    if (begun === undefined || begun.client !== client) return undefined;
+    // guard: task-places
+    if (begun === undefined || !isOf(begun, { client })) return undefined;
     return { server: splitToolId(begun.tool).server, id: begun.there };
   }
 
@@ -300,7 +301,10 @@ export function takes(
 }
 
 /** Returns whether the party of a request began a task. */
-function isOf({ client }: Begun, request: ClientRequest): boolean {
+function isOf(
+  { client }: Begun,
+  request: { readonly client: Pick<Client, "party"> },
+): boolean {
   return client?.party === request.client.party;
 }
 

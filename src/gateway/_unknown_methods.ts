@@ -7,6 +7,7 @@
 import { isExtensionOf, TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
+import type { Client } from "./_clients.ts";
 import type { Offers } from "./_offers.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
@@ -17,10 +18,10 @@ const NOT_DECLARED = "Method not found: no server here declared an extension tha
 
 /** Finds the server that runs a task. */
 export interface TaskPlaces {
-  /** Returns the server of a task of a client, and its id there; undefined if there is no such task. */
+  /** Returns the server of a task of a party, and its id there; undefined if there is no such task. */
   placeOf(
     own: string,
-    client: object,
+    client: Pick<Client, "party">,
   ): { readonly server: string; readonly id: string } | undefined;
 }
 
@@ -46,7 +47,7 @@ export async function serverOfRequest(
   { method, params, client }: {
     readonly method: string;
     readonly params: JsonObject;
-    readonly client: object;
+    readonly client: Pick<Client, "party">;
   },
   { offers, servers, tasks }: OwnersOptions,
 ): Promise<Owned> {

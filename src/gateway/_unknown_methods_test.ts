@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { serverOfRequest } from "./_unknown_methods.ts";
 
-const CLIENT = {};
+const CLIENT = { party: {} };
 
 /** Returns the server of a request, with its params, or the code and the text of the error. */
 async function owned(

@@ -4,6 +4,7 @@ import { type Call, NO_CLIENT, textResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { type Client, Clients } from "./_clients.ts";
 import type { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
@@ -113,4 +114,31 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
   assert.deepEqual([first, rest].map((one) => (one as unknown[]).length), [1_000, 501]);
   assert.deepEqual(asked, [...ids, "task-1500"]);
   assert.deepEqual(last, {});
+});
+
+Deno.test("a task belongs to its party, whose clients may live for one request", () => {
+  const never = () => assert.fail("nothing was to be asked");
+  const tasks = new Tasks({
+    callTool: never,
+    leave: never,
+    requests: {} as ServerRequests, // nothing is asked of it
+    unfollow: never,
+    replica: () => undefined,
+    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
+    onLost: never,
+  });
+  const clients = new Clients(assert.fail);
+  const party = {};
+  const [one, next] = [1, 2].map(() => clients.add(connection([]), true, party));
+  const stranger = clients.add(connection([]), true, {});
+  assert.ok(one !== undefined && next !== undefined);
+  const request = { client: one, capabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+  const call = { ...callBy(one, tasks), ...tasks.wantedBy(request as unknown as ClientRequest) };
+  const state = { ...textResult(""), resultType: "task", taskId: "there", status: "working" };
+  const begun = tasks.begun(call, { kind: "result", result: state as never, task: "working" });
+  assert.ok(begun.kind === "result");
+  const own = String(begun.result.taskId);
+  const place = { server: "far", id: "there" };
+  assert.deepEqual([one, next].map((client) => tasks.placeOf(own, client)), [place, place]);
+  assert.equal(tasks.placeOf(own, stranger), undefined);
 });
