@@ -12,9 +12,24 @@ interface Sent {
 }
 
 /** The events of all sessions together. */
-export interface SentBytes {
-  bytes: number;
-  readonly most: number;
+export class SentBytes {
+  /** Their size. */
+  bytes = 0;
+  readonly stores: Set<SentEvents> = new Set();
+  readonly #most: number;
+
+  /** Takes the most bytes that all sessions together may store. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Removes the oldest events of all sessions if they are too many. */
+  drop(): void {
+    while (this.bytes > this.#most) {
+      const [oldest] = [...this.stores].sort((one, other) => one.since - other.since);
+      oldest?.dropOldest();
+    }
+  }
 }
 
 /** The maximum number of stored messages of a session, and their lifetime in milliseconds. */
@@ -26,22 +41,34 @@ export class SentEvents implements Disposable {
   readonly #shared: SentBytes;
   #last = 0;
 
-  /** Creates an empty store. Removes its oldest events if all sessions together store too much. */
+  /** Creates an empty store of a session. */
   constructor(shared: SentBytes) {
     this.#shared = shared;
+    shared.stores.add(this);
+  }
+
+  /** When the oldest stored event was sent; Infinity if there is none. */
+  get since(): number {
+    const [oldest] = this.#all.values();
+    return oldest?.at ?? Infinity;
+  }
+
+  /** Removes the oldest event. */
+  dropOldest(): void {
+    const [[id, oldest] = []] = this.#all;
+    if (id !== undefined && oldest !== undefined) this.#forget(id, oldest);
   }
 
   /** Stores an event. Returns its id. */
   add(stream: string, text: string): string {
     const id = `${++this.#last}`;
+    // The session has ended.
+    if (!this.#shared.stores.has(this)) return id;
     const at = performance.now();
     this.#all.set(id, { stream, text, at });
     this.#shared.bytes += text.length;
-    for (const [first, kept] of this.#all) {
-      const isFull = this.#shared.bytes > this.#shared.most || this.#all.size > MOST_EVENTS;
-      if (!isFull && kept.at > at - KEPT_MS) break;
-      this.#forget(first, kept);
-    }
+    while (this.#all.size > MOST_EVENTS || this.since <= at - KEPT_MS) this.dropOldest();
+    this.#shared.drop();
     return id;
   }
 
@@ -61,6 +88,7 @@ export class SentEvents implements Disposable {
 
   /** Removes all events. */
   [Symbol.dispose](): void {
+    this.#shared.stores.delete(this);
     for (const [id, kept] of this.#all) this.#forget(id, kept);
   }
 

@@ -15,7 +15,7 @@ import type { Able } from "./_able.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
 import { ClientSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
-import { type SentBytes, SentEvents } from "./_sent_events.ts";
+import { SentBytes, SentEvents } from "./_sent_events.ts";
 
 /** The limits of sessions. */
 export interface SessionLimits {
@@ -76,7 +76,7 @@ export class Sessions implements AsyncDisposable {
     this.#able = able;
     this.#most = connections;
     this.#prefix = prefix;
-    this.#kept = { bytes: 0, most: queuedBytes };
+    this.#kept = new SentBytes(queuedBytes);
     Deno.unrefTimer(this.#timer);
   }
 
