@@ -224,6 +224,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     return new Promise((resolve, reject) => {
       this.#reject = reject;
       start().then(resolve, reject);
+      if (this.cancellation.isCancelled) reject(this.cancellation.reason);
     });
   }
 

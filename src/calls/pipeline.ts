@@ -177,7 +177,8 @@ export class CallPipeline {
     from: number,
     checking: Promise<CheckResult>,
   ): Promise<CheckResult> {
-    const result = await checking;
+    // An installation may take minutes, and goes on for others that wait for it.
+    const result = await call.unlessCancelled(() => checking);
     return result === undefined ? await this.#check(call, from) : result;
   }
 

@@ -7,6 +7,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { yieldTurn } from "../io/waiting.ts";
 import { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";
 import type { CallContext } from "./context.ts";
@@ -209,6 +210,17 @@ for (const seam of ["resolve", "start record", "first check", "second check"]) {
   });
 }
 
+Deno.test("a check that fails after its call was cancelled is not reported", async () => {
+  using stage = new Stage();
+  const cancellation = new Cancellation();
+  stage.at.set("first check", () => {
+    cancellation.cancel(undefined);
+    return yieldTurn().then(() => Promise.reject(new Error("too late")));
+  });
+  await assert.rejects(() => stage.call(cancellation), { code: "CANCELLED" });
+  await yieldTurn();
+});
+
 Deno.test("a call that is cancelled at its server ends, whatever the server does", async () => {
   using stage = new Stage();
   const cancellation = new Cancellation();
@@ -220,6 +232,21 @@ Deno.test("a call that is cancelled at its server ends, whatever the server does
   // Its place is free.
   stage.outcome = () => Promise.resolve(DONE);
   assert.deepEqual(await stage.call(), DONE);
+});
+
+Deno.test("a call that is cancelled while a check waits ends at once, and its place is free", async () => {
+  for (const seam of ["first check", "second check"]) {
+    using stage = new Stage();
+    const cancellation = new Cancellation();
+    stage.at.set(seam, () => new Promise(() => {}));
+    const call = stage.call(cancellation);
+    while (!stage.steps.includes(seam)) await Promise.resolve();
+    cancellation.cancel(undefined);
+    await assert.rejects(call, { code: "CANCELLED" });
+    assert.equal(stage.steps.at(-1), "end record");
+    stage.at.delete(seam);
+    assert.deepEqual(await stage.call(), DONE);
+  }
 });
 
 Deno.test("a call that is cancelled in the queue keeps the order of the others", async () => {
