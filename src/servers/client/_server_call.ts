@@ -6,6 +6,7 @@
 
 import type { JsonObject } from "../../core/json.ts";
 import type { CheckedCall } from "../server.ts";
+import type { ServerConnection } from "./connection.ts";
 import type { ListKey } from "./_server_lists.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 
@@ -18,7 +19,7 @@ export interface ServerCall {
   readonly params: JsonObject;
   /** Whether the server must list the tool that was checked. */
   readonly isCompared: boolean;
-  /** Facts about the connection that it was sent on last. */
-  tells: boolean;
+  /** The connection that it was sent on last, and whether its session uses the stateless revision. */
+  connection: ServerConnection | undefined;
   isStateless: boolean;
 }

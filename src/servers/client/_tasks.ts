@@ -47,10 +47,18 @@ export function readTaskState(
   return { taskId, status, ms };
 }
 
+/** A task that keeps its server running. */
+interface RunningTask {
+  /** The connection on which it began. */
+  readonly connection: object | undefined;
+  /** Lets its server end. */
+  end(): void;
+}
+
 /** Keeps servers running while their tasks run: a task outlives its call. */
 export class RunningTasks {
   readonly #hold: (server: string, until: Promise<void>) => void;
-  readonly #all = new Map<string, Map<string, () => void>>();
+  readonly #all = new Map<string, Map<string, RunningTask>>();
 
   /** Takes the function that keeps a server running until a promise resolves. */
   constructor(hold: (server: string, until: Promise<void>) => void) {
@@ -58,11 +66,11 @@ export class RunningTasks {
   }
 
   /** Sets the state of a task. A task that has ended no longer keeps its server running. */
-  note(server: string, { taskId, status, ms }: ServerTaskState): void {
-    const running = this.#all.get(server) ?? new Map<string, () => void>();
+  note(server: string, { taskId, status, ms }: ServerTaskState, connection?: object): void {
+    const running = this.#all.get(server) ?? new Map<string, RunningTask>();
     this.#all.set(server, running);
     const isOver = status !== "working" && status !== "input_required";
-    if (isOver) return running.get(taskId)?.();
+    if (isOver) return running.get(taskId)?.end();
     if (running.has(taskId) || running.size >= KEPT_MAX) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => {
@@ -72,7 +80,7 @@ export class RunningTasks {
     };
     const timer = setTimeout(end, Math.max(ms, 0));
     Deno.unrefTimer(timer);
-    running.set(taskId, end);
+    running.set(taskId, { connection, end });
     this.#hold(server, promise);
   }
 
@@ -81,8 +89,10 @@ export class RunningTasks {
     if (this.#all.get(server)?.has(state.taskId)) this.note(server, state);
   }
 
-  /** Ends all tasks of a server that has ended. */
-  end(server: string): void {
-    for (const end of this.#all.get(server)?.values() ?? []) end();
+  /** Ends the tasks that began on a connection that has ended. */
+  end(ended: object): void {
+    for (const running of this.#all.values()) {
+      for (const { connection, end } of running.values()) if (connection === ended) end();
+    }
   }
 }

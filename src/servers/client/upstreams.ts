@@ -260,7 +260,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     }
     const owner = this.#ownerOf(server);
     const params = this.#paramsOf(server, call, owner);
-    const request = { server, call, owner, params, isCompared, tells: true, isStateless: false };
+    const last = { connection: undefined, isStateless: false };
+    const request: ServerCall = { server, call, owner, params, isCompared, ...last };
     const use = (connection: ServerConnection) => this.#ask(request, connection);
     return this.#use(server, use, call.client);
   }
@@ -326,7 +327,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     connection: ServerConnection,
     session = connection,
   ): Promise<Outcome> {
-    request.tells = connection.tells;
+    request.connection = connection;
     request.isStateless = session.isStateless;
     const comparing = this.#compare(request, connection);
     if (comparing === undefined) return this.#sent(request, connection, session);
@@ -407,12 +408,12 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   #outcomeOf(request: ServerCall, result: Json): Outcome {
-    const { server, call, isStateless } = request;
+    const { server, call, connection, isStateless } = request;
     const { name } = server;
     const { method = "tools/call", arguments: args } = call;
     this.#renewLists(request);
     const task = taskIn(result, call);
-    if (task !== undefined) this.#tasks.note(name, task);
+    if (task !== undefined) this.#tasks.note(name, task, connection);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
     const extensions = () => Object.keys(objectOf(call.client.able?.extensions));
     const checked = resultOf(result, { name, method, uri, isStateless, extensions });
@@ -423,8 +424,9 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Loads lists from an earlier process again: the program may have changed. */
-  #renewLists({ server: { name }, isCompared, owner, tells }: ServerCall): void {
-    for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
+  #renewLists({ server: { name }, isCompared, owner, connection }: ServerCall): void {
+    const maxMs = connection?.tells === true ? Infinity : FRESH_MS;
+    for (const list of this.#lists.takeOld(owner, maxMs)) {
       // Calls compare the tools themselves.
       if (list === "tools" && isCompared) continue;
       this.#lists.forget(owner, list);
@@ -562,7 +564,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
         this.#ended(ended, server, isHung || ended.hung);
-        if (own.isSession !== true) this.#tasks.end(name);
+        this.#tasks.end(ended);
         if (isHung && server.isRemote !== true) this.#restart(name);
       },
     });

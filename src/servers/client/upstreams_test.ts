@@ -15,7 +15,7 @@ import { Upstreams } from "./upstreams.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { Wire, WireEnds } from "./wire.ts";
 
-/** Returns the members of the answer to a message; undefined for no answer. */
+/** Returns the members of the answer to a call; undefined for no answer. */
 type Script = (message: JsonObject, wire: ScriptedWire) => JsonObject | undefined;
 
 const NEVER = new AbortController().signal;
@@ -24,6 +24,7 @@ const DONE: JsonObject = { result: { content: [] } };
 /** The transport to a server on a pipe, whose answers a test scripts. */
 class ScriptedWire implements Wire {
   readonly tells = true;
+  isClosed = false;
   readonly #ends: WireEnds;
   readonly #script: Script;
 
@@ -50,22 +51,29 @@ class ScriptedWire implements Wire {
 
   kill(): void {}
 
-  async close(): Promise<void> {}
+  close(): Promise<void> {
+    this.isClosed = true;
+    return Promise.resolve();
+  }
 }
 
 /** The connections of a PML, to one server. */
 class Stage implements AsyncDisposable {
   /** The messages that the server received. */
   readonly received: JsonObject[] = [];
+  /** The transports, in the order of their starts. */
+  readonly wires: ScriptedWire[] = [];
   /** The tools that it lists. */
   tools: readonly JsonObject[] = [{ name: "t", inputSchema: { type: "object" } }];
+  /** The version of its definition. */
+  version = "1";
   readonly upstreams: Upstreams;
   readonly #server: UpstreamServer;
   readonly #script: Script;
   readonly #hangs: () => boolean;
 
   /** Takes the answers to calls, and whether the server is silent now. */
-  constructor(script: Script, hangs = () => false) {
+  constructor(script: Script, hangs = () => false, idleMs = 60_000) {
     this.#script = script;
     this.#hangs = hangs;
     this.#server = {
@@ -73,12 +81,11 @@ class Stage implements AsyncDisposable {
       tools: undefined,
       definition: {},
       isKept: false,
-      version: () => "1",
-      prepare: () =>
-        Promise.resolve((ends) => new ScriptedWire(ends, (...of) => this.#answer(...of))),
+      version: () => this.version,
+      prepare: () => Promise.resolve((ends) => this.#open(ends)),
     };
     const home = join(tmpdir(), `pml-${crypto.randomUUID()}`);
-    const limits = { startMs: 5_000, catalogTools: 100, idleMs: 60_000, idleChildren: 8 };
+    const limits = { startMs: 5_000, catalogTools: 100, idleMs, idleChildren: 8 };
     this.upstreams = new Upstreams({
       server: () => this.#server,
       workspace: () => home,
@@ -113,6 +120,12 @@ class Stage implements AsyncDisposable {
     await this.upstreams[Symbol.asyncDispose]();
   }
 
+  #open(ends: WireEnds): ScriptedWire {
+    const wire = new ScriptedWire(ends, (...of) => this.#answer(...of));
+    this.wires.push(wire);
+    return wire;
+  }
+
   #answer(message: JsonObject, wire: ScriptedWire): JsonObject | undefined {
     this.received.push(message);
     if (this.#hangs()) return undefined;
@@ -121,7 +134,10 @@ class Stage implements AsyncDisposable {
         return {
           result: {
             protocolVersion: "2025-11-25",
-            capabilities: { tools: { listChanged: true } },
+            capabilities: {
+              tools: { listChanged: true },
+              tasks: { requests: { tools: { call: {} } } },
+            },
             serverInfo: { name: "s", version: "1" },
           },
         };
@@ -129,8 +145,10 @@ class Stage implements AsyncDisposable {
         return { result: { tools: [...this.tools] } };
       case "ping":
         return { result: {} };
-      default:
+      case "tools/call":
         return this.#script(message, wire);
+      default:
+        return undefined;
     }
   }
 }
@@ -180,4 +198,25 @@ Deno.test("a server that hangs before it has shown whether it takes members is r
   hangs = false;
   await stage.call({ members });
   assert.equal(stage.count("initialize"), 2);
+});
+
+Deno.test("a task keeps its server running when an earlier process of the server ends", async () => {
+  let first: JsonObject = {};
+  const script: Script = (message) => {
+    if (stage.count("tools/call") > 1) {
+      return { result: { task: { taskId: "1", status: "working" } } };
+    }
+    first = message;
+    return undefined;
+  };
+  await using stage = new Stage(script, () => false, 50);
+  const call = stage.call();
+  while (stage.count("tools/call") === 0) await yieldTurn();
+  stage.version = "2";
+  await stage.call({ task: { isStateless: false, wanted: {} } });
+  stage.wires[0]?.say({ id: first.id ?? null, ...DONE });
+  await call;
+  while (stage.wires[0]?.isClosed !== true) await yieldTurn();
+  await pause(200, NEVER);
+  assert.deepEqual(stage.wires.map(({ isClosed }) => isClosed), [true, false]);
 });
