@@ -5,6 +5,7 @@ import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { type Client, Clients } from "./_clients.ts";
 import type { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
@@ -141,4 +142,26 @@ Deno.test("a task belongs to its party, whose clients may live for one request",
   const place = { server: "far", id: "there" };
   assert.deepEqual([one, next].map((client) => tasks.placeOf(own, client)), [place, place]);
   assert.equal(tasks.placeOf(own, stranger), undefined);
+});
+
+Deno.test("a notification of a task whose tool the rules deny now reaches no client", () => {
+  const never = () => assert.fail("nothing was to be asked");
+  let kind: Verdict["kind"] = "allow";
+  const tasks = new Tasks({
+    callTool: never,
+    leave: never,
+    requests: {} as ServerRequests, // nothing is asked of it
+    unfollow: never,
+    replica: () => undefined,
+    judge: () => ({ kind, rule: "*", source: "defaults" }),
+    onLost: never,
+  });
+  const client = new Clients(assert.fail).add(connection([]), false);
+  const state = { taskId: "there", status: "working" };
+  const result = { ...textResult(""), task: state };
+  const outcome = { kind: "result", result: result as never, task: "working" } as const;
+  tasks.begun(callBy(client, tasks), outcome);
+  assert.equal(tasks.told("far", state)?.client, client);
+  kind = "deny";
+  assert.equal(tasks.told("far", state), undefined);
 });
