@@ -78,12 +78,22 @@ export class ToolCaller {
     if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
-    const { outputSchema } = await this.#options.servers.definition(call.id);
+    const definition = await this.#definitionOf(call.id);
     // A client that validates the result with the schema would reject the link.
-    if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
+    const isWhole = definition === undefined || definition.outputSchema !== undefined;
+    if (isWhole || outcome.result.isError === true) return outcome;
     const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
     if (kept === undefined) return outcome;
     return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+  }
+
+  /** Returns the definition of a tool that has run; undefined if its server has ended since. */
+  async #definitionOf(id: ToolId): Promise<ToolDefinition | undefined> {
+    try {
+      return await this.#options.servers.definition(id);
+    } catch {
+      return undefined;
+    }
   }
 }
 
