@@ -9,6 +9,7 @@
 
 import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
+import { durationText } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 import type { Connection, ConnectionFactory, Hello, Peer } from "./connection.ts";
@@ -275,7 +276,7 @@ export class ProtocolServer implements AsyncDisposable {
   ): Promise<JsonObject> {
     using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
     const late = () => {
-      const why = `The client did not answer ${method} within ${ms} ms`;
+      const why = `The client did not answer ${method} within ${durationText(ms)}`;
       cancellation.cancel(new RpcError(ERROR.requestTimeout, why));
     };
     using _ = after(ms, late);

@@ -6,6 +6,7 @@
  */
 
 import type { ConfigOwner } from "../config/current_config.ts";
+import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 
@@ -148,7 +149,7 @@ export class Results implements Disposable {
     if (run?.actor === actor) return run;
     const { keptMs } = this.#policy.config.limits;
     throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
-      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan with the remaining tasks`,
+      hint: `PML keeps results for ${durationText(keptMs)}. Send a plan with the remaining tasks`,
     });
   }
 

@@ -6,6 +6,7 @@
  */
 
 import type { ConfigOwner } from "../config/current_config.ts";
+import { durationText } from "../core/amounts.ts";
 import type { GroupsOpener } from "../sandbox/reaper.ts";
 import { after, onAbort, unlessAborted } from "../io/waiting.ts";
 import { type Callable, CheckedText, Words } from "./_checked_text.ts";
@@ -72,7 +73,10 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     // Finds the tools before taking a turn, so that a slow server delays no other code.
     const callable = await this.#timely(this.#callable(code), signal);
     if (callable === undefined) {
-      return { kind: "unchecked", why: `its tools were not known after ${checkMs} ms` };
+      return {
+        kind: "unchecked",
+        why: `its tools were not listed within ${durationText(checkMs)}`,
+      };
     }
     if (!await this.#turns.take(actor, { waitMs, signal })) {
       signal.throwIfAborted();
@@ -100,7 +104,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
       const checked = new CheckedText(code, callable);
       const server = this.#server = await this.#running();
       await this.#started(server);
-      using _ = after(checkMs, () => server.end(`it took over ${checkMs} ms`));
+      using _ = after(checkMs, () => server.end(`it took over ${durationText(checkMs)}`));
       const problems = checked.problemsOf(await server.check(checked.text));
       if (typeof problems === "string") return { kind: "unchecked", why: problems };
       if (problems.length === 0) return { kind: "checked" };
@@ -118,7 +122,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
   }
 
   async #started(server: LanguageServer): Promise<void> {
-    using _ = after(START_MS, () => server.end(`it did not start in ${START_MS} ms`));
+    using _ = after(START_MS, () => server.end(`it did not start in ${durationText(START_MS)}`));
     await server.ready;
   }
 

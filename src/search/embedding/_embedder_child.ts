@@ -8,6 +8,7 @@
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
 import { isObject, objectOf, visible } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
@@ -106,7 +107,7 @@ export class EmbedderChild implements AsyncDisposable {
 
   /** Waits for the answer to the last request. Answers come in the order of the requests. */
   async #answer(count: number, ms: number): Promise<TextVectors> {
-    const late = () => this.#fail(`it did not answer in ${ms} ms`, "TIMED_OUT");
+    const late = () => this.#fail(`it did not answer in ${durationText(ms)}`, "TIMED_OUT");
     using _ = after(ms, late);
     this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
     try {

@@ -7,6 +7,7 @@
 
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { durationText } from "../../core/amounts.ts";
 import { type ErrorCode, PmlError } from "../../core/errors.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import { quoted } from "../../core/json.ts";
@@ -181,7 +182,7 @@ export class ModelHub {
     const { name } = part.file;
     if (part.bytes >= part.file.bytes) return await part.finish();
     const stall = new AbortController();
-    const late = () => stall.abort(this.#lost(name, `no data came for ${stallMs} ms`));
+    const late = () => stall.abort(this.#lost(name, `no data came for ${durationText(stallMs)}`));
     let timer = setTimeout(late, stallMs);
     try {
       const both = AbortSignal.any([signal, stall.signal]);

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { durationText } from "../../core/errors.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { Gathered } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
@@ -109,7 +110,8 @@ export class MessageWriter {
   #watch(due: number): void {
     this.#due = due;
     this.#timer ??= setTimeout(() => {
-      const why = `The client does not read its answers: it read nothing for ${this.#unreadMs} ms`;
+      const silence = durationText(this.#unreadMs);
+      const why = `The client does not read its answers: it read nothing for ${silence}`;
       this.#timer = undefined;
       if (this.#due <= performance.now()) this.#owner.giveUp(new Error(why));
       else if (this.#due < Infinity) this.#watch(this.#due);
