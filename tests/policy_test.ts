@@ -223,7 +223,7 @@ Deno.test("a policy forbids registries, and kinds of their servers", async () =>
   for (
     const [policy, why] of [
       [{ forbid: ["deno"] }, /PERMISSION_DENIED.*forbids deno/],
-      [{ forbid: ["registry"] }, /PERMISSION_DENIED.*forbids registry/],
+      [{ forbid: ["registry"] }, /PERMISSION_DENIED.*forbids registry servers/],
       [{ registries: ["https://other.example"] }, /PERMISSION_DENIED.*does not name/],
     ] as const
   ) {
@@ -305,7 +305,7 @@ Deno.test("an unusable policy stops everything, and the error names the person w
       () => writeFile(path, "my secret line", { mode: 0o644 }),
       /found a string, wanted an object/,
     ],
-    "nothing": [() => Promise.resolve(), /found nothing, wanted a policy/],
+    "no file": [() => Promise.resolve(), /found no file, wanted a policy/],
   };
   for (const [name, [make, why]] of Object.entries(made)) {
     await Deno.remove(path, { recursive: true }).catch(() => {});

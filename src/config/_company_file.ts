@@ -61,7 +61,7 @@ async function readPolicy(
   });
   const { problems } = own;
   const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));
-  const found = read === undefined ? "nothing" : open && `${open}, which others can change`;
+  const found = read === undefined ? "no file" : open && `${open}, which others can change`;
   if (found && problems.length === 0) problems.push({ file: path, key: "", found, wanted: OWNED });
   report.problems.push(...problems);
   if (read === undefined || problems.length > 0) return undefined;

@@ -5,6 +5,8 @@
  */
 
 import type { Node, ParseError } from "jsonc-parser";
+import type { Scalar } from "yaml";
+import { placeAt } from "../core/errors.ts";
 import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
 import type { Path } from "../core/wanted.ts";
@@ -37,9 +39,9 @@ export async function parseJsonc(text: string, note: Note): Promise<Syntax | und
     note(offset, { path, found: `invalid JSON (${why})`, wanted: "JSON with comments" });
   }
   if (root === undefined || errors.length > 0) return undefined;
-  for (const key of duplicateKeys(root).slice(0, MOST)) {
-    const path = jsonc.getNodePath(key);
-    note(key.offset, { path, found: "the key a second time", wanted: "each key once" });
+  for (const { first, second } of duplicateKeys(root).slice(0, MOST)) {
+    const path = jsonc.getNodePath(second);
+    note(second.offset, { path, ...twice(text, first.offset, second.offset) });
   }
   return {
     value: jsonc.getNodeValue(root),
@@ -85,7 +87,18 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
     if (key === "") {
       const found = `invalid YAML (${visible(message, 120)})`;
       note(offset, { path: [], found, wanted: "YAML 1.2" });
-    } else note(offset, { path: [key], found: "the key a second time", wanted: "each key once" });
+    } else {
+      let first = offset;
+      yaml.visit(document, {
+        Map: (_, { items }) => {
+          const keys = items.map((item) => item.key as Scalar);
+          const second = keys.find(({ range }) => range?.[0] === offset);
+          const twin = second && keys.find(({ value }) => value === second.value);
+          first = twin?.range?.[0] ?? first;
+        },
+      });
+      note(offset, { path: [key], ...twice(text, first, offset) });
+    }
   }
   // An alias can spell a key that exists already, and so replace its rules.
   yaml.visit(document, {
@@ -125,12 +138,21 @@ function apart<T extends { readonly offset: number }>(all: readonly T[], text: s
   ).slice(0, MOST);
 }
 
+/** Returns the problem of a key that an object has twice. */
+function twice(text: string, first: number, second: number) {
+  const lines = `lines ${placeAt(text, first).line} and ${placeAt(text, second).line}`;
+  return { found: `the key twice (${lines})`, wanted: "each key once" };
+}
+
 /** Returns the keys that occur twice. */
-function duplicateKeys(node: Node): readonly Node[] {
-  const seen = new Set();
+function duplicateKeys(
+  node: Node,
+): readonly { readonly first: Node; readonly second: Node }[] {
+  const seen = new Map<unknown, Node>();
   return (node.children ?? []).flatMap((child) => {
     const [key] = child.type === "property" ? child.children ?? [] : [];
-    const again = key !== undefined && seen.size === seen.add(key.value).size;
-    return again ? [key, ...duplicateKeys(child)] : duplicateKeys(child);
+    const first = key && seen.get(key.value);
+    if (key !== undefined && first === undefined) seen.set(key.value, key);
+    return key && first ? [{ first, second: key }, ...duplicateKeys(child)] : duplicateKeys(child);
   });
 }

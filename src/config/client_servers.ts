@@ -150,7 +150,7 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
   const [issue] = issues;
   if (issue === undefined) return undefined;
   const key = issue.path.slice(1, 2).join("");
-  return `PML wants ${key === "" ? "" : `as ${key} `}${issue.wanted}`;
+  return `PML requires ${issue.wanted}${key === "" ? "" : ` as its ${key}`}`;
 }
 
 /** Returns why an address can never be valid: it would keep a password in the file, or fail. */

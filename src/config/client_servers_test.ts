@@ -231,12 +231,12 @@ Deno.test("pickServers() replaces a random text that no system allows as a path"
 
 Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
-    a: [{ command: 7 }, /wants as command/],
-    b: [{ command: "x", args: "hunter2" }, /wants as args an array/],
+    a: [{ command: 7 }, /requires .* as its command/],
+    b: [{ command: "x", args: "hunter2" }, /requires an array.* as its args/],
     c: [{ url: "https://me:hunter2@x.y/" }, /its url is not .*without a user name/],
-    d: [{ command: "x", env: ["hunter2"] }, /wants as env/],
-    e: [{}, /wants as command/],
-    f: ["hunter2", /wants as command/],
+    d: [{ command: "x", env: ["hunter2"] }, /requires .* as its env/],
+    e: [{}, /requires .* as its command/],
+    f: ["hunter2", /requires .* as its command/],
     git: [{ command: "x" }, /built in/],
   };
   const said = Object.entries(wrong).map(([name, [entry]]) => [name, entry]);

@@ -135,7 +135,9 @@ export class Company {
     const words = wordsOf(server);
     for (const { path, said: { forbid } } of this.files) {
       const word = words.find((each) => forbid?.includes(each));
-      if (word !== undefined) return forbidding(path, `the server ${quoted(name)}`, word);
+      if (word !== undefined) {
+        return forbidding(path, `the server ${quoted(name)}`, `${word} servers`);
+      }
     }
     return url === undefined ? undefined : this.forbidsHost(url, `the server ${quoted(name)}`);
   }
@@ -144,7 +146,7 @@ export class Company {
   forbidsRegistry(url: string): Forbidding | undefined {
     const what = `the registry ${quoted(url, 300)}`;
     for (const { path, said: { forbid, registries } } of this.files) {
-      if (forbid?.includes("registry")) return forbidding(path, what, "registry");
+      if (forbid?.includes("registry")) return forbidding(path, what, "all registries");
       if (registries?.every((each) => addressOf(each) !== addressOf(url))) {
         return forbidding(path, what, "every registry that it does not name");
       }

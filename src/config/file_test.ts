@@ -92,7 +92,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     2,
     2,
     "version",
-    "the key a second time",
+    "the key twice (lines 1 and 2)",
     "each key once",
   ],
   [
@@ -100,7 +100,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     1,
     53,
     "permissions.deny",
-    "the key a second time",
+    "the key twice (lines 1 and 1)",
     "each key once",
   ],
   [
@@ -108,7 +108,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
     1,
     16,
     "version",
-    "the key a second time",
+    "the key twice (lines 1 and 1)",
     "each key once",
   ],
   [

@@ -25,7 +25,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["limits: {callMs: 1000}", 1, 18, "limits.callMs", "an unknown key", "call_ms"],
   ["private_mcps: {}", 1, 15, "private_mcps", "an unknown key", "one of permissions"],
   ["__proto__: {}", 1, 12, "__proto__", "an unknown key", "one of permissions"],
-  ["gateway: {}\ngateway: {}", 2, 1, "gateway", "a second time", "each key once"],
+  ["gateway: {}\ngateway: {}", 2, 1, "gateway", "twice (lines 1 and 2)", "each key once"],
   ["search: &x {}\ngateway: *x", 2, 10, "", "an alias", "the value itself"],
   ["permissions: {&k deny: [a:b], *k : []}", 1, 31, "", "an alias", "the value itself"],
   ["gateway: !mine {}", 1, 10, "", "invalid YAML", "YAML 1.2"],

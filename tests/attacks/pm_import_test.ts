@@ -42,8 +42,8 @@ Deno.test("pml import refuses __proto__ as a name, and reads the rest", async ()
     [["good", { command: "y" }, [{ key: "__proto__", why: "PML has no such setting" }]]],
   );
   assert.deepEqual(skip.map(({ name, why }: Record<string, string>) => [name, why]), [
-    ["__proto__", "PML wants another name"],
-    ["bad", "PML wants as env another name"],
+    ["__proto__", "PML requires another name"],
+    ["bad", "PML requires another name as its env"],
   ]);
 });
 
