@@ -35,8 +35,9 @@ export function limitsPage(page: string): string {
   return [
     "# Limits",
     "",
-    "Every limit is finite. Those with a key can be set under `limits` in `config.yaml` of the PML home,",
-    "in milliseconds, bytes or megabytes as the end of the key says.",
+    "PML limits time, sizes and numbers. You can set the limits of the first table under `limits` in",
+    "`config.yaml` of the PML home. The end of a key is its unit: `_ms` milliseconds, `_bytes` bytes,",
+    "`_mb` megabytes. A key without such an end is a number.",
     "",
     "## Limits that can be set",
     "",
