@@ -11,7 +11,7 @@ import type { CommandRow } from "./_command_row.ts";
 /** The help of the command of each list of rules. */
 const RULE_DOES = {
   allow: "let tools run without a question",
-  ask: "have tools ask you before each call",
+  ask: "make tools ask you before each call",
   deny: "never let tools run",
 };
 
@@ -60,7 +60,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "why <server:tool> [arguments...]",
-      does: "say whether a tool or a call runs, asks you or is denied, and why",
+      does: "show whether a tool or a call runs, asks you or is denied, and why",
       options: JSON_OPTION,
       examples: [
         "pml why filesystem:write_file path=a.txt",
@@ -69,7 +69,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "types [servers...]",
-      does: "write tools as TypeScript for your own programs",
+      does: "print TypeScript types of tools for your own programs",
       options: JSON_OPTION,
       examples: ["pml types filesystem git > mcp.d.ts"],
     },
@@ -92,7 +92,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--code <file>": "save this TypeScript",
         "--plan <file>": "save this plan (JSON)",
         "--parameter <pairs...>": "make a literal a parameter: name=value, or name:=JSON",
-        "--description <text>": "say what it does",
+        "--description <text>": "the description for users and models",
         "--yes": "delete without asking",
       },
       examples: [
@@ -140,7 +140,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       does: "install a server's package, and decide about its scripts; or all for offline use",
       options: {
         "--json": "run no script; print the installed packages as JSON",
-        "--offline-ready": "fetch all that PML and your configuration load at their first use",
+        "--offline-ready": "fetch all files that PML and your servers load at their first use",
       },
       examples: ["pml install sqlite", "pml install --offline-ready"],
     },
@@ -157,7 +157,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "logout [server]",
-      does: "sign out at a server, which takes the token back if it can",
+      does: "sign out at a server, which revokes the token if it can",
       options: { ...JSON_OPTION, "--all": "at all servers" },
       examples: ["pml logout notion"],
     },

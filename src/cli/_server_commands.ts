@@ -31,8 +31,8 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "remove <server>",
-    does: "take a server out of config.yaml or .pml.json",
-    options: { "--workspace": "out of .pml.json", "--no-workspace": "out of config.yaml" },
+    does: "remove a server from config.yaml or .pml.json",
+    options: { "--workspace": "from .pml.json", "--no-workspace": "from config.yaml" },
     examples: ["pml remove files"],
   },
   {

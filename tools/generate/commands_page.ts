@@ -8,7 +8,7 @@ import type { CommandRow } from "../../src/cli/_command_row.ts";
 import { COMMANDS } from "../../src/cli/_commands.ts";
 
 /** The text below this line of the page is written by hand. */
-const TEXT = "## Output, files and errors";
+const TEXT = "## Output and errors";
 
 /** Returns the page: the commands from the table, the text below as it is. */
 export function commandsPage(page: string): string {
