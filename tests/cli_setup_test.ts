@@ -121,7 +121,7 @@ Deno.test("pml init stores the key of the cloud that is typed, or with --key rea
     await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
     const { code, stdout, stderr } = await init(ws);
     assert.equal(code, 0, stdout + stderr);
-    assert.match(stdout, /PML_API_KEY: kept in your PML home/);
+    assert.match(stdout, /PML_API_KEY: stored in your PML home/);
     assert.ok(!(stdout + stderr).includes(key), "the key is shown");
     assert.equal(await Deno.readTextFile(`${ws.home}/api_key`), `${key}\n`);
     for (const text of Object.values(await listing(ws))) assert.ok(!text.includes(key));

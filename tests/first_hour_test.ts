@@ -94,7 +94,7 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["add https://example.com/mcp", /Write `pml add NAME --url https:\/\/example\.com\/mcp`/],
     ["remove git", /It comes with PML; `pml deny git`/],
     ["upgrade git", /Cannot upgrade "git".*\n.*`pml outdated`/],
-    ["learn git", /Cannot try "git": it is not a package of npm\n.*`pml outdated`/],
+    ["learn git", /Cannot try "git": it always runs in the sandbox\n.*`pml list`/],
     ["logout git", /sign in or out at "git".*\n.*`pml list`/],
     ["call weather:today", /No server here has this name/],
   ];
@@ -161,7 +161,7 @@ Deno.test("pml add offers no sign-in at a server that supports none", async () =
       typed: [[/Add far.*\[N\] no/, "y"]],
     });
     assert.match(ran.stdout, /LOGIN_REQUIRED.*Give it a key/s);
-    assert.doesNotMatch(ran.stdout, /Sign in now/);
+    assert.doesNotMatch(ran.stdout, /You must sign in/);
   } finally {
     server.close();
   }

@@ -110,7 +110,7 @@ Deno.test("a command in / uses PML's own folder and reports it; init requires a 
   assert.match(doctor.stdout, /^warn configuration: "\/" is no project/m);
   const init = await runPml(ws, ["init", "--yes"], { cwd: "/" });
   assert.equal(init.code, 2);
-  assert.match(init.stderr, /Cannot set up: the current folder is no project/);
+  assert.match(init.stderr, /Cannot set up: no project found in the current folder/);
   // A link to a home is not used.
   await rm(ownFolder(ws), { recursive: true });
   await Deno.symlink(dirname(ws.home), ownFolder(ws));

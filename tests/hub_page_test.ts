@@ -74,7 +74,7 @@ Deno.test("a user finds an entry by the keyboard, and sees its code, permissions
   ) {
     assert.ok(shown.includes(wanted), `${wanted} is missing: ${shown}`);
   }
-  assert.match(shown, /not signed/);
+  assert.match(shown, /Not signed/);
   const code = String(await page.value("document.querySelector('pre.code').innerText"));
   assert.equal(code.replace(/\n\n/g, "\n").trim(), String(fresh.code).trim());
   await assertAccessible(page);

@@ -42,7 +42,7 @@ Deno.test("pml key set stores a key in the keyring of the session, and a server 
   await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "of-the-file\n" });
   const kept = await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
   assert.equal(kept.code, 0, kept.stderr);
-  assert.equal(kept.stdout, "The keyring keeps SOME_KEY\n");
+  assert.equal(kept.stdout, "The keyring stores SOME_KEY\n");
   for (const name of await readdir(ws.home, { recursive: true, withFileTypes: true })) {
     if (!name.isFile()) continue;
     const text = await readFile(join(name.parentPath, name.name), "utf8");
@@ -50,7 +50,7 @@ Deno.test("pml key set stores a key in the keyring of the session, and a server 
   }
   assert.equal((await run(["call", "far:t"])).code, 0);
   assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-the-keyring");
-  assert.match((await run(["key", "list"])).stdout, /^SOME_KEY +the keyring +wanted by far$/m);
+  assert.match((await run(["key", "list"])).stdout, /^SOME_KEY +the keyring +needed by far$/m);
   // Without a session there is no keyring: PML reports that, and uses the next source.
   const without = await runPml(ws, ["call", "far:t"]);
   assert.match(without.stderr, /Cannot get "SOME_KEY" from the keyring: /);
@@ -75,7 +75,7 @@ Deno.test("a key that moved to a program or a file is removed from the keyring, 
   assert.equal((await runPml(ws, set, inKeyring)).code, 0);
   assert.equal((await look()).stdout.trim(), "of-the-keyring");
   // A locked keyring would still contain the key, so nothing moves.
-  const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
+  const typed = [[/Run it now, and at each start\?.*\[N\] no/, "y"]] as const;
   const from = ["key", "from", "SOME_KEY", "--", "cat", secret];
   const locked = await runPmlOnTerminal(ws, from, { typed });
   assert.match(locked.stdout, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
@@ -83,7 +83,7 @@ Deno.test("a key that moved to a program or a file is removed from the keyring, 
   assert.match(elsewhere.stderr, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
   assert.match((await runPml(ws, ["key", "list"], inKeyring)).stdout, /^SOME_KEY +the keyring /m);
   const moved = await runPmlOnTerminal(ws, from, { ...inKeyring, typed });
-  assert.match(moved.stdout, /contains SOME_KEY \(14 characters\); PML keeps no copy/);
+  assert.match(moved.stdout, /SOME_KEY comes from .* \(14 characters\); PML stores no copy/);
   const { code, stdout } = await look();
   assert.deepEqual([code, stdout], [1, ""]);
   const places = join(ws.home, "key_sources.json");
@@ -111,13 +111,13 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   const from = ["key", "from", "OTHER_KEY", "--", "manager"];
   const piped = await runPml(ws, [...from, secret], { env });
   assert.match(piped.stderr, /there is no terminal/);
-  const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
+  const typed = [[/Run it now, and at each start\?.*\[N\] no/, "y"]] as const;
   const bad = await runPmlOnTerminal(ws, [...from, join(ws.root, "nothing")], { env, typed });
   assert.equal(bad.code, 1);
   assert.match(bad.stdout, /KEY_MISSING: Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
   const ran = await runPmlOnTerminal(ws, [...from, secret], { env, typed });
   assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /manager contains OTHER_KEY \(14 characters\); PML keeps no copy/);
+  assert.match(ran.stdout, /OTHER_KEY comes from .*manager \(14 characters\); PML stores no copy/);
   assert.doesNotMatch(ran.stdout, /of-the-manager/);
   await until(async () => {
     await call(pml, "far:t");
@@ -133,7 +133,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   assert.equal((await runPml(ws, ["why", "filesystem:read_file"], { env })).code, 0);
   assert.equal(await runs(), before);
   const listed = await runPml(ws, ["key", "list"], { env });
-  assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) wanted by far$/m);
+  assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) needed by far$/m);
   assert.equal((await pml.close()).code, 0);
   await Deno.remove(secret);
   const gone = await runPml(ws, ["call", "far:t"], { env });

@@ -38,8 +38,8 @@ Deno.test("a stored key reaches the server that names it, after the environment 
   assert.equal(await sent(), secret);
   assert.equal(await sent({ SOME_KEY: "of-the-environment" }), "of-the-environment");
   const listed = await runPml(ws, ["key", "list"]);
-  assert.match(listed.stdout, /^SOME_KEY +the key file +wanted by far$/m);
-  assert.match(listed.stdout, /^PML_API_KEY +not set +wanted by cloud tools$/m);
+  assert.match(listed.stdout, /^SOME_KEY +the key file +needed by far$/m);
+  assert.match(listed.stdout, /^PML_API_KEY +not set +needed by cloud tools$/m);
   assert.doesNotMatch(listed.stdout, /kept "1"|of-dotenv/);
   assert.equal((await runPml(ws, ["key", "remove", "SOME_KEY"])).code, 0);
   assert.equal(await sent(), "of-dotenv");

@@ -41,7 +41,7 @@ Deno.test("a server of a made-up kind is asked about, pinned, called and cancell
   const asked = await stage.call("parrot", "say");
   assert.ok(asked.kind === "ask");
   const { handle, text } = asked.question;
-  assert.match(text, /a server that is heard on four, is given the phrase phrase="\$\{PARROT/);
+  assert.match(text, /a server that is heard on four, receives the phrase phrase="\$\{PARROT/);
   assert.match(text, /It may speak on four/);
   const said = await stage.call("parrot", "say", { answer: { handle, reply: "Yes" } });
   assert.ok(said.kind === "result");

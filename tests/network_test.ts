@@ -267,7 +267,7 @@ Deno.test("`pml doctor` and `pml config show` print the proxy and the certificat
   assert.deepEqual(values["network.no_proxy"].value, ["*.corp"]);
   assert.equal(values["mcpServers.good.cert"].value, "client.pem");
   const unset = await runPml(ws, ["doctor"], { env: { PROXY_USER: "" } });
-  assert.match(unset.stdout, /FAIL key PROXY_USER: wanted by network\.proxy: not set/);
+  assert.match(unset.stdout, /FAIL key PROXY_USER: needed by network\.proxy: not set/);
   for (const { stdout, stderr } of [doctor, config, unset]) {
     assert.doesNotMatch(stdout + stderr, /literal-one|somebody/);
   }

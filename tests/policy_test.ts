@@ -223,7 +223,7 @@ Deno.test("a policy forbids registries, and kinds of their servers", async () =>
   for (
     const [policy, why] of [
       [{ forbid: ["deno"] }, /PERMISSION_DENIED.*forbids deno/],
-      [{ forbid: ["registry"] }, /PERMISSION_DENIED.*forbids registry servers/],
+      [{ forbid: ["registry"] }, /PERMISSION_DENIED.*forbids all registries/],
       [{ registries: ["https://other.example"] }, /PERMISSION_DENIED.*does not name/],
     ] as const
   ) {

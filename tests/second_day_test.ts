@@ -117,7 +117,7 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
   const table: readonly (readonly [line: string, says: RegExp])[] = [
     ["upgrade nosuch", /Cannot upgrade "nosuch": there is no such server\n/],
     ["upgrade far", /Cannot upgrade "far": it is not a package of npm\n/],
-    ["learn far", /Cannot try "far": it is not a package of npm\n/],
+    ["learn far", /Cannot try "far": it is a remote server, so there is nothing to confine\n/],
     ["learn fra", /Cannot try "fra": there is no such server\n/],
   ];
   for (const [line, says] of table) {

@@ -278,7 +278,7 @@ Deno.test("settings of an untrusted file apply after the approval, not before", 
   };
   const asked = await questionOf(pml, wanted);
   assert.match(asked.text, /the tool "search_code" is called "find_code"/);
-  assert.match(asked.text, /owner="acme", token \(from CODE_TOKEN\)/);
+  assert.match(asked.text, /owner="acme", token with your key CODE_TOKEN/);
   assert.match(asked.text, /the tool "create_issue" is left out/);
   assert.doesNotMatch(asked.text, /"owner": "acme"/);
   await read();

@@ -337,7 +337,7 @@ function isOwn(record: JournalRecord): boolean {
 // Removes the parts with outside content. The caller, the tool and the outcome stay.
 function shortened(record: JournalRecord): JournalRecord {
   if (record.kind === "start") return { ...record, arguments: null, argumentsOmitted: true };
-  if (record.kind === "event") return { ...record, about: { left_out: "too large to tell" } };
+  if (record.kind === "event") return { ...record, about: { omitted: true } };
   return record;
 }
 

@@ -125,7 +125,10 @@ async function tried(
   try {
     await prepare(at, name).catch(async (error) => {
       const isOpen = serverToSignInAt(asPmlError(error)) !== undefined;
-      if (!isOpen || !await agrees(`${name} wants you to sign in. Sign in now?`, at)) throw error;
+      if (
+        !isOpen ||
+        !await agrees(`You must sign in to ${name}. Open its page in your browser now?`, at)
+      ) throw error;
       await login(at, { words: [name] });
       await prepare(at, name);
     });

@@ -63,7 +63,12 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
 /** Calls a tool, and calls it again with each answer of the user, until there is a result. */
 export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: ApprovalAnswer | undefined;
-  const onQuestion: CallClient["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
+  let reply: ApprovalAnswer["reply"] | undefined;
+  const onQuestion = async (question: Question) => {
+    const latest = await ask(question, { ...at, id: asked.id });
+    reply = latest?.reply;
+    return latest;
+  };
   const isTyped = isTerminal();
   const client: CallClient = isTyped
     ? { onProgress: progressTeller(), onQuestion, ...await formsOf(at) }
@@ -79,13 +84,16 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
       cancellation,
       client,
       callId: crypto.randomUUID(),
+    }).catch((error) => {
+      // This error is written for models: it says "the user".
+      const isDeclined = asPmlError(error).code === "APPROVAL_DECLINED";
+      throw isDeclined ? refusalOf(asked.id, reply) ?? error : error;
     });
     if (outcome.kind === "result") return outcome.result;
-    // The approvals ignore a "No" that comes very fast. Here a user typed it, so it counts.
-    if (answer?.reply === "No" || answer?.reply === "cancelled") {
-      throw declined(asked.id, answer.reply === "No" ? ANSWERED_NO : "you dismissed the question");
-    }
-    answer = await ask(outcome.question, { ...at, id: asked.id });
+    // The approvals ignore a "No" that comes very fast. Here the user typed it, so it counts.
+    const refusal = refusalOf(asked.id, reply);
+    if (refusal !== undefined) throw refusal;
+    answer = await onQuestion(outcome.question);
   }
 }
 
@@ -128,6 +136,12 @@ async function ask(
   const decision = await decide(waiting, at);
   if (decision === "approved") return undefined;
   throw declined(id, decision === "refused" ? ANSWERED_NO : "its approval request has no answer");
+}
+
+/** Returns the error for a reply that refuses a call; undefined for other replies. */
+function refusalOf(id: ToolId, reply: ApprovalAnswer["reply"] | undefined): PmlError | undefined {
+  if (reply === "No") return declined(id, ANSWERED_NO);
+  return reply === "cancelled" ? declined(id, "you dismissed the question") : undefined;
 }
 
 function declined(id: ToolId, why: string): PmlError {

@@ -46,7 +46,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     well("workspace", `${workspace}, ${because}`),
     usable.ok ? await runCheck("home", home, () => mustBePrivate(home, "700")) : usable,
     ...(usable.ok && Deno.build.os === "windows" ? await sharedHome(app) : []),
-    await runCheck("configuration", file ?? "no workspace file, so the default rules hold", read),
+    await runCheck("configuration", file ?? "no workspace file, so the default rules apply", read),
     ...policyValues(app).map(({ key, value, from }) =>
       well(key, `${JSON.stringify(value)}, in ${from}`)
     ),
@@ -100,7 +100,7 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
   return {
     name: `key ${visible(name)}`,
     ok: from !== undefined || !isRequired,
-    said: `wanted by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
+    said: `needed by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
     ...(from === undefined && {
       hint: keyHint(visible(name)),
     }),

@@ -48,9 +48,9 @@ Deno.test("doctor() reports which server needs which key and its source, never i
     await using app = await openApp({ cwd, environment: environmentOf(variables) });
     const { text = "", value } = await doctor({ app, signal: new AbortController().signal });
     const lines = [
-      "ok   key MINE_KEY: wanted by own: set, in .env",
-      "FAIL key NO_KEY: wanted by own: not set",
-      "ok   key SET_KEY: wanted by own: set, in the environment",
+      "ok   key MINE_KEY: needed by own: set, in .env",
+      "FAIL key NO_KEY: needed by own: not set",
+      "ok   key SET_KEY: needed by own: set, in the environment",
     ];
     assert.deepEqual(text.split("\n").filter((line) => / key \w+:/.test(line)), lines);
     assert.doesNotMatch(text + JSON.stringify(value), /CANARY/);

@@ -71,7 +71,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const summary = await addServers(at.app, target, Object.fromEntries(servers));
   const kept = await keepValues(at, plan, "as the client's file has it");
   const lines = [`${target.path}: ${summary}`, ...kept.values()];
-  return { value, text: lines.join("\n"), note: noteOf(plan, kept), code };
+  return { value, text: lines.join("\n"), note: noteOf(plan, { lines: kept, app: at.app }), code };
 }
 
 /**
@@ -159,15 +159,16 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
 }
 
 function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: CommandContext): string {
-  const name = (entry: ClientEntry) => app.parts.redactor.redact(quoted(entry.name));
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
-      `  take ${name(each.entry)}${each.name === each.entry.name ? "" : ` as "${each.name}"`}: ` +
+      `  take ${nameOf(each.entry, app)}${
+        each.name === each.entry.name ? "" : ` as "${each.name}"`
+      }: ` +
       serverText(shownDefinition(each), { isOfUser: true }),
       ...detailsOf(each),
     ]),
     ...skipped.filter(({ entry }) => entry.path === path)
-      .map(({ entry, why }) => `  skip ${name(entry)}: ${why}`),
+      .map(({ entry, why }) => `  skip ${nameOf(entry, app)}: ${why}`),
   ];
   return [
     ...files.flatMap(({ client, path }) => {
@@ -184,7 +185,7 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
   const port = oauth?.redirect_port;
   return [
     ...(url !== undefined && isOpen
-      ? [`    if it wants you to sign in: \`pml login ${name}\``]
+      ? [`    if it requires a sign-in, run \`pml login ${name}\` once`]
       : []),
     ...(port === undefined ? [] : [`    its client must allow http://127.0.0.1:${port}/callback`]),
     ...variables.flatMap(({ name, where, isSet }) => {
@@ -195,15 +196,30 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
   ];
 }
 
-function noteOf({ taken }: ImportPlan, kept: ReadonlyMap<string, string>): string {
-  const names = unsetIn(taken).filter((name) => !kept.has(name));
-  const set = names.length === 0
+/** Returns the name of a server as its client has it. */
+function nameOf({ name }: ClientEntry, app: App): string {
+  return app.parts.redactor.redact(quoted(name));
+}
+
+function noteOf(
+  { taken }: ImportPlan,
+  { lines, app }: { readonly lines: ReadonlyMap<string, string>; readonly app: App },
+): string {
+  const names = unsetIn(taken).filter((name) => !lines.has(name));
+  const keys = names.length === 0
     ? ""
     : `Set these with \`pml key set\`, then remove the values from the client's file: ${
       names.join(", ")
     }\n`;
-  return `\n${set}The client still starts these servers itself: remove them from its file. ` +
-    "`pml import --undo` undoes this";
+  const [what, them] = taken.length === 1
+    ? ["this server", "it"]
+    : [`these ${taken.length} servers`, "them"];
+  const files = [...Map.groupBy(taken, ({ entry }) => entry.path)].map(([path, own]) =>
+    `  ${path}: ${own.map(({ entry }) => nameOf(entry, app)).join(", ")}`
+  );
+  return `\n${keys}Your client still starts ${what} itself. Remove ${them} by hand:\n${
+    files.join("\n")
+  }\n\`pml import --undo\` undoes the import`;
 }
 
 function valueOf(

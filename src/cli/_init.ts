@@ -29,8 +29,8 @@ import { askSecret, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
-const SERVE =
-  `Run \`pml serve\` in this folder; it prints the path of its token. The client needs it in PML_TOKEN`;
+const SERVE = "1. Run `pml serve` in this folder. It prints the path of the file with its token\n" +
+  "2. Set the variable PML_TOKEN to that token, and start your client:";
 /** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
@@ -48,7 +48,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const isProject = found !== "default";
   if (!isProject && client === undefined) {
     throw usage(
-      "Cannot set up: the current folder is no project",
+      "Cannot set up: no project found in the current folder",
       "Run it in your project; `pml init --client NAME` connects a client everywhere",
     );
   }
@@ -74,9 +74,9 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
     note: [
       dry ? "Nothing was changed" : noteOf(steps),
+      ...http ? [SERVE] : [],
       ...dry ? [] : next,
       ...offer,
-      ...http ? [SERVE] : [],
     ].join("\n"),
   };
 }
@@ -93,7 +93,7 @@ async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> 
     : (await readAll()).replace(/\r?\n$/, "");
   if (!value) return undefined;
   await saveKey(at, CLOUD_KEY, value);
-  return { path: CLOUD_KEY, changed: true, said: "kept in your PML home, readable for you alone" };
+  return { path: CLOUD_KEY, changed: true, said: "stored in your PML home, readable by you alone" };
 }
 
 /**

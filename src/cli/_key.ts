@@ -105,11 +105,11 @@ export async function saveKey(at: CommandContext, name: string, value: string): 
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
   if (name !== CLOUD_KEY && await systemKeyring(at.app)?.set(name, value)) {
     await moveTo(at, name, { keyring: true });
-    return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
+    return { value: { name, keyring: true }, text: `The keyring stores ${name}` };
   }
   const path = await edit(at, name, () => value);
   if (name !== CLOUD_KEY) await setSource(at, name, undefined);
-  return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
+  return { value: { name, path }, text: `${path}: stores ${name}, readable by you alone` };
 }
 
 /** Sets a program of the user that prints a key whenever PML starts. Runs it once as a test. */
@@ -121,15 +121,15 @@ async function from(
   needPerson(`Cannot take ${name} from a program`, "");
   const file = findProgram(at.app, program);
   const source = { command: [file, ...args] };
-  const fact = `Each start of PML runs ${
+  const fact = `Each start of PML will run ${
     visible(JSON.stringify(source.command), 2_000)
   } for ${name}`;
-  if (!await agrees("Run it now, and then each time?", at, [fact])) return unchanged();
+  if (!await agrees("Run it now, and at each start?", at, [fact])) return unchanged();
   const { length } = await keyFrom(at.app, name, source);
   await moveTo(at, name, source);
   return {
     value: { name, ...source },
-    text: `${visible(file)} contains ${name} (${length} characters); PML keeps no copy`,
+    text: `${name} comes from ${visible(file)} (${length} characters); PML stores no copy`,
   };
 }
 
@@ -224,9 +224,11 @@ async function list({ app }: CommandContext): Promise<Shown> {
   const lines = keys.map(({ name, by, from }) => {
     const source = sources[name];
     const command = source && "command" in source ? ` (${source.command.join(" ")})` : "";
-    const who = by.length === 0 ? "nothing" : by.map((one) => visible(one)).join(", ");
+    const who = by.length === 0
+      ? "needed by no server"
+      : `needed by ${by.map((one) => visible(one)).join(", ")}`;
     const at = `${from ?? "not set"}${visible(command, 200)}`;
-    return `${visible(name).padEnd(24)} ${at.padEnd(16)} wanted by ${who}`;
+    return `${visible(name).padEnd(24)} ${at.padEnd(16)} ${who}`;
   });
   return { value: { keys }, text: lines.join("\n") };
 }

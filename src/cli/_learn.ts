@@ -12,7 +12,7 @@ import { isObject, quoted, visible } from "../core/json.ts";
 import type { ListItem } from "../protocol/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { programsOf } from "../servers/kinds.ts";
+import { programOf, remoteOf } from "../servers/kinds.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
@@ -170,10 +170,18 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
       throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
     }
   }
-  const server = programsOf(app.config().servers).find((one) => one.name === name);
-  if (server !== undefined) return server;
-  throw app.policy.forbidden(name)?.error ??
-    noPackage(name, { app, what: "try" });
+  const own = app.config().servers.find((one) => one.name === name);
+  const program = own && programOf(own);
+  if (program !== undefined) return program;
+  const forbidding = app.policy.forbidden(name);
+  if (forbidding !== undefined) throw forbidding.error;
+  if (own === undefined && !app.builtins.has(name)) {
+    throw noPackage(name, { app, what: "try" });
+  }
+  const why = own !== undefined && remoteOf(own) !== undefined
+    ? "it is a remote server, so there is nothing to confine"
+    : "it always runs in the sandbox";
+  throw usage(`Cannot try ${quoted(name)}: ${why}`, "`pml list` shows the kind of each server");
 }
 
 /** Reads the calls to try. Each is a tool, followed by its arguments as JSON if it needs any. */

@@ -24,7 +24,7 @@ export async function status({ app }: CommandContext): Promise<Shown> {
   const rules = file === undefined ? "default rules" : isOpen ? "not trusted yet" : "trusted";
   const lines = {
     workspace: found === "default"
-      ? `${root} (the current folder is no project)`
+      ? `${root} (no project found in the current folder)`
       : `${root}, ${rules}`,
     servers: problem === undefined ? serversText(app) : "the configuration is broken",
     clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),

@@ -83,7 +83,7 @@ export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> 
   const ruling = rulingFiles(environment, workspace);
   const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
   if (workspace.file === undefined || ruling.file !== undefined) return again;
-  const gone = `${quoted(workspace.file, 200)} was removed: the default rules hold`;
+  const gone = `${quoted(workspace.file, 200)} was removed: the default rules apply`;
   return freeze({ ...again, warnings: [...again.warnings, gone] });
 }
 

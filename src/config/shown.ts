@@ -84,9 +84,9 @@ export function foundLines(environment: Pick<Environment, "get">): readonly stri
       : value;
     return `${name}=${visible(JSON.stringify(withoutSecrets(name, said)), WHOLE)}`;
   });
-  return found.length === 0
-    ? []
-    : [`each server that is started finds in its environment, as in yours: ${found.join(", ")}`];
+  return found.length === 0 ? [] : [
+    `each program that PML starts gets these variables of your environment: ${found.join(", ")}`,
+  ];
 }
 
 /** Returns a full description of a server with its command or address. */
@@ -128,13 +128,16 @@ function valuesText(
   },
 ): string {
   const texts = Object.entries(values).map(([name, value]) => {
-    const keys = variablesIn(value).join(", ");
-    const from = keys === "" ? "" : ` (from ${keys})`;
-    const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
+    const keys = variablesIn(value);
+    const from = keys.length === 0
+      ? ""
+      : ` with your ${keys.length === 1 ? "key" : "keys"} ${keys.join(" and ")}`;
+    const isFilled = keys.length > 0 && value.replaceAll(/\$\{\w+\}/g, "") === "";
     if (isFilled) return name + from;
     if (!isOfUser && maybeSecret(name, value)) register?.(value);
     const shown = isOfUser ? withoutSecrets(name, value) : value;
     return `${name}=${visible(JSON.stringify(shown), WHOLE)}${from}`;
   });
-  return texts.length === 0 ? "" : `, is given the ${what} ${texts.join(", ")}`;
+  const noun = texts.length === 1 ? what.replace(/s$/, "") : what;
+  return texts.length === 0 ? "" : `, receives the ${noun} ${texts.join(", ")}`;
 }

@@ -125,7 +125,7 @@ Deno.test("shownLines() says what of the network servers find, without passwords
   const [, line] = shownLines(file, { get: (name) => values[name] });
   assert.equal(
     line,
-    "each server that is started finds in its environment, as in yours: " +
+    "each program that PML starts gets these variables of your environment: " +
       'HTTPS_PROXY="http://[redacted]@proxy:3128/", ALL_PROXY="socks5://[redacted]@proxy", ' +
       'NO_PROXY="localhost,.corp", http_proxy="[redacted]@proxy", ' +
       'SSL_CERT_FILE="/home/a@b/ca.pem"',

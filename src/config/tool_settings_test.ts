@@ -131,11 +131,11 @@ Deno.test("settings of tools are shown with the file, and their keys are request
   assert.deepEqual(lines.filter((line) => line.includes("tool")), [
     'server "github": every other tool is left out',
     'server "github": the tool "search_code" is called "find_code", is described as "Finds code", ' +
-    'is given the arguments owner="acme", token (from CODE_TOKEN), ' +
-    String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" (from AREA)`,
+    'receives the arguments owner="acme", token with your key CODE_TOKEN, ' +
+    String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" with your key AREA`,
     `server "github": the tool "${toolSlug("do it!")}" is called "do_it"`,
     'server "github": the tool "a" stays as it is',
-    'server "github": the tool "b" is given the arguments password="hunter2"',
+    'server "github": the tool "b" receives the argument password="hunter2"',
   ]);
   assert.deepEqual(wantedKeys({ servers: file.servers, grants: {}, registries: [] }), [
     { name: "CODE_TOKEN", by: ["github"], isRequired: true },

@@ -15,7 +15,7 @@ const GIVEN = {
   net: (host: string) => `connects to ${host}`,
   run: (program: string) =>
     program === "*"
-      ? "can run ANY program with your rights, outside the sandbox"
+      ? "runs ANY program with your rights, outside the sandbox"
       : `runs ${program} with your rights, outside the sandbox`,
   env: (name: string) => `reads the variable ${name}`,
 };

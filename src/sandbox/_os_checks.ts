@@ -48,7 +48,7 @@ const FLEE = `echo "$( (sleep 0.2
 async function reaper(): Promise<CheckReport> {
   const name = "reaper";
   if (endsWithPml()) {
-    const said = "programs end with PML, also when it is killed: job objects of Windows";
+    const said = "all child processes end with PML, also when it is killed: job objects of Windows";
     return { name, ok: true, said };
   }
   if (Deno.build.os === "windows") {
@@ -56,10 +56,10 @@ async function reaper(): Promise<CheckReport> {
     return { name, ok: false, said, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
   const { ok, text } = await tried("/bin/sh", ["-c", FLEE]);
-  const said = `all programs end with PML, also when it is killed${
+  const said = `all child processes end with PML, also when it is killed, ${
     text.startsWith("kept")
-      ? ", even if they leave their process group"
-      : ", except those that leave their process group and change their environment"
+      ? "including detached ones"
+      : "except detached ones that change their environment"
   }`;
   return await runCheck(name, said, () => {
     if (ok) return;

@@ -9,10 +9,10 @@ Deno.test("osChecks() reports the protection by a layer, and the missing one wit
   assert.deepEqual([reaper?.name, reaper?.ok], ["reaper", true]);
   const linux = Deno.build.os === "linux";
   const wanted = linux
-    ? /, even if they leave their process group$/
+    ? /, including detached ones$/
     : Deno.build.os === "windows"
     ? /: job objects of Windows$/
-    : /, except those that leave/;
+    : /, except detached ones/;
   assert.match(reaper?.said ?? "", wanted);
   const [bubblewrap] = await osChecks("bubblewrap 0.8.0");
   assert.match(bubblewrap?.said ?? "", /the system blocks/);

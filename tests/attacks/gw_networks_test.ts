@@ -78,7 +78,7 @@ Deno.test("the trust question shows certificates and proxies, but no password (P
   const { text, answer } = await questionOf(scene.pml, call);
   assert.match(
     text,
-    /finds in its environment.*http_proxy=.{0,4}http:\/\/\[redacted\]@127\.0\.0\.1:9/s,
+    /variables of your environment.*http_proxy=.{0,4}http:\/\/\[redacted\]@127\.0\.0\.1:9/s,
   );
   assert.match(text, /ALL_PROXY=.{0,4}socks5/);
   assert.doesNotMatch(text, /hid-den/);
@@ -124,7 +124,7 @@ Deno.test("no proxy is used where a client's file names a file of variables (GW8
   };
   // Such a file may have set PML_TRUST, too, so PML asks the user.
   const { text, answer } = await questionOf(scene.pml, call);
-  assert.doesNotMatch(text, /finds in its environment/);
+  assert.doesNotMatch(text, /variables of your environment/);
   assert.match(textOf(await answer(picked("Yes"))), /unset/);
   assert.match(scene.pml.stderr, /Ignored HTTP_PROXY: /);
 });

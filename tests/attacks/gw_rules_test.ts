@@ -271,7 +271,7 @@ Deno.test("the trust question shows each value of a clone's file in full (GW10, 
     ...Object.values(far.headers),
     far.oauth.client_secret,
     far.tools.send.arguments.token,
-    "FILLED (from FILLED_FROM)",
+    "FILLED with your key FILLED_FROM",
     STEERED.cwd,
   ];
   for (const value of values) assert.ok(text.includes(value), `${value} is not in ${text}`);

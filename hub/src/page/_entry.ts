@@ -134,9 +134,9 @@ function facts(
         <dd><code>${hash}</code></dd>
       </div>
     `}
-    <div><dt>Signed by</dt><dd>${publicKey === undefined
-      ? html`not signed`
-      : html`the key of this hub <code>${publicKey}</code>`}</dd></div>
+    <div><dt>Signature</dt><dd>${publicKey === undefined
+      ? html`Not signed`
+      : html`by the key of this hub <code>${publicKey}</code>`}</dd></div>
     <div><dt>For programs</dt><dd><a href="${downloadOf(
       fqdn,
       version,

@@ -14,7 +14,7 @@ import { NothingToApprove } from "./nothing_to_approve.ts";
 export class BuiltinFinder implements SourceFinder {
   readonly #modules: ReadonlyMap<string, ModuleSource>;
   readonly #policy: Policy;
-  readonly #approval = new NothingToApprove("a module that ships with PML, in the sandbox");
+  readonly #approval = new NothingToApprove("Built into PML");
 
   /** Takes the modules, and the policy, which has the grants. */
   constructor(modules: ReadonlyMap<string, ModuleSource>, policy: Policy) {

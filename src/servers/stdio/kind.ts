@@ -200,7 +200,7 @@ function describeProgram(
 function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {
   if (envFile === undefined) return "";
   const all = names === undefined ? "" : `: ${names.join(", ") || "none"}`;
-  return `, is given the variables of the file ${quoted(envFile, Infinity)}${all}`;
+  return `, receives the variables of the file ${quoted(envFile, Infinity)}${all}`;
 }
 
 /** Returns the texts of a program's definition in which variables are replaced. */
