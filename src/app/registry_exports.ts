@@ -38,7 +38,26 @@ export { publishedKind } from "../servers/kinds.ts";
 
 /**
  * Returns why clients would refuse a manifest, or leave out one of its tools; undefined if they take
- * all of it. `named` are hosts of this machine, with their ports, that it may use without TLS.
+ * all of it. `asked` is the name of the entry. `named` has the hosts of this machine, with their
+ * ports, that the manifest may use without TLS.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ * import { parseFqdn, whyRefused } from "@casys/pml/registry";
+ *
+ * const entry = { asked: parseFqdn("weather@1.0.0"), named: new Set<string>() };
+ * const manifest = {
+ *   fqdn: "weather",
+ *   version: "1.0.0",
+ *   type: "http",
+ *   url: "https://weather.example/mcp",
+ *   routing: "local",
+ *   tools: [],
+ * };
+ * assert.equal(whyRefused(manifest, entry), undefined);
+ * assert.match(whyRefused({ ...manifest, url: "ftp://weather.example" }, entry) ?? "", /url/);
+ * ```
  */
 export function whyRefused(
   manifest: JsonObject,
