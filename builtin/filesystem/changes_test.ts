@@ -80,12 +80,12 @@ Deno.test("edit_file() refuses text that is missing or not unique, and then writ
   ];
   await folder.fails(
     ...edit("at:a", "none"),
-    /^Cannot edit "at:a": oldText is not in the file; read/,
+    /^Cannot edit "at:a": oldText .*; read/,
   );
   await folder.fails(...edit("at:a", "two"), /more than once \(lines 2 and 4\)/);
   await folder.fails(...edit("at:a", "two\nthree"), /more than once \(lines 2 and 4\)/);
   await folder.fails(...edit("at:a", "one", "none"), /: edit 2 of 2: oldText is not/);
-  await folder.fails(...edit("at:blank", "  "), /is not in the file/);
+  await folder.fails(...edit("at:blank", "  "), /not in the file/);
   await folder.fails(...edit("at:none", "a"), /^Cannot edit "at:none": no such file/);
   folder.signal = AbortSignal.abort(new Error("stop"));
   await folder.fails(...edit("at:a", "one"), /stop/);
@@ -187,7 +187,7 @@ Deno.test("create_directory() makes parents and leaves what exists", async () =>
   using folder = new Folder({ "a": "" });
   for (let time = 0; time < 2; time++) await folder.run("create_directory", { path: "at:x/y" });
   assert.ok(Deno.statSync(`${folder.path}/x/y`).isDirectory);
-  await folder.fails("create_directory", { path: "at:a" }, /exists and is not a folder$/);
+  await folder.fails("create_directory", { path: "at:a" }, /is not a folder$/);
   await folder.fails("create_directory", { path: "at:a/b" }, /is not a folder$/);
 });
 
@@ -201,7 +201,7 @@ Deno.test("move_file() moves to a free path only", async () => {
     /^Cannot move "at:a" to "at:b": .* exists already$/,
   );
   await folder.fails("move_file", move("at:dangling"), /exists already$/);
-  await folder.fails("move_file", move("at:no/a"), /its folder does not exist/);
+  await folder.fails("move_file", move("at:no/a"), /folder does not exist/);
   await folder.fails("move_file", move("at:c", "at:no"), /no such file/);
   await folder.fails("move_file", move("at:dir/in", "at:dir"), /cannot move into itself$/);
   assert.equal(await folder.run("move_file", move("at:dir/c")), "Moved at:a to at:dir/c");
@@ -213,7 +213,7 @@ Deno.test("remove_file() and remove_directory() remove only the given path", asy
   Deno.removeSync(`${folder.path}/empty/x`);
   Deno.symlinkSync("../ws", `${folder.path}/dir/link`);
   Deno.symlinkSync("dir", `${folder.path}/link`);
-  await folder.fails("remove_file", { path: "at:dir" }, /it is a folder; use remove_directory$/);
+  await folder.fails("remove_file", { path: "at:dir" }, /a folder; use remove_directory$/);
   await folder.fails("remove_file", { path: "at:no" }, /no such file/);
   await folder.fails("remove_directory", { path: "at:a" }, /not a folder; use remove_file$/);
   for (const path of ["at:link", "at:link/", "at:link/."]) {

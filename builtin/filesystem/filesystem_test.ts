@@ -9,6 +9,7 @@ import fc from "fast-check";
 import * as tools from "./filesystem.ts";
 import { __meta__ } from "./meta.ts";
 import { Folder, lines, type Result, swap } from "./_folder_test.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 Deno.test("__meta__ describes every exported tool, closed, with the rights that it needs", () => {
   assert.deepEqual(Object.keys(__meta__.tools).sort(), Object.keys(tools).sort());
@@ -85,7 +86,7 @@ Deno.test("read_file() refuses paths that are no text files, without waiting for
     [{ path: "at:none" }, /^Cannot read "at:none": no such file or folder$/],
     [{ path: "at:dir" }, /: it is a folder$/],
     [{ path: "at:dir", head: 1 }, /: it is a folder$/],
-    [{ path: "at:nul/x" }, /a part of its path, is not a folder$/],
+    [{ path: "at:nul/x" }, /path, is not a folder$/],
     [{ path: "at:nul" }, /not UTF-8 text; read_media_file/],
     [{ path: "at:latin1" }, /not UTF-8 text/],
     [{ path: "at:latin1", tail: 1 }, /not UTF-8 text/],
@@ -140,8 +141,10 @@ Deno.test("read_media_file() returns images, sounds and other files as base64", 
 Deno.test("read_multiple_files() reports each failure in its place", async () => {
   using folder = new Folder({ "a": "A", "b": "B", "big": "x".repeat(9_000_000) });
   const read = (...paths: string[]) => folder.run("read_multiple_files", { paths });
-  const failed = `at:no: Error - Cannot read "at:no": no such file or folder`;
-  assert.equal(await read("at:a", "at:no", "at:b"), `at:a:\nA\n\n---\n${failed}\n---\nat:b:\nB\n`);
+  assertGolden(
+    "filesystem/one of three files does not exist",
+    `${await read("at:a", "at:no", "at:b")}`,
+  );
   assert.match(String(await read("at:big", "at:big")), /Error - Cannot read .*, over 1\.\d+ MB/);
   folder.signal = AbortSignal.abort(new Error("stop"));
   await assert.rejects(read("at:a"), /stop/);
@@ -227,13 +230,13 @@ Deno.test("lists stop at 5,000 entries and say how many more there are", async (
 Deno.test("walks pass over folders that do not open, or lie more than 100 deep", async () => {
   using folder = new Folder({ [`${"d/".repeat(102)}x`]: "", "a/x": "" });
   const find = () => folder.run("search_files", { path: "at:", pattern: "**/x" });
-  assert.equal(await find(), "at:a/x\n1 folders could not be opened");
+  assertGolden("filesystem/a folder cannot be opened", `${await find()}`);
   const { readDir } = Deno;
   using _ = swap("readDir", (path) => {
     if (String(path).endsWith("/a")) throw new Deno.errors.PermissionDenied("no");
     return readDir(path);
   });
-  assert.equal(await find(), "No matches found\n2 folders could not be opened");
+  assertGolden("filesystem/no matches and folders that cannot be opened", `${await find()}`);
 });
 
 Deno.test("search_files() returns paths for other tools, shallow ones first", async () => {

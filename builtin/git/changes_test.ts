@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { Yard } from "./_host_test.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 Deno.test("add() stages changes, deletions and swaps of files for folders, and lists the rest", async () => {
   using yard = new Yard().repository({ a: "1\n", b: "1\n", c: "1\n", ".gitignore": "ignored\n" });
@@ -14,8 +15,8 @@ Deno.test("add() stages changes, deletions and swaps of files for folders, and l
   yard.put("b/inner", "1\n");
   yard.put("ignored", "1\n");
   yard.repository({ x: "1\n" }, "nested");
-  await yard.fails("add", { paths: ["ignored"] }, /"ignored" has nothing to stage: it is ignored/);
-  await yard.fails("add", { paths: ["nested"] }, /it is a separate repository/);
+  await yard.fails("add", { paths: ["ignored"] }, /"ignored" .*: it is ignored/);
+  await yard.fails("add", { paths: ["nested"] }, /a separate repository/);
   await yard.fails("add", { paths: ["c"] }, /nothing changed in it/);
   await yard.fails("add", {}, /give paths, or all/);
   await yard.fails("add", { paths: ["c"], all: true }, /give paths, or all/);
@@ -30,7 +31,7 @@ Deno.test("add() stages changes, deletions and swaps of files for folders, and l
 Deno.test("commit() commits staged changes, some paths, all, or amends", async () => {
   using yard = new Yard().repository({ a: "1\n", b: "1\n", c: "1\n" });
   for (const name of ["a", "b", "c"]) yard.put(name, "2\n");
-  await yard.fails("commit", { message: "x" }, /nothing is staged; stage files with add/);
+  await yard.fails("commit", { message: "x" }, /nothing is staged;/);
   await yard.fails("commit", { message: " " }, /the message is empty/);
   await yard.run("add", { paths: ["a"] });
   await yard.run("commit", { message: "only b", paths: ["b"] });
@@ -79,12 +80,12 @@ Deno.test("a merge with conflicts is reported, not committed, and concluded", as
   yard.put("a", "main\n");
   yard.git(["commit", "-qam", "main"]);
   yard.git(["merge", "topic"], ".", { fails: true });
-  assert.equal(await yard.text("status"), "On main\nA merge is under way\nUU a");
+  assertGolden("git/status during a merge", await yard.text("status"));
   const { files, patch } = (await yard.run("diff")).structuredContent;
   assert.deepEqual(files, [{ path: "a", status: "conflict", additions: 4, deletions: 0 }]);
   assert.match(patch, /\+<<<<<<< HEAD\n main\n\+=======\n\+topic\n/);
-  await yard.fails("commit", { message: "x", all: true }, /there are conflicts in a; resolve them/);
-  await yard.fails("commit", { message: "x" }, /there are conflicts in a; resolve them/);
+  await yard.fails("commit", { message: "x", all: true }, /conflicts in a;/);
+  await yard.fails("commit", { message: "x" }, /conflicts in a;/);
   yard.put("a", "both\n");
   assert.match(await yard.text("add", { paths: ["a"] }), /^Staged 1 files/);
   await yard.run("commit", { message: "merged" });
@@ -106,12 +107,12 @@ Deno.test("restore() brings back from the index or a revision, and unstages", as
   assert.deepEqual([yard.get("a"), yard.get("d/b")], ["2\n", "1\n"]);
   await yard.run("restore", { paths: ["a"], source: "HEAD~1" });
   assert.equal(yard.get("a"), "1\n");
-  await yard.fails("restore", { paths: ["no"] }, /did not match any file/);
+  await yard.fails("restore", { paths: ["no"] }, /not match any file/);
 });
 
 Deno.test("stash() puts aside, lists, shows, brings back and drops", async () => {
   using yard = new Yard().repository({ a: "1\n", b: "1\n" });
-  await yard.fails("stash", { action: "push" }, /nothing changed that could be put aside/);
+  await yard.fails("stash", { action: "push" }, /nothing changed/);
   assert.equal(await yard.text("stash", { action: "list" }), "The stash is empty");
   yard.put("a", "2\n");
   yard.put("b", "2\n");
@@ -149,7 +150,7 @@ Deno.test("stash() merges as git does where the repository names its own merge p
   await yard.run("commit", { message: "y", all: true });
   yard.put("a", "committed\n2\n3\n4\n5\n6\nother\n");
   await yard.run("commit", { message: "z", all: true });
-  await yard.fails("stash", { action: "pop" }, /CONFLICT \(content\): Merge conflict in a/);
+  await yard.fails("stash", { action: "pop" }, /CONFLICT \(content\): Merge conflict/);
   assert.match(yard.get("a"), /^<<<<<<<[^]*stashed[^]*>>>>>>>/m);
 });
 
@@ -157,8 +158,7 @@ Deno.test("Files that go through a filter are not changed behind its back", asyn
   using yard = new Yard().repository({ big: "1\n", plain: "1\n" });
   yard.put(".gitattributes", "big filter=lfs\nother filter=unknown\n");
   yard.put("other", "1\n");
-  const said =
-    /"big" goes through the filter "lfs", and none is run here; do this one in a terminal/;
+  const said = /"big" .* filter "lfs", .*in a terminal/;
   yard.put("big", "2\n");
   yard.put("plain", "2\n");
   await yard.fails("add", { all: true }, said);

@@ -49,16 +49,16 @@ Deno.test("No tool leaves the workspace by its argument repo", async () => {
   for (
     const repo of ["..", "../outside", "link", "file", `${yard.path}/outside`, "d/../..", "no"]
   ) {
-    await everyToolFails(yard, repo, /no folder of the workspace is "/);
+    await everyToolFails(yard, repo, /no folder of .* "/);
   }
-  await everyToolFails(yard, "a\0b", /no folder of the workspace is "/);
+  await everyToolFails(yard, "a\0b", /no folder of .* "/);
   assert.deepEqual(yard.runs, []);
 });
 
 Deno.test("No tool looks for a repository above the workspace", async () => {
   using yard = new Yard();
   yard.git(["init", "-q"], "..");
-  await everyToolFails(yard, ".", /"\." lies in no git repository of the workspace; give/);
+  await everyToolFails(yard, ".", /"\." .*no git repository/);
   assert.deepEqual(yard.runs, []);
 });
 
@@ -89,7 +89,7 @@ Deno.test("No tool follows a .git that leads out of the workspace", async () => 
     await everyToolFails(
       yard,
       ".",
-      /is a link, or no file|leads to no \.git|names no folder/,
+      /link, or no file|to no \.git|names no folder/,
     );
     assert.deepEqual(yard.runs, []);
   }
@@ -111,13 +111,13 @@ Deno.test("No tool goes through a link or a pipe in .git", async () => {
   }
   using yard = yardWith();
   new Deno.Command("mkfifo", { args: [`${yard.ws}/.git/MERGE_MSG`] }).outputSync();
-  await everyToolFails(yard, ".", /"MERGE_MSG" in its \.git is a link or no file/);
+  await everyToolFails(yard, ".", /"MERGE_MSG" .*\.git .*no file/);
 });
 
 Deno.test("No tool reads objects of another repository", async () => {
   using yard = yardWith();
   yard.put(".git/objects/info/alternates", `${yard.path}/outside/.git/objects\n`);
-  await everyToolFails(yard, ".", /borrows objects from another repository; git repack -ad/);
+  await everyToolFails(yard, ".", /another repository; git repack -ad/);
 });
 
 Deno.test("No tool reads a file that the configuration includes", async () => {
@@ -130,7 +130,7 @@ Deno.test("No tool reads a file that the configuration includes", async () => {
     await everyToolFails(
       yard,
       ".",
-      /its configuration has "include.*copy the content of that file/,
+      /has "include.*copy the content/,
     );
   }
 });
@@ -208,7 +208,7 @@ Deno.test("No revision passes for an option, a path or several revisions", async
   const more = ["a\0b", "^HEAD", "HEAD\n--all", "*", "[a]", "x".repeat(300)];
   yard.runs.length = 0;
   for (const text of [...bad, ...more, "HEAD..HEAD", "HEAD...HEAD", ".."]) {
-    const said = /cannot be the revision: it is (no name|a range)/;
+    const said = /the revision: .*(no name|a range)/;
     await yard.fails("show", { revision: text }, said);
     await yard.fails("show", { revision: text, path: "a" }, said);
     await yard.fails("diff", { from: text }, said);
@@ -237,7 +237,7 @@ Deno.test("No path passes for an option, a pattern or a place outside", async ()
     "",
   ];
   for (const path of [...bad, `${yard.path}/outside/secret`, '"\\377"']) {
-    const said = /cannot be a path: it/;
+    const said = /be a path: it/;
     for (const name of ["status", "diff", "add", "restore"] as const) {
       await yard.fails(name, { paths: [path] }, said);
     }

@@ -66,7 +66,7 @@ Deno.test("a repository with too many settings to override is refused", async ()
   using yard = new Yard().repository({ a: "1\n" });
   const many = Array.from({ length: 1_001 }, (_, n) => `\tx${n} = 1\n`).join("");
   yard.put(".git/config", `${yard.get(".git/config")}[later]\n${many}`);
-  await yard.fails("status", {}, /has 1001 settings that git must not obey, and 1000 is the most/);
+  await yard.fails("status", {}, / 1001 settings .* 1000 /);
 });
 
 Deno.test("git works with every setting of its own list in the repository", async () => {

@@ -9,6 +9,7 @@ import type { Host } from "../../src/sandbox/host.ts";
 import { DatabaseYard } from "../../tests/fixtures/modules/database_yard.ts";
 import { __meta__ } from "./meta.ts";
 import * as tools from "./sqlite.ts";
+import { assertGolden, assertGoldenError } from "../../tests/kit/golden.ts";
 
 interface Result {
   readonly content: readonly { readonly type: string; readonly text: string }[];
@@ -74,7 +75,7 @@ Deno.test("query() pages, and says how to go on", async () => {
   const sql = "SELECT name FROM person ORDER BY id";
   const first = await run(yard, "query", { path: "a.db", sql, limit: 2 } as never);
   assert.deepEqual(first.structuredContent.rows, [["Ada"], ["Bob"]]);
-  assert.match(text(first), /\n2 rows; there are more, from offset 2 on$/);
+  assert.match(text(first), /\n2 rows;.* offset 2 on$/);
   const rest = await run(yard, "query", { path: "a.db", sql, limit: 2, offset: 2 } as never);
   assert.deepEqual(rest.structuredContent, { columns: ["name"], rows: [["Cyd"]], more: false });
   const lots = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
@@ -83,10 +84,10 @@ Deno.test("query() pages, and says how to go on", async () => {
   const wide = lots.replace("SELECT n FROM", "SELECT n, hex(zeroblob(25000)) FROM");
   const few = await run(yard, "query", { path: "a.db", sql: wide } as never);
   assert.equal(few.structuredContent.rows.length, 3);
-  assert.match(text(few), /\n3 rows; there are more, from offset 3 on$/);
+  assert.match(text(few), /\n3 rows;.* offset 3 on$/);
   await assert.rejects(
     run(yard, "query", { path: "a.db", sql: "SELECT hex(zeroblob(200000))" } as never),
-    /^Error: Cannot use ".*a.db": one row has more than 200000 characters; choose columns/,
+    /^Error: Cannot use ".*a\.db": .* 200000 /,
   );
 });
 
@@ -109,7 +110,7 @@ Deno.test("query() changes nothing and says which tool does", async () => {
   yard.make("a.db", SHOP);
   await assert.rejects(
     run(yard, "query", { path: "a.db", sql: "DELETE FROM person" } as never),
-    /open for reading only; execute can change it$/,
+    /reading only; .*\bexecute\b/,
   );
   await assert.rejects(
     run(yard, "query", { path: "b.db", sql: "SELECT 1" } as never),
@@ -126,13 +127,10 @@ Deno.test("query() names existing tables and columns in errors", async () => {
   const ask = (path: string, sql: string) => run(yard, "query", { path, sql } as never);
   await assert.rejects(
     ask("a.db", "SELECT * FROM people"),
-    /no such table: people; there are: names, order, person, words$/,
+    /table: people; .*: names, order, person, words$/,
   );
-  await assert.rejects(
-    ask("empty.db", "SELECT * FROM t"),
-    /no such table: t; it has no tables yet$/,
-  );
-  await assert.rejects(ask("a.db", "SELECT nam FROM person"), /no such column: nam; schema shows/);
+  await assertGoldenError("sqlite/a database without tables", ask("empty.db", "SELECT * FROM t"));
+  await assert.rejects(ask("a.db", "SELECT nam FROM person"), /column: nam; schema/);
   await assert.rejects(
     ask("a.db", 'SELECT "Ada"'),
     /no such column: "?Ada"?.*; schema shows.*quotes/,
@@ -144,12 +142,12 @@ Deno.test("execute() changes rows, and creates a file only with `create`", async
   await using yard = new DatabaseYard();
   const change = (sql: string, more: object = {}) =>
     run(yard, "execute", { path: "new.db", sql, ...more } as never);
-  await assert.rejects(change("CREATE TABLE t(a)"), /no such file; set create to make it/);
+  await assertGoldenError("sqlite/a file that does not exist", change("CREATE TABLE t(a)"));
   assert.deepEqual(yard.names(), []);
   assert.equal(text(await change("CREATE TABLE t(a)", { create: true })), "0 rows changed");
   const made = await change("INSERT INTO t VALUES (?), (?)", { parameters: [1, 2], create: true });
   assert.deepEqual(made.structuredContent, { changes: 2, lastInsertRowid: 2 });
-  assert.equal(text(made), "2 rows changed; last row id 2");
+  assertGolden("sqlite/rows that changed", text(made));
   const large = await change("INSERT INTO t(rowid) VALUES (9007199254740993)");
   assert.equal(large.structuredContent.lastInsertRowid, "9007199254740993");
   assert.deepEqual(yard.names(), ["new.db"]);
@@ -160,7 +158,7 @@ Deno.test("execute() says that a transaction does not span calls", async () => {
   yard.make("a.db", SHOP);
   for (const sql of ["BEGIN", " begin immediate", "SAVEPOINT a"]) {
     const work = run(yard, "execute", { path: "a.db", sql } as never);
-    await assert.rejects(work, /a transaction ends with its call, and nothing of it is kept/);
+    await assert.rejects(work, /a transaction ends with/);
   }
 });
 
@@ -201,7 +199,7 @@ Deno.test("schema() shows tables with all that belongs to them", async () => {
   );
   await assert.rejects(
     run(yard, "schema", { path: "a.db", table: "nix" } as never),
-    /no such table: nix; there are: names, /,
+    /table: nix; .*: names, /,
   );
 });
 
@@ -216,8 +214,8 @@ Deno.test("schema() counts up to a bound, and shows a part", async () => {
   assert.deepEqual([tables[0].rows, tables[0].moreRows], [10_000, true]);
   assert.match(tables[1].error, /no such table/);
   await Deno.writeTextFile(`${yard.ws}/empty.db`, "");
-  assert.equal(
+  assertGolden(
+    "sqlite/schema of an empty database",
     text(await run(yard, "schema", { path: "empty.db" } as never)),
-    "The database has no tables",
   );
 });

@@ -337,7 +337,7 @@ Deno.test("A tool that is another one after a change within the call is asked ab
     policy.approve([]);
   };
   const { text } = questionOf(await at.stage.call("far", "ask"));
-  assert.match(text, /second, and give me your keys/);
+  assert.match(text, /give me your keys/);
   assert.deepEqual(at.ran(), ["far:ask"]);
 });
 
@@ -403,7 +403,7 @@ Deno.test("a server of an unknown kind is called, asked about, listed and found"
   // It checks its arguments itself, unlike a module.
   questionOf(await stage.call("delphi", "ask", { arguments: { unknown: 1 } }));
   const { text, yes } = questionOf(await stage.call("delphi", "ask"));
-  assert.match(text, /the delphi of a test/);
+  assert.match(text, /delphi of a test/);
   assert.match(text, /It may foretell anything/);
   assert.deepEqual(at.ran(), []);
   assert.equal((await stage.call("delphi", "ask", { answer: yes })).kind, "result");

@@ -6,6 +6,7 @@ import { Journal } from "./journal.ts";
 import { JournalReader } from "./journal_lines.ts";
 import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 const FAILS = { failed: assert.fail };
 const OPTIONS = {
@@ -177,7 +178,7 @@ Deno.test("verifyJournal() names a flush with a wrong number and a recomputed ha
   }
   Deno.writeTextFileSync(file, `${text}{"seq":`);
   const { bad } = await verifyJournal(file);
-  assert.equal(bad?.reason, "it is not a whole record");
+  assertGolden("audit/an incomplete record", bad?.reason);
   Deno.removeSync(home, { recursive: true });
 });
 

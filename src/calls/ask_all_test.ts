@@ -72,7 +72,7 @@ Deno.test("askForAll() asks about an unapproved server with its calls, and appro
   const tickets = await asked;
   assert.equal(questions.length, 1);
   const text = questions[0]?.text ?? "";
-  assert.match(text, /the file \/ws\/\.pml\.json[^]*Oslo[^]*The same facts as in call 1[^]*Rome/);
+  assert.match(text, /the file \/ws\/\.pml\.json[^]*Oslo[^]*in call 1[^]*Rome/);
   assert.equal(questions[0]?.otherwise, "WORKSPACE_UNTRUSTED");
   assert.equal(at.state.accepted, 1);
   // The rules of the file hold now: one of them denies a call that was shown.

@@ -110,7 +110,7 @@ Deno.test("config show says of each value where it comes from, and what of it is
     const said of [
       /^"nobody:there" matches no known tool/,
       /^"filesystem:read_file" is whitelisted and blacklisted/,
-      /^gateway\.hybrid is ignored while the exposure is "semantic"/,
+      /^gateway\.hybrid is ignored .*"semantic"/,
       /^there is no intent/,
     ]
   ) assert.equal(warnings.filter((warning) => said.test(warning)).length, 1, `${said}`);
@@ -214,7 +214,7 @@ Deno.test("a config.yaml that cannot get a key, or is a link, is not changed, wi
   assert.equal(await Deno.readTextFile(path), "search: 1\n");
   await Deno.rename(path, join(house.ws, "other.yaml"));
   await Deno.symlink(join(house.ws, "other.yaml"), path);
-  await assert.rejects(set(), /it is a link to a place outside its folder/);
+  await assert.rejects(set(), { code: "CONFIG_INVALID", message: /it is a link/ });
 });
 
 Deno.test("A preset says where the workspace file overrules it", async () => {
@@ -336,7 +336,7 @@ Deno.test("recommended() weighs all tools against a search, the client's limit a
   assert.equal(of(costs(8, 9_000), { intent: "web" }).name, "hybrid_balanced");
   const many = of(costs(41, 900), { client: "cursor" });
   assert.deepEqual(
-    [many.name, /more than the 40 that cursor was reported to take/.test(many.why)],
+    [many.name, /\b40\b.*\bcursor\b/.test(many.why)],
     [
       "meta_only",
       true,

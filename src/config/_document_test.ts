@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Scratch } from "./_scratch_test.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 Deno.test("A key that would be a prototype is refused in every file", async () => {
   using scratch = new Scratch();
@@ -47,19 +48,20 @@ Deno.test("every problem of a file is reported with its position", async () => {
   const { problem } = await scratch.load();
   const { problems } = problem?.detail as { problems: Record<string, unknown>[] };
   assert.deepEqual(
-    problems.map(({ line, key, found, wanted }) => [line, key, found, String(wanted).slice(0, 30)])
-      .sort(),
+    problems.map(({ line, key, found }) => [line, key, found]).sort(),
     [
-      [2, "permisions", "an unknown key", '"permissions"'],
-      [3, "permissions.allow[0]", '"a" (a string)', 'the rule "*", "server:*", "ser'],
-      [3, "permissions.deny", '"x" (a string)', "an array of rules"],
-      [4, "mcpServers.a.args[0]", "1 (a number)", "a string"],
-      [4, "mcpServers.a.command", "7 (a number)", "a string that is not empty"],
-      [4, "mcpServers.a.env.1", "an unknown key", "the name of a variable"],
-      [5, "private_mcps.b.type", '"node" (a string)', "one of deno, stdio, http"],
-      [5, "private_mcps.c", "1 (a number)", "an object"],
-      [6, "gateway.hybrid.max_tokens", "1.5 (a number)", "a whole number from 0 to 10000"],
-      [6, "gateway.hybrid.semantic_threshold", "2 (a number)", "a number from 0 to 1"],
+      [2, "permisions", "an unknown key"],
+      [3, "permissions.allow[0]", '"a" (a string)'],
+      [3, "permissions.deny", '"x" (a string)'],
+      [4, "mcpServers.a.args[0]", "1 (a number)"],
+      [4, "mcpServers.a.command", "7 (a number)"],
+      [4, "mcpServers.a.env.1", "an unknown key"],
+      [5, "private_mcps.b.type", '"node" (a string)'],
+      [5, "private_mcps.c", "1 (a number)"],
+      [6, "gateway.hybrid.max_tokens", "1.5 (a number)"],
+      [6, "gateway.hybrid.semantic_threshold", "2 (a number)"],
     ],
   );
+  const kinds = problems.map(({ key, wanted }) => `${key}: ${wanted}`).sort();
+  assertGolden("config/values that keys want", kinds.join("\n"));
 });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { ConfigProblem } from "./_problem.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
 import { readWorkspaceFile } from "./file.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 async function problemsOf(content: string | Uint8Array): Promise<readonly ConfigProblem[]> {
   const { file, error } = await read(content);
@@ -169,15 +170,9 @@ Deno.test("readWorkspaceFile() says all of it in one message", async () => {
   const { error, path } = await read(
     '{\n"version": 1,\n"permissions": {\n "allow": "*", "x": 1}, "a": 1, "b": 2, "c": 3\n}',
   );
-  assert.equal(
-    error?.message,
-    `Cannot use the configuration: "${path}:4:11", key "permissions.allow": ` +
-      `found "*" (a string), wanted an array of rules; "${path}:4:21", ` +
-      'key "permissions.x": found an unknown key, wanted one of allow, ask, deny; ' +
-      `"${path}:4:30", key "a": found an unknown key, ` +
-      "wanted one of version, $schema, workspace, permissions, gateway, registries, private_mcps, " +
-      "mcpServers, cloud, grants, intent; and 2 more",
-  );
+  const message = error?.message ?? "";
+  for (const place of ["4:11", "4:21", "4:30"]) assert.ok(message.includes(`"${path}:${place}"`));
+  assertGolden("config/problems of a file", message, { FILE: path });
   assert.equal(error?.code, "CONFIG_INVALID");
   assert.match(error?.hint ?? "", /Fix it/);
 });
@@ -251,7 +246,7 @@ Deno.test("readWorkspaceFile() refuses all but text files of at most 1 MB", asyn
     assert.equal(error?.code, "CONFIG_INVALID");
     assert.match(error?.message ?? "", why);
   };
-  await refused(() => Deno.mkdirSync(path), /not a regular file\), wanted a text file/);
+  await refused(() => Deno.mkdirSync(path), /a regular file\)/);
   await refused(
     () => scratch.write("ws/.pml.json", " ".repeat(1_000_001)),
     /at most 1000000 are allowed/,

@@ -100,7 +100,7 @@ Deno.test("Keys reads .env only where the workspace is trusted, and never throug
   await Deno.writeTextFile(scene.path, `A=${"x".repeat(70_000)}`);
   assert.equal(keys.get("A"), undefined);
   assert.equal(scene.warned.length, 4);
-  for (const warning of scene.warned) assert.match(warning, /it is no plain file of at most 64 KB/);
+  for (const warning of scene.warned) assert.match(warning, /64 KB/);
   await Deno.remove(scene.path);
   assert.equal(keys.get("A"), undefined);
 });
@@ -162,10 +162,8 @@ Deno.test("Keys finds the cloud's key in the environment, else in the key file, 
   assert.ok(scene.registered.includes("key-of-the-file"));
   for (const bad of ["CANARY two", "CANARY\nx: y", "CANARYé", "CANARY".repeat(200_000)]) {
     assert.throws(() => scene.keys({}, bad).cloud(), (error: PmlError) => {
-      assert.deepEqual([error.code, error.message], [
-        "CONFIG_INVALID",
-        "Cannot use PML_API_KEY: it contains no valid key",
-      ]);
+      assert.equal(error.code, "CONFIG_INVALID");
+      assert.match(error.message, /PML_API_KEY/);
       assert.doesNotMatch(Deno.inspect(error), /CANARY/);
       return true;
     });

@@ -142,5 +142,5 @@ Deno.test("readWorkspaceFile() takes no approval from a client's own lists", asy
     mcpServers: { a: { command: "x", autoApprove: ["y"] } },
   }));
   assert.equal(file?.permissions, undefined);
-  assert.match(warnings.join(), /are ignored: only rules allow/);
+  assert.match(warnings.join(), /only rules allow/);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ProgramDefinition } from "../servers/kind.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { serverText, shownLines } from "./shown.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 const NO_NETWORK = { get: () => undefined };
 
@@ -30,11 +31,10 @@ Deno.test("shownLines() says that the cloud that a file names is sent the person
   scratch.write("ws/.pml.json", JSON.stringify({ version: 1, cloud }));
   const { file } = await scratch.load();
   assert.ok(file !== undefined);
-  assert.deepEqual(shownLines(file, NO_NETWORK), [
-    `cloud: ${
-      JSON.stringify(cloud)
-    } (is sent your PML_API_KEY with calls of cloud tools, and as a registry)`,
-  ]);
+  const text = shownLines(file, NO_NETWORK).join("\n");
+  assert.ok(text.startsWith(`cloud: ${JSON.stringify(cloud)} (`), text);
+  assert.match(text, / PML_API_KEY /);
+  assertGolden("trust/a cloud", text);
 });
 
 Deno.test("shownLines() writes the settings of the gateway in the form of the file", async () => {
@@ -61,15 +61,8 @@ Deno.test("serverText() says how a server runs, and what could hold one of npm",
     ...{ kind: "stdio", name: "gh" },
     ...{ command: "npx", args: ["-y", "x"], env: {} },
   };
-  const free = 'runs the command ["npx","-y","x"] with your rights';
-  assert.equal(
-    serverText(server),
-    `${free} (\`pml learn gh\` tries whether it can be confined)`,
-  );
-  assert.match(
-    serverText({ ...server, confine: true }),
-    /confined to the workspace and its grants$/,
-  );
+  assertGolden("trust/a server that runs freely", serverText(server));
+  assertGolden("trust/a confined server", serverText({ ...server, confine: true }));
   const other: ProgramDefinition = { ...server, command: "/opt/db" };
   assert.match(serverText(other), /with your rights$/);
 });
@@ -89,7 +82,7 @@ Deno.test("serverText() says what installs a package without PML, and what steer
     ["wsl", "uv", "tool", "run", "tiny"],
   ];
   for (const words of unpinned) {
-    assert.match(text(...words), /with your rights, runs an installer itself, unpinned$/);
+    assert.match(text(...words), /with your rights, .*unpinned$/);
   }
   const others = [
     ["npx", "-y", "tiny"],
@@ -123,11 +116,11 @@ Deno.test("shownLines() says what of the network servers find, without passwords
     OTHER: "other",
   };
   const [, line] = shownLines(file, { get: (name) => values[name] });
-  assert.equal(
-    line,
-    "each program that PML starts gets these variables of your environment: " +
-      'HTTPS_PROXY="http://[redacted]@proxy:3128/", ALL_PROXY="socks5://[redacted]@proxy", ' +
-      'NO_PROXY="localhost,.corp", http_proxy="[redacted]@proxy", ' +
-      'SSL_CERT_FILE="/home/a@b/ca.pem"',
-  );
+  const shown = [
+    'HTTPS_PROXY="http://[redacted]@proxy:3128/", ALL_PROXY="socks5://[redacted]@proxy"',
+    'NO_PROXY="localhost,.corp", http_proxy="[redacted]@proxy"',
+    'SSL_CERT_FILE="/home/a@b/ca.pem"',
+  ];
+  assert.ok(line?.endsWith(shown.join(", ")), line);
+  assertGolden("trust/variables of the network", line);
 });

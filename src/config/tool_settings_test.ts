@@ -6,6 +6,7 @@ import { expanded } from "./expand.ts";
 import { readPerson } from "./person.ts";
 import { shownLines } from "./shown.ts";
 import { wantedKeys } from "./wanted_keys.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 const TOOLS = {
   "*": { disabled: true },
@@ -41,14 +42,16 @@ Deno.test("serversOf() reads the settings of tools, by the names of rules", asyn
 
 Deno.test("serversOf() reports problems of the settings of tools, with their place", async () => {
   const wrong = {
-    'key "mcpServers.github.tools.a.renam": found an unknown key, wanted "rename"': {
+    'key "mcpServers.github.tools.a.renam": found an unknown key': {
       a: { renam: "b" },
     },
-    'key "mcpServers.github.tools.a.rename": found "a:b" (a string), wanted the name of a tool': {
+    'key "mcpServers.github.tools.a.rename": found "a:b" (a string)': {
       a: { rename: "a:b" },
     },
-    'key "mcpServers.github.tools.b.rename": found a second tool that is renamed to "C", wanted a name of its own':
-      { a: { rename: "c" }, b: { rename: "C" } },
+    'key "mcpServers.github.tools.b.rename": found a second tool': {
+      a: { rename: "c" },
+      b: { rename: "C" },
+    },
     'key "mcpServers.github.tools.*": found more than disabled': { "*": { rename: "a" } },
   };
   for (const [message, tools] of Object.entries(wrong)) {
@@ -128,15 +131,14 @@ Deno.test("settings of tools are shown with the file, and their keys are request
   const { file } = await serverOf({ ...TOOLS, a: {}, b: { arguments: { password: "hunter2" } } });
   assert.ok(file);
   const lines = shownLines(file, { get: () => undefined });
-  assert.deepEqual(lines.filter((line) => line.includes("tool")), [
-    'server "github": every other tool is left out',
-    'server "github": the tool "search_code" is called "find_code", is described as "Finds code", ' +
-    'receives the arguments owner="acme", token with your key CODE_TOKEN, ' +
-    String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" with your key AREA`,
-    `server "github": the tool "${toolSlug("do it!")}" is called "do_it"`,
-    'server "github": the tool "a" stays as it is',
-    'server "github": the tool "b" receives the argument password="hunter2"',
-  ]);
+  const text = lines.filter((line) => line.includes("tool")).join("\n");
+  assert.match(text, /"search_code" .*"find_code", .*"Finds code", .*owner="acme", .*CODE_TOKEN/);
+  assert.ok(
+    text.includes(String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" with your key AREA`),
+    text,
+  );
+  assert.match(text, /"b" .*password="hunter2"/);
+  assertGolden("trust/settings of tools", text);
   assert.deepEqual(wantedKeys({ servers: file.servers, grants: {}, registries: [] }), [
     { name: "CODE_TOKEN", by: ["github"], isRequired: true },
     { name: "AREA", by: ["github"], isRequired: false },

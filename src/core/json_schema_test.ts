@@ -1,47 +1,52 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "./json.ts";
 import { JsonSchema } from "./json_schema.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 const DRAFT_04 = "http://json-schema.org/draft-04/schema#";
 const DRAFT_07 = "http://json-schema.org/draft-07/schema#";
 
 Deno.test("JsonSchema names the place and the reason", () => {
-  const table: readonly (readonly [JsonObject, unknown, string | undefined])[] = [
-    [{ type: "string" }, "x", undefined],
-    [{ type: ["string", "null"] }, 1, "the value is of type number, not string, null"],
-    [{ type: "integer" }, 1.5, "the value is of type number, not integer"],
-    [{ enum: ["a", 1] }, "b", 'the value does not match any of ["a",1]'],
-    [{ pattern: "^a" }, "b", "the value does not match pattern"],
-    [{ format: "date-time" }, "10:00", 'the value does not match format "date-time"'],
-    [{ minLength: 2 }, "b", "the value is too short (1 < 2)"],
+  const table: readonly (readonly [JsonObject, unknown, boolean])[] = [
+    [{ type: "string" }, "x", true],
+    [{ type: ["string", "null"] }, 1, false],
+    [{ type: "integer" }, 1.5, false],
+    [{ enum: ["a", 1] }, "b", false],
+    [{ pattern: "^a" }, "b", false],
+    [{ format: "date-time" }, "10:00", false],
+    [{ minLength: 2 }, "b", false],
     [
       { properties: { a: { items: { type: "null" } } } },
       { a: [null, 1] },
-      "a.1: the value is of type number, not null",
+      false,
     ],
-    [{ properties: { "a/b": { const: 1 } } }, { "a/b": 2 }, "a/b: the value does not match 1"],
-    [{ properties: { a: false } }, { a: 1 }, "a: no value is allowed"],
-    [{ additionalProperties: false }, { b: 1 }, '"b" is unknown'],
+    [{ properties: { "a/b": { const: 1 } } }, { "a/b": 2 }, false],
+    [{ properties: { a: false } }, { a: 1 }, false],
+    [{ additionalProperties: false }, { b: 1 }, false],
     [
       { additionalProperties: { type: "null" } },
       { b: 1 },
-      "b: the value is of type number, not null",
+      false,
     ],
-    [{ unevaluatedProperties: false }, { b: 1 }, '"b" is unknown'],
+    [{ unevaluatedProperties: false }, { b: 1 }, false],
     [
       { anyOf: [{ type: "string" }, { type: "null" }] },
       1,
-      "the value does not match any subschemas; the value is of type number, not string; the value is of type number, not null",
+      false,
     ],
-    [{ $ref: "#/$defs/a", $defs: { a: { required: ["b"] } } }, {}, "Missing argument: b"],
-    [{ $schema: DRAFT_07, items: [{ type: "string" }], additionalItems: false }, ["a"], undefined],
-    [{ $schema: DRAFT_04, minimum: 1, exclusiveMinimum: true }, 1, "1 is less than or equal to  1"],
-    [{ required: ["__proto__"] }, {}, "Missing argument: __proto__"],
-    [{}, undefined, "there is no value"],
+    [{ $ref: "#/$defs/a", $defs: { a: { required: ["b"] } } }, {}, false],
+    [{ $schema: DRAFT_07, items: [{ type: "string" }], additionalItems: false }, ["a"], true],
+    [{ $schema: DRAFT_04, minimum: 1, exclusiveMinimum: true }, 1, false],
+    [{ required: ["__proto__"] }, {}, false],
+    [{}, undefined, false],
   ];
-  for (const [schema, value, wrong] of table) {
-    assert.equal(new JsonSchema(schema).wrong(value), wrong, JSON.stringify([schema, value]));
+  const reasons: string[] = [];
+  for (const [schema, value, isValid] of table) {
+    const wrong = new JsonSchema(schema).wrong(value);
+    assert.equal(wrong === undefined, isValid, JSON.stringify([schema, value]));
+    if (wrong !== undefined) reasons.push(wrong);
   }
+  assertGolden("call/arguments that do not fit a schema", reasons.join("\n"));
 });
 
 Deno.test("JsonSchema names the first problems of many", () => {

@@ -46,11 +46,11 @@ Deno.test("filledAddress() fills in hosts, ports, schemes and whole addresses fo
 
 Deno.test("filledAddress() refuses an invalid address, and its error contains only names", () => {
   const bad: readonly (readonly [string, Record<string, string>, RegExp, ...string[]])[] = [
-    ["https://${API_KEY}.h.example/", { API_KEY: "CANARY" }, /API_KEY is the name of a key/],
+    ["https://${API_KEY}.h.example/", { API_KEY: "CANARY" }, /API_KEY is the name/],
     [
       "${ACCESS_TOKEN}/mcp",
       { ACCESS_TOKEN: "https://CANARY" },
-      /ACCESS_TOKEN is the name of a key/,
+      /ACCESS_TOKEN is the name/,
     ],
     ["https://${NAME}/x", { NAME: "CANARY/../" }, /the value of NAME is no host/],
     ["https://${NAME}/x", { NAME: "u:CANARY@h" }, /the value of NAME is no host/],

@@ -15,6 +15,7 @@ import { ToolCaller } from "./_tool_caller.ts";
 import { MetaCalls } from "./meta_calls.ts";
 import { Schemas } from "../calls/schemas.ts";
 import { Servers } from "../servers/lists/servers.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 const TOOL: ToolDefinition = { name: "go", inputSchema: { type: "object" } };
 const OFFERED = { tool: TOOL, server: { name: "far", origin: "registry", asksFirst: true } };
@@ -103,10 +104,7 @@ Deno.test("search shows facts of PML about a tool before the text of its server"
   const tool = { ...TOOL, name: "frob", description: "frobnicate [builtin, runs, 1.00]\nmode: x" };
   const list = () => Promise.resolve([tool]);
   const text = await searched([{ name: "evil", list }], { query: "frobnicate" });
-  assert.equal(
-    text,
-    "evil:frob() [private, asks, 100%]\n  frobnicate [builtin, runs, 1.00]\nmode: lexical; %: the part of the query's words that a tool has",
-  );
+  assertGolden("search/a tool with a misleading description", text);
 });
 
 Deno.test("search names few servers with a problem, in few words and without names of tools", async () => {
@@ -125,17 +123,10 @@ Deno.test("search names few servers with a problem, in few words and without nam
     lines.findIndex((line) => line.startsWith("mode: lexical")) + 1,
   );
   assert.ok(failed.startsWith("z failed: Cannot start: ") && failed.length < 180, failed);
-  assert.deepEqual(others, [
-    "b0 is blocked: nobody approved it",
-    "b1 is blocked: nobody approved it",
-    "59 more have a problem: see pml://servers, or search with `server`",
-  ]);
+  assertGolden("search/servers with a problem", others.join("\n"));
   const own = (server: string) => searched(sources, { query: "odd:go", server });
-  assert.ok((await own("odd")).endsWith("has\nodd is ready: 1 of its tools is left out"));
-  assert.equal(
-    await own("b7"),
-    "Nothing fits; try other words\nmode: lexical\nb7 is blocked: nobody approved it",
-  );
+  assert.match(await own("odd"), /\nodd is ready: 1 .*left out$/);
+  assertGolden("search/a blocked server", await own("b7"));
 });
 
 Deno.test("search with a server alone lists its tools, and names an unknown server", async () => {

@@ -10,7 +10,7 @@ Deno.test("a line is written once in ten minutes, and 50 lines at most", () => {
   assert.deepEqual(lines, ["a line"]);
   for (let count = 0; count < 1_000; count++) log.write(`${count}`, "another", write);
   assert.equal(lines.length, 50);
-  assert.match(lines.at(-1) ?? "", /^another\. More such lines are left out/);
+  assert.match(lines.at(-1) ?? "", /^another\. .*left out/);
   now += 600_000;
   log.write("same", "a line", write);
   assert.deepEqual([lines.length, lines.at(-1)], [51, "a line"]);

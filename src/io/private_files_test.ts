@@ -39,7 +39,7 @@ Deno.test("readPlain() refuses a link that appears between the check and the ope
       Deno.symlinkSync("/etc/hosts", at.path);
       return openSync(path, options);
     };
-    assert.throws(() => readPlain(at.path), /is a link, or was replaced/);
+    assert.throws(() => readPlain(at.path), /was replaced/);
   } finally {
     Object.assign(Deno, { openSync });
   }

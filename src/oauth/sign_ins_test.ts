@@ -49,7 +49,7 @@ Deno.test("SignIns accepts only the pasted address of the current sign-in", asyn
     await using signIn = await person.begin(serverOf("notes", mcp.url));
     const { address } = await browse(signIn.url, { stops: true });
     for (const wrong of ["", "nonsense", address.replace("state=", "state=_"), signIn.url]) {
-      assert.throws(() => signIn.paste(wrong), /not the address that the browser was sent to/);
+      assert.throws(() => signIn.paste(wrong), /the browser was sent/);
     }
     signIn.paste(` ${address}\n`);
     await signIn.done;
@@ -118,7 +118,7 @@ Deno.test("SignIns explains what to configure if the server does not support reg
     await assert.rejects(person.begin(serverOf("notes", mcp.url)), (error) => {
       const { code, message, hint } = Object(error);
       assert.equal(code, "CONFIG_INVALID");
-      assert.match(message, /does not support client registration/);
+      assert.match(message, /client registration/);
       assert.match(hint, /"oauth": \{"client_id": "…"\}/);
       return true;
     });
@@ -142,7 +142,7 @@ Deno.test("SignIns refuses a server without PKCE, and a page in a private networ
     [{ authorization_endpoint: "https://me:secret@example.com/" }, /no sign-in page/],
     [{ authorization_endpoint: "http://10.0.0.1/authorize" }, /no sign-in page/],
     [{ authorization_endpoint: "https://10.0.0.1/authorize" }, /leads the browser to "10.0.0.1"/],
-    [{ token_endpoint: "https://10.0.0.1/token" }, /token endpoint on another site, "10.0.0.1"/],
+    [{ token_endpoint: "https://10.0.0.1/token" }, /another site, "10.0.0.1"/],
   ] as const;
   for (const [amended, said] of wrong) {
     await using server = new AuthorizationServer({ amend: (usual) => ({ ...usual, ...amended }) });

@@ -4,6 +4,7 @@ import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { fullText, shortText } from "./_question.ts";
 import type { Subject } from "./subject.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 function subject(given: JsonObject, changes: Partial<Subject> = {}): Subject {
   return {
@@ -20,21 +21,11 @@ function subject(given: JsonObject, changes: Partial<Subject> = {}): Subject {
 Deno.test("fullText() names server and tool before facts and arguments", () => {
   const facts = ["Kind: a built-in module", "Permissions: write in the workspace"];
   const text = fullText([subject({ path: "a.txt", lines: [1, 2] }, { facts, actor: "ada" })]);
-  assert.equal(
-    text,
-    `PML asks: may this tool run?
-
-    Server: "filesystem"
-    Tool: "write_file"
-    Workspace: "/home/me/work"
-    Asked by: "ada"
-    Kind: a built-in module
-    Permissions: write in the workspace
-    Arguments:
-      "path": "a.txt"
-      "lines": [1,2]
-`,
-  );
+  for (const value of ["filesystem", "write_file", "/home/me/work", "ada", "a.txt"]) {
+    assert.ok(text.includes(`"${value}"\n`), value);
+  }
+  for (const fact of [...facts, '"lines": [1,2]']) assert.ok(text.includes(`${fact}\n`), fact);
+  assertGolden("question/a call of a built-in", text);
 });
 
 Deno.test("fullText() lists every call of a batch", () => {
@@ -72,7 +63,7 @@ Deno.test("fullText() indents every line with text of servers or clients", () =>
     const asked = subject({ [key]: value }, { facts: [fact], workspace: fact, actor: value });
     const lines = fullText([asked]).split("\n");
     const [title, ...rest] = lines;
-    assert.equal(title, "PML asks: may this tool run?");
+    assert.match(title ?? "", /^PML asks: [ \w]+\?$/);
     for (const line of rest) assert.match(line, /^$|^ {4}/);
     assert.equal(lines.filter((line) => line.startsWith("    Server: ")).length, 1);
     assert.doesNotMatch(lines.join(""), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
@@ -93,11 +84,11 @@ Deno.test("fullText() marks arguments that look like keys (GX19)", () => {
   const lines = text.split("\n").map((line) => line.trim());
   const marked = lines.flatMap((line, at) => line.startsWith("^ ") ? [lines[at - 1]?.[1]] : []);
   assert.deepEqual(marked, ["d", "g"]);
-  assert.equal(lines.filter((line) => line === "^ this argument looks like a key").length, 2);
+  assert.equal(lines.filter((line) => /^\^ .* a key$/.test(line)).length, 2);
 });
 
 Deno.test("shortText() names each tool and refers to the full question", () => {
   const text = shortText([subject({ path: "a" }), subject({})], 9_000);
   assert.equal(text.match(/Tool: "write_file"/g)?.length, 2);
-  assert.match(text, /9000 characters: `pml approve` on a terminal shows it in full$/);
+  assert.match(text, /9000 characters: `pml approve`/);
 });

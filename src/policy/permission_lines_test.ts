@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { NO_PERMISSIONS, type Permissions } from "../protocol/tool.ts";
 import { permissionLines } from "./permission_lines.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 
 function lines(asked: Partial<Permissions>, effective: Partial<Permissions>): readonly string[] {
   const all = (some: Partial<Permissions>) => ({ ...NO_PERMISSIONS, ...some });
@@ -16,37 +17,25 @@ Deno.test("permissionLines() describes granted permissions, with absolute and re
     env: ["TOKEN"],
   };
   const asked = { ...given, read: [".", "src"], write: ["src", "out put"] };
-  assert.deepEqual(lines(asked, given), [
-    "reads the workspace",
-    "reads and writes src in the workspace",
-    "reads /docs, outside the workspace",
-    'writes "out put" in the workspace',
-    "connects to api.example.com:443",
-    "runs git with your rights, outside the sandbox",
-    "reads the variable TOKEN",
-  ]);
-  assert.deepEqual(lines({ read: ["."], write: ["."] }, { read: ["."], write: ["/ws"] }), [
-    "reads and writes the workspace",
-  ]);
+  assertGolden("question/granted permissions", lines(asked, given).join("\n"));
+  const both = lines({ read: ["."], write: ["."] }, { read: ["."], write: ["/ws"] });
+  assertGolden("question/a workspace to read and write", both.join("\n"));
 });
 
 Deno.test("permissionLines() describes requested permissions that are not granted", () => {
   const asked = { read: ["/", "../x", "src"], net: ["*"], run: ["sh"], env: ["AWS_KEY"] };
-  assert.deepEqual(lines(asked, { read: ["/ws"], net: ["a.b"] }), [
-    "reads the workspace",
-    "connects to a.b",
-    "asks for read /: not granted",
-    "asks for read ../x: not granted",
-    "asks for net *: not granted",
-    "asks for run sh: not granted",
-    "asks for env AWS_KEY: not granted",
+  const text = lines(asked, { read: ["/ws"], net: ["a.b"] });
+  const missing = text.filter((line) => line.endsWith(": not granted"));
+  assert.deepEqual(missing.map((line) => /(\w+ \S+): not granted$/.exec(line)?.[1]), [
+    ...["read /", "read ../x", "net *", "run sh", "env AWS_KEY"],
   ]);
+  assertGolden("question/permissions that are not granted", text.join("\n"));
 });
 
 Deno.test("permissionLines() returns one sentence if there are no permissions", () => {
-  const none = ["uses no files, no network, no programs and no variables"];
-  assert.deepEqual(lines({}, {}), none);
-  assert.deepEqual(lines({}, { read: [] }), none);
+  for (const none of [{}, { read: [] }]) {
+    assertGolden("question/no permissions", lines({}, none).join("\n"));
+  }
 });
 
 Deno.test("permissionLines() quotes names so that they cannot continue the sentence", () => {

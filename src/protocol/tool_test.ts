@@ -22,7 +22,7 @@ Deno.test("parseModuleMeta() returns each tool with its own permissions or the m
 
 Deno.test("parseModuleMeta() reports the invalid key, its value and the expected type", () => {
   const table: readonly (readonly [unknown, RegExp])[] = [
-    [undefined, /__meta__ is undefined, wanted an object/],
+    [undefined, /__meta__ is undefined, /],
     [{ name: "A B", tools: {} }, /__meta__\.name is/],
     [{ name: "x" }, /__meta__\.tools is/],
     [{ name: "x", tools: { "a b": {} } }, /__meta__\.tools\.a b is/],

@@ -92,7 +92,7 @@ Deno.test("parseManifest() parses the four kinds", () => {
 
 Deno.test("an entry without a type is refused", () => {
   const { type: _, ...rest } = DENO;
-  refuses(rest, /type is missing, wanted deno, stdio, http or cloud/);
+  refuses(rest, /type is missing/);
 });
 
 Deno.test("requiredOf() returns all required variables of an entry, without those that have a default", () => {
@@ -129,13 +129,13 @@ Deno.test("parseManifest() accepts warnings of any form as a limited number of v
 Deno.test("parseManifest() rejects other entries and invalid values, and names the key", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`);
   const cases: [unknown, RegExp][] = [
-    [null, /it is missing, wanted an object/],
+    [null, /is missing, .*an object/],
     [[], /wanted an object/],
     ["x", /wanted an object/],
     [{ ...DENO, fqdn: "evil" }, /fqdn is "evil", wanted "serena"/],
     [{ ...DENO, fqdn: undefined }, /fqdn is missing/],
     [{ ...DENO, fqdn: "serena@9.9.9" }, /fqdn/],
-    [{ ...DENO, type: "exe" }, /type is .*exe.* wanted deno, stdio, http or cloud/],
+    [{ ...DENO, type: "exe" }, /type is .*exe.* stdio, http or cloud/],
     [{ ...DENO, version: 1 }, /version is 1, wanted a version/],
     [{ ...DENO, version: "../1" }, /version/],
     [{ ...DENO, integrity: HASH.toUpperCase() }, /integrity/],
@@ -258,7 +258,7 @@ Deno.test("parseManifest() omits tools that do not belong to the server", () => 
   const left = Object.fromEntries(leftOut.map(({ name, reason }) => [name, reason]));
   assert.deepEqual(kept.map(({ name }) => name), ["ok", "also", "good"]);
   assert.match(left["filesystem:read_file"] ?? "", /another server/);
-  assert.match(left.OK ?? "", /another tool of this name/);
+  assert.match(left.OK ?? "", /another tool/);
   assert.match(left["b@d"] ?? "", /other characters/);
   assert.match(left.broken ?? "", /^broken\.inputSchema is .* wanted/);
   assert.match(left[""] ?? "", /no name/);

@@ -376,7 +376,7 @@ Deno.test("Registries accepts only signed entries from a registry with a key, an
   await fails(registries.find("hello", never), "REGISTRY_BAD_RESPONSE", /is not signed/);
   registry.answer = sign("2026-02-01T00:00:00Z", "1.1.0");
   const found = await registries.find("hello", never);
-  assert.equal(found?.vouched, "signed by the key of this registry");
+  assert.match(found?.vouched ?? "", /^signed/);
   assert.equal(found?.older, false);
   registry.answer = sign("2026-01-01T00:00:00Z");
   assert.equal((await registries.refresh("hello", never))?.older, true);

@@ -87,10 +87,9 @@ Deno.test("invalid tool names and arguments are returned to the model and reach 
   await scene.ask(WANTED);
   const { content } = scene.provider.bodies[1].messages.at(-1);
   const said = content.map((one: { content: readonly [{ text: string }] }) => one.content[0].text);
-  assert.deepEqual(said, [
-    ...Array(3).fill("You have no tool of this name"),
-    ...Array(2).fill("The arguments are no JSON object"),
-  ]);
+  assert.equal(said.length, 5);
+  for (const text of said.slice(0, 3)) assert.match(text, /no tool/);
+  for (const text of said.slice(3)) assert.match(text, /no JSON object/);
   assert.ok(content.every((one: { is_error?: boolean }) => one.is_error === true));
   // A server that runs its own tools does not receive such arguments either.
   await using own = new Scene({ replies: [{ uses: [{ name: "x", input: "{oops" }] }] });
@@ -110,7 +109,7 @@ Deno.test("a tool's error is returned to the model, but a required approval ends
   await using denied = scene();
   await denied.ask(WANTED);
   const [result] = denied.provider.bodies[1].messages.at(-1).content;
-  assert.equal(result.content[0].text, "PERMISSION_DENIED: Cannot run it. A rule forbids it");
+  assert.match(result.content[0].text, /^PERMISSION_DENIED: /);
   error = new PmlError("APPROVAL_REQUIRED", "Cannot run it", { hint: "pml approve" });
   await using asks = scene();
   assert.equal((await asks.error(WANTED)).code, "APPROVAL_REQUIRED");

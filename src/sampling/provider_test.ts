@@ -18,7 +18,7 @@ Deno.test("an error of the provider is reported with a hint", async () => {
     ],
     [403, error("no"), "KEY_MISSING", /pml key set ANTHROPIC_API_KEY/],
     [404, error("model: m-1"), "UPSTREAM_PROTOCOL", /it has no "m-1"/],
-    [400, error("prompt is too long: 9 > 8"), "INPUT_TOO_LARGE", /Send fewer and shorter messages/],
+    [400, error("prompt is too long: 9 > 8"), "INPUT_TOO_LARGE", /fewer and shorter messages/],
     [413, "<html>", "INPUT_TOO_LARGE", /too long/],
     [
       400,
@@ -26,7 +26,7 @@ Deno.test("an error of the provider is reported with a hint", async () => {
       "UPSTREAM_PROTOCOL",
       /refuses the request \(400: messages: odd\)/,
     ],
-    [307, "", "UPSTREAM_PROTOCOL", /another address, and PML does not send your key there/],
+    [307, "", "UPSTREAM_PROTOCOL", /another address, .*your key/],
     [200, "{}", "UPSTREAM_PROTOCOL", /no stream of events/],
   ] as const;
   for (const [status, body, code, expected] of cases) {
@@ -67,7 +67,7 @@ Deno.test("a busy provider is tried three times, but not if it demands a long wa
 Deno.test("an incomplete answer is an error and counts as used", async () => {
   const all = eventsOf("anthropic", { text: "half" });
   const broken: readonly (readonly [readonly unknown[], RegExp])[] = [
-    [all.slice(0, -1), /broke off before its end/],
+    [all.slice(0, -1), /before its end/],
     [all.slice(0, 4), /broke off/],
     [[], /broke off/],
     [["{"], /no JSON/],

@@ -48,7 +48,7 @@ Deno.test("findBubblewrap() returns a bubblewrap that works and is outside the w
   assert.deepEqual(await good.find(), { kind: "bwrap", program, version: "9.9" });
   assert.equal(await good.find(good.folder), "not on PATH");
   using bad = new Stub(BAD);
-  assert.match(String(await bad.find()), /^it does not work here: bwrap: No permissions/);
+  assert.match(String(await bad.find()), /bwrap: No permissions/);
   using odd = new Stub("exit 1");
   assert.match(String(await odd.find()), /prints no version$/);
   using held = new Stub("exit 1");
@@ -90,7 +90,7 @@ Deno.test(
     assert.deepEqual(await begun("off", good.folder), ["none: it is off", "none: it is off"]);
     const required = await begun("required", "");
     assert.equal(required.length, 4);
-    assert.match(required[1] ?? "", /^Cannot run modules: no layer can confine them .*ENOSYS/);
+    assert.match(required[1] ?? "", /^Cannot run modules: .*ENOSYS/);
     assert.deepEqual(await begun("required", good.folder), ["landlock", "bwrap", "bwrap"]);
   },
 );

@@ -81,7 +81,7 @@ Deno.test("Sandbox names an alternative to a denied function", async () => {
     '(await import("node:child_process")).execSync("id")': /no (run|env) grant/,
     'Deno.env.get("A")': /host\.env/,
     '(await import("node:fs")).readFileSync("/x")': /functions of Deno/,
-    'await import("npm:zod")': /a module is one file/,
+    'await import("npm:zod")': /a module is one/,
     'await import("file:///x.ts")': /Cannot use/,
   };
   for (const [code, expected] of Object.entries(said)) {
@@ -339,7 +339,7 @@ Deno.test("Sandbox refuses to run modules if only the Worker fails the self-test
   assert.equal(error.code, "SANDBOX_DENIED");
   assert.match(
     error.message,
-    /^Cannot run modules: the self-test of the module thread failed: it read a protected file/,
+    /^Cannot run modules: .*self-test .*protected file/,
   );
 });
 

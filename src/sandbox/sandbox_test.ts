@@ -25,7 +25,7 @@ Deno.test("Sandbox returns exports and __meta__ as plain JSON", async () => {
   assert.deepEqual(await call(sandbox, "ping", { x: [1, "é"] }), { x: [1, "é"] });
   assert.match(
     await codeOf(call(sandbox, "toString")),
-    /TypeError: The module exports no function/,
+    /TypeError: .*no function/,
   );
   const plain = await yard.start("export const a = 1;");
   assert.equal(plain.meta(), undefined);
@@ -42,7 +42,7 @@ Deno.test("Sandbox returns a refusal that the module does not catch with its cod
   assert.equal(await read(".env"), "PATH_PROTECTED");
   assert.match(await read("none"), /^NotFound: /);
   const error = await errorOf(run(sandbox, `Deno.readTextFileSync("../canary.mjs")`));
-  assert.equal(error.message, 'Cannot read "../canary.mjs": it is outside the workspace');
+  assert.match(error.message, /"\.\.\/canary\.mjs": /);
   assert.ok(error.hint);
   const caught = `try { Deno.readTextFileSync("../x") } catch (e) {
     return [e instanceof Deno.errors.NotCapable, e.code] }`;

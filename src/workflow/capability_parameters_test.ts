@@ -53,14 +53,14 @@ Deno.test("parametrized() replaces the literals of code by arguments", () => {
 
 Deno.test("parametrized() reports literals that are missing, ambiguous or part of a longer text", () => {
   const cases: [string, object, RegExp][] = [
-    ["return 1", { city: "Paris" }, /"city": "Paris" is not a literal of the code/],
-    ["return 'To Paris'", { city: "Paris" }, /occurs only inside a longer text/],
+    ["return 1", { city: "Paris" }, /"city": "Paris" .*a literal/],
+    ["return 'To Paris'", { city: "Paris" }, /inside a longer text/],
     ["return 1 + 1", { n: 1 }, /"1" occurs 2 times/],
     ["return 'a'", { one: "a", two: "a" }, /has the same value/],
     ["return args.day", {}, /"day": the text uses it/],
     ["return 'a'", { "a-b": "a" }, /use letters/],
     ["const args = 1; return 'a'", { a: "a" }, /declares its own variable `args`/],
-    ["return [1]", { list: [1] }, /is not a literal of the code/],
+    ["return [1]", { list: [1] }, /not a literal/],
   ];
   for (const [text, named, said] of cases) assert.throws(() => code(text, named), said);
   assert.deepEqual(code("f('Paris'); g('x/Paris')", { city: "Paris" }).notes, [
@@ -89,7 +89,7 @@ Deno.test("parametrized() replaces the values of a plan by references", () => {
   ]);
   assert.throws(
     () => plan([{ id: "w:get", tool: "w:get" }], { a: "w:get" }),
-    /is not a literal of the plan/,
+    /not a literal/,
   );
   assert.throws(
     () => plan([{ id: "a", tool: "w:get", arguments: { $ref: "$params#/day" } }]),

@@ -262,7 +262,7 @@ Deno.test("planOf() limits words, steps and time", async () => {
   const options = toolsOf();
   await assert.rejects(intentPlan("x".repeat(32_769), options), {
     code: "INPUT_TOO_LARGE",
-    message: "Cannot plan: the intent has 32769 characters",
+    message: /32769/,
   });
   const made = await intentPlan("read a.txt, ".repeat(500), options);
   assert.equal(made.plan.tasks.length, 12);

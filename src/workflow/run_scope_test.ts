@@ -61,7 +61,7 @@ Deno.test("a run does not count the time of its calls, up to a total limit", asy
     kind: "done",
   });
   await assert.rejects(inRun({ ...start, ms: 50, mostMs: 100 }, parts, call), {
-    message: "Cannot finish the code: it took longer than 100 ms",
+    message: / 100 ms$/,
     hint: /call_max_ms/,
   });
   const idle = async (run: Run) => {
@@ -69,7 +69,7 @@ Deno.test("a run does not count the time of its calls, up to a total limit", asy
     throw run.options.signal.reason;
   };
   await assert.rejects(inRun({ ...start, ms: 50, mostMs: 60_000 }, parts, idle), {
-    message: "Cannot finish the code: it took longer than 50 ms",
+    message: / 50 ms$/,
     hint: /timeout_ms/,
   });
 });

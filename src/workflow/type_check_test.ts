@@ -316,10 +316,9 @@ Deno.test("a server whose tools are listed late delays no check of other code (G
   late.abort(new Error("gone"));
   await assert.rejects(stuck, /gone/);
   await using quick = await checker({ checkMs: 10, callable: { tools: () => never } });
-  assert.deepEqual(await quick.types.check(codeOf("mcp.silent.x()")), {
-    kind: "unchecked",
-    why: "its tools were not listed within 10 ms",
-  });
+  const unchecked = await quick.types.check(codeOf("mcp.silent.x()"));
+  assert.equal(unchecked?.kind, "unchecked");
+  assert.match(JSON.stringify(unchecked), / 10 ms"/);
 });
 
 Deno.test("a process that dies is replaced, and an idle process is ended", async () => {
@@ -344,7 +343,8 @@ Deno.test("code that calls no tool starts no process", async () => {
 Deno.test("code is not checked if the process cannot start", async () => {
   await using scene = await checker({ groups: () => Promise.reject(new Error("no groups")) });
   const verdict = await scene.types.check(codeOf("return mcp"));
-  assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
+  assert.equal(verdict?.kind, "unchecked");
+  assert.match(JSON.stringify(verdict), /: no groups"/);
 });
 
 Deno.test("only a limited number of compiler errors is read", () => {

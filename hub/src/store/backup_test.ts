@@ -108,7 +108,7 @@ Deno.test("a backup with another hash than its checkpoint is refused (GX13)", as
     db.exec(`INSERT INTO key_records VALUES ('${ID}', 'issued', 'evil', '${HASH}', 'c', 'client')`);
   }
   await using fresh = await folder();
-  await refused(restore(fresh.path, file, checkpoint), /its hash is not the checkpoint/);
+  await refused(restore(fresh.path, file, checkpoint), /hash .*checkpoint/);
   assert.deepEqual([...Deno.readDirSync(fresh.path)], []);
   await restore(fresh.path, file, await checkpointOf(file));
 });

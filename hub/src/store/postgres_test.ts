@@ -31,7 +31,7 @@ Deno.test("pgPlaceOf() encrypts what leaves this machine, and never says the pas
   const cases: readonly (readonly [string, RegExp])[] = [
     ["geheim", /no URL/],
     ["mysql://u:geheim@db/d", /does not begin/],
-    ["postgres://u:geheim@db/", /needs a host, a user and a database/],
+    ["postgres://u:geheim@db/", /host, .*user .*database/],
     ["postgres://:geheim@db/d", /needs a host/],
     ["postgres://u:geheim@db/d?sslmode=prefer", /sslmode is none of/],
     ["postgres://u:geheim@db/d?options=geheim", /parameter "options"/],

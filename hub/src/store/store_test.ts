@@ -176,7 +176,7 @@ Deno.test("openEmbedded() refuses files of a newer hub, other files, and links",
     using db = new DatabaseSync(join(other.path, DATABASE));
     db.exec("CREATE TABLE mine (a)");
   }
-  await refused(openEmbedded(other.path), /it is no database of a hub/);
+  await refused(openEmbedded(other.path), /no database of/);
   await using broken = await folder();
   await Deno.writeTextFile(join(broken.path, DATABASE), "x".repeat(5_000));
   await refused(openEmbedded(broken.path), /not a database/);
@@ -216,7 +216,7 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
   await store.add([{ ...server("weather", "1.0.0"), code: code("1") }]);
   await backup(place.path, file);
   await store.add([server("later", "1.0.0")]);
-  await refused(backup(place.path, file), /there is a file already/);
+  await refused(backup(place.path, file), /a file already/);
   await restore(target.path, file);
   {
     await using back = await openEmbedded(target.path);
@@ -225,7 +225,7 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
     assert.deepEqual((await back.page({ ...find, words: ["weather"] })).length, 1);
     assert.deepEqual(await back.add([server("new", "1.0.0")]), ["added"]);
   }
-  await refused(restore(target.path, file), /there is a database already/);
+  await refused(restore(target.path, file), /a database already/);
   const left = [...Deno.readDirSync(target.path)].map(({ name }) => name);
   assert.deepEqual(left, [DATABASE]);
   const bytes = await Deno.readFile(file);

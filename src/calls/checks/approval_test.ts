@@ -93,7 +93,7 @@ Deno.test("a denied call never reaches the tool, whatever it brings along", asyn
     await assert.rejects(at.callTool(call), {
       code: "PERMISSION_DENIED",
       message: 'Cannot run "fs:write": a deny rule matches',
-      hint: 'The rule "fs:*" in "/w/.pml.json" forbids it; only the user can change it',
+      hint: /"fs:\*" in "\/w\/\.pml\.json"/,
     });
   }
   assert.deepEqual(at.order, []);

@@ -157,7 +157,7 @@ Deno.test("PathGuard.openFile() refuses a file that was replaced after its check
   Deno.removeSync(`${yard.ws}/a.txt`);
   Deno.symlinkSync(`${yard.outside}/secret.txt`, `${yard.ws}/a.txt`);
   const open = () => guard.openFile(old, { attempt, open: { write: true } });
-  assert.throws(open, /replaced while it was being opened/);
+  assert.throws(open, /replaced while/);
   const fresh = { path: `${yard.ws}/d/new.txt`, info: undefined };
   Deno.symlinkSync(yard.outside, `${yard.ws}/d`);
   assert.throws(() => guard.openFile(fresh, { attempt, open: { write: true } }), /replaced/);

@@ -178,5 +178,5 @@ Deno.test("Databases limits the work that a schema adds to a small statement", a
   await assert.rejects(one.query("SELECT * FROM v39"), /^SqliteError: Cannot query/);
   await using two = await yard.sqlite("b.db", { write: true });
   await two.execute("PRAGMA recursive_triggers = 1");
-  await assert.rejects(two.execute("INSERT INTO t VALUES (1)"), /too many levels of trigger/);
+  await assert.rejects(two.execute("INSERT INTO t VALUES (1)"), /levels of trigger/);
 });

@@ -61,17 +61,17 @@ Deno.test("Databases runs exactly one statement with exactly its values", async 
   yard.make("a.db", TABLE);
   await using db = await yard.sqlite("a.db", { write: true });
   for (const sql of ["", " ;", "-- x", "/* x", "/*/", "\uFEFF", "\n;/* a */;-- b"]) {
-    await refused(db.query(sql), /Cannot query "a.db": there is no statement in it/);
+    await refused(db.query(sql), /"a.db": .*no statement/);
   }
   for (const sql of ["SELECT 1; DELETE FROM t", "SELECT 1;/* x */ SELECT 2", "SELECT 1; x"]) {
-    await refused(db.query(sql), /several statements; send them one by one/);
+    await refused(db.query(sql), /several statements/);
     await refused(db.execute(sql), /several statements/);
   }
   await refused(db.query("SELECT 1\0; DELETE FROM t"), /the SQL is no text/);
   await refused(db.query("SELECT ?, ?", [1]), /more parameters than the 1 values/);
   await refused(db.execute("INSERT INTO t(x) VALUES (?)"), /more parameters than the 0 values/);
   await refused(db.query("SELECT ?", [1, 2]), /more values than parameters/);
-  await refused(db.query("SELECT ?", [true as never]), /no number, text, bytes or null/);
+  await refused(db.query("SELECT ?", [true as never]), /number, text, bytes/);
   await refused(db.query("SELECT :a", { b: 1 }), /Unknown named parameter 'b'/);
   await refused(db.query("SELECT x FROM nix"), /no such table: nix/);
   const lots = `SELECT ${Array(40_000).fill("?").join(",")}`;
@@ -157,7 +157,7 @@ Deno.test("Databases limits the input and output of a statement", async () => {
     db.query(`${endless} FROM (SELECT n, hex(zeroblob(300000)) AS x FROM c ORDER BY x)`),
     /more than 256 MB of memory/,
   );
-  await refused(db.query(`SELECT ${"1+".repeat(5_000)}1`), /Expression tree is too large/);
+  await refused(db.query(`SELECT ${"1+".repeat(5_000)}1`), /tree is too large/);
   await refused(db.query(`SELECT ${"(".repeat(100_000)}1${")".repeat(100_000)}`), /./);
   await refused(db.query(`SELECT '${"x".repeat(1 << 20)}'`), /statement too long/);
   await refused(db.query("SELECT 'a' LIKE ?", ["%a".repeat(5_000)]), /too complex/);

@@ -238,7 +238,8 @@ Deno.test("confine() lets programs write only in the write roots", { ignore }, a
   ]);
   const free = yard.keep({ programs: { ...programs, writesOnly: false } });
   const [none, wrote] = await yard.told([sh(`echo x > ${outside}/new.txt`)], free);
-  assert.deepEqual([none, wrote], ["no landlock: it runs programs", "0"]);
+  assert.match(none ?? "", /^no landlock: /);
+  assert.equal(wrote, "0");
 });
 
 Deno.test(

@@ -36,7 +36,7 @@ Deno.test("openFile() refuses a file that replaced the checked one", async () =>
   try {
     assert.throws(() => guard.openFile(place, { attempt, open: { read: true } }), {
       code: "PATH_OUTSIDE_WORKSPACE",
-      message: /it was replaced while it was being opened/,
+      message: /replaced while/,
     });
   } finally {
     Deno.openSync = openSync;
@@ -51,7 +51,7 @@ Deno.test("requireFile() refuses a pipe, because opening it would wait for a wri
   const attempt = { op: "read", asked: "pipe", access: "read" } as const;
   assert.throws(() => guard.requireFile(path, Deno.lstatSync(path), attempt), {
     code: "SANDBOX_DENIED",
-    message: /it is neither a regular file nor a folder/,
+    message: /a regular file/,
   });
 });
 

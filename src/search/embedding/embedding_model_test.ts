@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../../core/errors.ts";
 import { type EmbeddingModel, ModelPins, readModel } from "./embedding_model.ts";
+import { assertGolden } from "../../../tests/kit/golden.ts";
 
 /** Creates a folder that looks like a model. */
 function modelFolder(
@@ -59,23 +60,20 @@ Deno.test("readModel() selects the smallest number format and the text files of 
 
 Deno.test("readModel() reports the missing part of a folder", () => {
   const numbers = { "onnx/model.onnx": "x" };
-  assert.equal(problem("/nowhere/at/all"), "there is no such folder");
+  assertGolden("search/a model that does not exist", problem("/nowhere/at/all") ?? "");
   assert.equal(problem(modelFolder({ ...numbers, "config.json": "-" })), "it has no config.json");
   assert.equal(problem(modelFolder({})).split(",")[0], "it has no onnx/model_quantized.onnx");
   const broken = modelFolder({ ...numbers, "tokenizer.json": "[" });
   assert.equal(problem(broken), "its tokenizer.json is not a JSON object");
   const odd = join(modelFolder(), "..", "a,b");
   Deno.renameSync(join(odd, "..", "tiny"), odd);
-  assert.equal(problem(odd), "its path has a comma in it");
+  assertGolden("search/a model with a comma in its path", problem(odd) ?? "");
   for (const name of ["config.json", "onnx/model.onnx", "onnx/model.onnx_data_1"]) {
     const linked = modelFolder({ ...numbers, "onnx/model.onnx_data_1": "more" });
     const outside = join(linked, "..", "outside");
     Deno.renameSync(join(linked, name), outside);
     Deno.symlinkSync(outside, join(linked, name));
-    assert.equal(
-      problem(linked),
-      `its ${name} is a link; copy the model with the files behind its links (cp -rL)`,
-    );
+    assert.ok(problem(linked)?.startsWith(`its ${name} is a link;`));
     Deno.removeSync(outside);
     Deno.removeSync(join(linked, name));
     Deno.mkdirSync(join(linked, name));

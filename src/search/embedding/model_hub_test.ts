@@ -199,8 +199,8 @@ Deno.test("ModelHub follows at most five redirects, only to TLS or to the hub it
     await using scene = new Scene({ location });
     await assert.rejects(scene.install(), { message });
   };
-  await to(`${elsewhere.url}/storage/${ONNX}`, /it redirects to an address without TLS$/);
-  await to("file:///etc/passwd", /it redirects to an address without TLS$/);
+  await to(`${elsewhere.url}/storage/${ONNX}`, /an address without TLS$/);
+  await to("file:///etc/passwd", /an address without TLS$/);
   await to("https://127.0.0.1:9/x", /its address is not public$/);
   await to("https://169.254.169.254/x", /its address is not public$/);
   const round = `/Xenova/all-MiniLM-L6-v2/resolve/${"0".repeat(40)}/${ONNX}`;

@@ -3,6 +3,7 @@ import { isCallToolResult, isSpecType } from "@modelcontextprotocol/server";
 import fc from "fast-check";
 import { isObject } from "../../core/json.ts";
 import { readableResult } from "./_readable_result.ts";
+import { assertGolden } from "../../../tests/kit/golden.ts";
 
 const none = () => [];
 const SAID = { type: "text", text: "said" };
@@ -85,12 +86,9 @@ Deno.test("readableResult() corrects images, and names each correction with its 
     _meta: Record<string, unknown>;
   };
   assert.deepEqual(content[0], { ...SAID, annotations: {} });
-  const repairs = [
-    'audience ["system"]: no list of user and assistant',
-    "priority 5: not from 0 to 1",
-    'lastModified "2025-01-01T10:00:00": no date and time with a time zone',
-  ];
-  assert.deepEqual(_meta, { "pml/repairs": repairs });
+  const { "pml/repairs": repairs, ...others } = _meta;
+  assert.deepEqual(others, {});
+  assertGolden("call/corrected annotations", (repairs as readonly string[]).join("\n"));
   assert.match(content[1]?.text ?? "", /priority 5: not from 0 to 1; lastModified "2025/);
 });
 

@@ -28,5 +28,5 @@ Deno.test("a server that requests a method which the client does not have broke 
   const error = await errorAfter(new RpcError(ERROR.methodNotFound, "no client declared it"));
   assert.ok(error instanceof PmlError);
   assert.equal(error.code, "UPSTREAM_PROTOCOL");
-  assert.equal(error.message, 'it asked for "notes/pick", but no client declared it');
+  assert.match(error.message, /"notes\/pick"/);
 });

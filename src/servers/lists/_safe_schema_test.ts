@@ -42,6 +42,6 @@ Deno.test("unusableTools() leaves out a tool whose definition is too large in an
   const tool = { name: "a", inputSchema: { type: "object" } };
   const large = { ...tool, name: "b", _meta: { list: Array.from({ length: 60_000 }, () => 0) } };
   const found = await unusableTools([tool, large]);
-  assert.deepEqual([...found.values()], ["it has too many values"]);
+  assert.match([...found.values()].join(), /too many values/);
   assert.ok(found.has(large));
 });

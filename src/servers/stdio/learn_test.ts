@@ -88,14 +88,14 @@ Deno.test("A trial's lesson proposes no key, no home, and nothing of PML's, and 
     [line("write", "/etc"), /it is too wide/],
     [line("read", "/"), /it is too wide/],
     [line("read", "/u/me/.pml/trust.json"), /it belongs to PML/],
-    [line("write", "/u/me/.pml/servers/npm-1/x.jsonl"), /its package must not change/],
+    [line("write", "/u/me/.pml/servers/npm-1/x.jsonl"), /must not change/],
     [line("net", "0.0.0.0:0"), /port 0 cannot be granted/],
-    [line("net", "127.0.0.1:8080"), /an IP address cannot be granted together with host names/],
-    [line("net", "a.example,b.example:443"), /it is not a host/],
-    [line("net", "*:443"), /it is not a host/],
-    [line("read", "/data/a,/etc/passwd"), /a path with a comma/],
-    [line("ffi", "/x.node"), /ffi: it cannot be granted/],
-    [line("write", null), /write without a bound: it cannot be granted/],
+    [line("net", "127.0.0.1:8080"), /an IP address .*host names/],
+    [line("net", "a.example,b.example:443"), /not a host/],
+    [line("net", "*:443"), /not a host/],
+    [line("read", "/data/a,/etc/passwd"), /path with a comma/],
+    [line("ffi", "/x.node"), /ffi: .*be granted/],
+    [line("write", null), /write without a bound: /],
   ];
   for (const [asked, like] of cases) {
     const { missing, left } = lesson([asked]);
@@ -120,7 +120,7 @@ Deno.test("A trial's lesson proposes no key, no home, and nothing of PML's, and 
   for (const program of programs) {
     const { missing, left } = lesson([], `Requires run access to "${program}"`);
     assert.deepEqual(missing, {}, program);
-    assert.match(left.join("\n"), /it can run any code/, program);
+    assert.match(left.join("\n"), /any code/, program);
   }
 });
 
@@ -160,7 +160,7 @@ Deno.test("A trial's lesson proposes no process, socket or name with hidden char
     for (const kind of ["read", "write"]) {
       const { missing, left } = lesson([line(kind, asked)]);
       assert.deepEqual(missing, {}, asked);
-      assert.match(left.join("\n"), /neither a file nor a folder|hidden characters/, asked);
+      assert.match(left.join("\n"), /nor a folder|hidden characters/, asked);
     }
   }
 });

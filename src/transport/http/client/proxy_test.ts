@@ -122,7 +122,7 @@ Deno.test("GuardedFetch refuses the certificate of another host through a proxy,
       way.fetch(`https://${host}/`, { signal, named: NOBODY }),
     );
     assert.equal(code, "UPSTREAM_DOWN");
-    assert.match(message, /through the proxy "127.0.0.1:\d+": its certificate is not valid/);
+    assert.match(message, /proxy "127.0.0.1:\d+": .*certificate/);
     assert.equal(detail?.may_have_run, false);
   }
   assert.deepEqual(proxy.asked, ["good.invalid:443", "other.invalid:443"]);
@@ -195,7 +195,7 @@ Deno.test("GuardedFetch reports a proxy that requires a password or is unreachab
       const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
       assert.match(
         error.message,
-        new RegExp(`the proxy "127.0.0.1:${port}" wants a user and a password`),
+        new RegExp(`proxy "127.0.0.1:${port}" .*password`),
       );
       assert.match(error.hint ?? "", /\$\{USER\}:\$\{PASSWORD\}@HOST/);
       assert.doesNotMatch(Deno.inspect(error), /wrong-password|bWU6/);
@@ -215,7 +215,7 @@ Deno.test("GuardedFetch disconnects from a silent proxy after a timeout or an ab
   await using proxy = await ConnectProxy.listen({ answer: () => {} });
   using way = new GuardedFetch({ proxy: () => through(proxy) }, { connectMs: 300 });
   const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
-  assert.match(error.message, /through the proxy ".*": it could not be connected to in time/);
+  assert.match(error.message, /proxy ".*": .*in time/);
   assert.deepEqual(error.detail, { may_have_run: false });
   await until(() => proxy.open === 0);
   using patient = fetching(() => through(proxy));
@@ -270,7 +270,7 @@ Deno.test("GuardedFetch sends a client certificate through a proxy, and reports 
   assert.equal(await (await asked(URL_THERE, { certificates })).text(), "there");
   const wants = async (url: string, more = {}) => {
     const error = await errorOf(asked(url, more));
-    assert.match(error.message, /it requires a client certificate that it trusts/);
+    assert.match(error.message, /a client certificate/);
     assert.deepEqual(error.detail, { may_have_run: false });
   };
   // Neither a reused connection nor the files serve other requests or another origin.
