@@ -76,7 +76,7 @@ function assertShown(text: string): void {
   const from = lines.indexOf("Its server describes it to the model like this:");
   assert.ok(from > lines.findIndex((line) => line.startsWith("Arguments")), text);
   assert.deepEqual(lines.slice(from + 1, from + 1 + SHOWN.length), SHOWN);
-  assert.match(text, /Look closely at its description below/);
+  assert.match(text, /description below/);
   // Only PML's own lines look like lines of PML.
   assert.equal(lines.filter((line) => line.startsWith("Server:")).length, 1);
 }
@@ -104,7 +104,7 @@ Deno.test("trust in a file does not approve texts that the question did not show
   );
   const { ws, pml } = scene;
   const isAsked = () =>
-    pml.messages.some((message) => /describes it to the model/.test(JSON.stringify(message)));
+    pml.messages.some((message) => /describes it to/.test(JSON.stringify(message)));
   const trust = await questionOf(pml, ECHO);
   assert.match(trust.text, /PML trusts the workspace file/);
   void trust.answerOnce(picked("Yes")).catch(() => {});

@@ -33,7 +33,7 @@ Deno.test("a stdio server's result of millions of values ends only its call (GW3
     for (const answer of both) assertRefused(answer, /has 600000\d\d bytes, more than 33554432/);
     assertRefused(await flood(pml, "a:names", 31 * MB), /over 100 names of more than 16000/);
     assertRefused(await flood(pml, "a:meta", 60_000), /60000 members in _meta, more than 500/);
-    assertRefused(await flood(pml, "a:audience", 400_000), /members in audience of a block/);
+    assertRefused(await flood(pml, "a:audience", 400_000), /members in audience/);
     assertRefused(await flood(pml, "a:deep", 100_000), /nested deeper than 10000/);
     assertRefused(await flood(pml, "a:blocks", 5_000), /5000 blocks, more than 4096/);
   });
@@ -71,7 +71,7 @@ Deno.test("output of a server that was stopped for unexpected messages is not pa
   await unharmed(pml, async () => {
     const all = await Promise.all(names.map((name) => flood(pml, `${name}:lines`, 4 * MB)));
     for (const answer of all) {
-      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .* messages that answer no request/);
+      assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .*no request/);
     }
   });
   await endWell(ws, pml);
@@ -130,10 +130,10 @@ Deno.test("a request of millions of values is refused before it is parsed (GW3)"
     await pml.sendText(`{"jsonrpc":"2.0","method":"x","params":{"all":${"[".repeat(MB)}}}\n`);
     await assertServes(pml);
   });
-  assert.deepEqual(refusals().map(({ error }) => [error?.code, error?.message]), [
-    [-32600, "INPUT_TOO_LARGE: it has over 500000 JSON values"],
-    [-32700, "Parse error: it is nested deeper than 10000"],
-  ]);
+  const limits = refusals().map((
+    { error },
+  ) => [error?.code, /\d+/.exec(error?.message ?? "")?.[0]]);
+  assert.deepEqual(limits, [[-32600, "500000"], [-32700, "10000"]]);
   // A request whose id can be read gets a response.
   const list = `{"params":{"id":1,"list":[${"{},".repeat(600_000)}{}]}`;
   const answer = pml.expect("too much");

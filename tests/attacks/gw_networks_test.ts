@@ -136,7 +136,8 @@ Deno.test("a confined server reads its certificates, and no other file next to t
   const folder = await Deno.realPath(await Deno.makeTempDir());
   const real = join(folder, "real.pem");
   const linked = join(folder, "ca.pem");
-  await writeFile(real, "the certificate of a company");
+  const certificate = "the certificate of a company";
+  await writeFile(real, certificate);
   await writeFile(join(folder, "other.pem"), "what lies beside it");
   await Deno.symlink(real, linked);
   await mkdir(join(folder, "certs"));
@@ -154,7 +155,7 @@ Deno.test("a confined server reads its certificates, and no other file next to t
     },
   });
   for (const name of ["CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"]) {
-    assert.equal(await told(scene, { name, read: true }), "the certificate of a company", name);
+    assert.equal(await told(scene, { name, read: true }), certificate, name);
   }
   // A path in the definition is not a variable of the user's environment.
   for (const name of ["BESIDE", "GIT_SSL_CAINFO"]) {

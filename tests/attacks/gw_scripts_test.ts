@@ -105,8 +105,8 @@ async function yard(): Promise<Yard> {
 async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<void> {
   const options = { env, ms: MS };
   const doctor = (await runPml(ws, ["doctor"], options)).stdout;
-  assert.match(doctor, /scripts of "own@1\.0\.0": postinstall did not run, for "own"/);
-  assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, for "through"/);
+  assert.match(doctor, /scripts of "own@1\.0\.0": postinstall did not run, .*"own"/);
+  assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, .*"through"/);
   assert.doesNotMatch(doctor, /scripts of "plain/);
 
   const nobody = await runPml(ws, ["install", "own"], { ...options, stdin: "run\nrun\n" });
@@ -168,7 +168,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
     shown += yes.stdout;
     assert.match(
       yes.stdout,
-      /can use the network\. Landlock confines them: they can write only in/,
+      /network\. Landlock .*write only in/,
     );
   }
   // Each ran once, without the token of the registry.
@@ -184,7 +184,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
   assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
 
   const twice = await runPmlOnTerminal(ws, ["install", "own"], options);
-  assert.match(twice.stdout, /No install script needs your decision/);
+  assert.match(twice.stdout, /No install script/);
   assert.doesNotMatch((await runPml(ws, ["doctor"], options)).stdout, /scripts of/);
   const folders = await readdir(join(ws.home, "servers"));
   assert.ok(folders.every((one) => /^npm-[\da-f]{32}$/.test(one)), folders.join());
@@ -226,7 +226,7 @@ Deno.test("files from scripts are checked afterwards, and another version asks a
   assert.match(await at.tell("own", again), /^INTEGRITY_MISMATCH: /);
   await Deno.remove(join(ws.home, "servers"), { recursive: true });
   at.npm.publish(packages(at.npm.url, "2.0.0"));
-  assert.match(await at.tell("own", again), /"own@2\.0\.0" has install scripts that did not run/);
+  assert.match(await at.tell("own", again), /"own@2\.0\.0" .*did not run/);
   assert.equal(at.ran(), "own undefined\n");
   await again[Symbol.asyncDispose]();
 });
@@ -254,7 +254,7 @@ Deno.test("approving one package runs no other of that name and version (GW14)",
   assert.equal(code, 0, stdout);
   assert.equal(at.ran(), "native undefined\n");
   const doctor = (await runPml(ws, ["doctor"], { env: at.env, ms: MS })).stdout;
-  assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, for "plain"/);
+  assert.match(doctor, /scripts of "native@1\.0\.0": install did not run, .*"plain"/);
 });
 
 /** Tries accesses that a script does not need, and records those that succeed. */
@@ -332,8 +332,8 @@ for (const isOff of [false, true]) {
     });
     assert.equal(code, 0, stdout);
     const question = isOff
-      ? /nothing confines them on this machine \(it is off\): .* your files with your rights/
-      : /Landlock confines them: they can write only in their package .* They cannot read your files or/;
+      ? /machine \(it is off\): .*with your rights/
+      : /Landlock confines them: .*only in their package .*cannot read your files/;
     assert.match(stdout, question);
     await using again = new RawStdio(ws, { env });
     await again.open();

@@ -39,7 +39,7 @@ Deno.test("a client that reads stderr late gets the number of missing lines, and
   late.resolve();
   await until(async () => {
     await flood(pml, "a:log", 10);
-    return /^\d+ lines were dropped here: stderr was not read$/m.test(pml.stderr);
+    return /^\d+ lines were dropped here/m.test(pml.stderr);
   });
   const lines = pml.stderr.trimEnd().split("\n").filter((line) => !/^\d+ lines were/.test(line));
   for (const line of lines) assert.match(line, LINE);

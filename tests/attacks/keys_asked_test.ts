@@ -69,7 +69,7 @@ Deno.test("a question names the argument that looks like a key (GX19)", async ()
   await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { text, answer } = await questionOf(pml, writing("a.txt", `token: ${KEY}`));
-  assert.match(text, /"content": "token: ghp_.*\n +\^ this argument looks like a key\n/);
+  assert.match(text, /"content": "token: ghp_.*\n +\^ .* a key\n/);
   assert.equal(text.match(/looks like a key/g)?.length, 1);
   await answer(picked("Yes"));
   await endWell(ws, pml);
@@ -94,7 +94,7 @@ Deno.test("ask_for_keys asks for keys that a rule allows, without Always (GX19)"
   }
   const batch = { calls: [{ tool: "filesystem:write_file", arguments: call(KEY).arguments }] };
   const { answer, text } = await questionOf(strict, { name: "batch", arguments: batch });
-  assert.match(text, /this argument looks like a key/);
+  assert.match(text, /\^ .*looks like a key/);
   await read();
   await answer(picked("No"));
   await endWell(ws, strict);

@@ -194,7 +194,7 @@ Deno.test("a provider that is removed before the approval is sent nothing", asyn
   const { ws, pml } = scene;
   const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
   await applied(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /the provider is no longer configured/);
+  assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 0);
   await endWell(ws, pml);
 });
@@ -226,7 +226,7 @@ Deno.test("a provider that is removed while its model waits for a tool is sent n
   const asked = await questionOf(pml, wants);
   assert.match(asked.text, /Tool: "read_file"/);
   await applied(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /the provider is no longer configured/);
+  assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 1);
   assert.equal((await pml.close()).code, 0);
 });

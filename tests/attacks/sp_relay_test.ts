@@ -44,7 +44,7 @@ Deno.test("a server that sends endless requests and reads nothing is ended (SP9)
   const { ws, pml } = scene;
   const answer = await call(pml, "rude:deaf");
   assert.equal(toldCode(answer), "UPSTREAM_PROTOCOL");
-  assert.match(textOf(answer), /does not read its input/);
+  assert.match(textOf(answer), /read its input/);
   assert.equal(textOf(await call(pml, "rude:word")), "one");
   await endWell(ws, pml);
 });
@@ -96,7 +96,7 @@ for (const era of ERAS) {
     const more = { requestState: first.result?.requestState, inputResponses: { [key]: answered } };
     assert.equal(textOf(await pml.request("tools/call", { ...params, ...more })), "gone");
     const again = await pml.request("tools/call", { ...params, ...more });
-    assert.match(JSON.stringify(again), /what waited for this answer is over/);
+    assert.match(JSON.stringify(again), /answer is over/);
   });
 }
 
@@ -134,7 +134,7 @@ Deno.test("a subscription to a resource ends with its server or its permission, 
   await redefine("two", { deny: ["rude:@resources"] });
   await until(async () => await said("resources/unsubscribe") === 1);
   assert.ok(await lives(two));
-  await until(() => /Cannot continue to follow resources of "rude"/.test(pml.stderr));
+  await until(() => /follow resources of "rude"/.test(pml.stderr));
   assert.equal((await pml.request("resources/unsubscribe", { uri: PAGE })).error, undefined);
   await endWell(ws, pml);
 });

@@ -77,7 +77,7 @@ Deno.test("a tool with a hostile schema is left out and reported, others are kep
   for (const name of Object.keys(hostile)) {
     const answer = await call(pml, `lists:${name}`, { a: `${"a".repeat(40)}!` });
     assert.equal(toldCode(answer), "UNKNOWN_TOOL", name);
-    const why = /its schema cannot be used: it|it has too many values/;
+    const why = /schema cannot be used: |too many values/;
     assert.match(JSON.stringify(answer), why, name);
   }
   const { result } = await call(pml, "lists:good0", { fine: true });
@@ -85,9 +85,9 @@ Deno.test("a tool with a hostile schema is left out and reported, others are kep
   const found = textOf(await pml.callTool("search", { query: "good" }));
   // Each is a schema of arguments and one of results.
   const length = 2 * Object.keys(hostile).length;
-  assert.match(found, new RegExp(`\nlists is ready: ${length} of its tools are left out$`));
+  assert.match(found, new RegExp(`\nlists is ready: ${length} .*left out$`));
   const told = await runPml(ws, ["tools", "lists"]);
-  assert.match(told.stdout, /left out "deep": its schema cannot be used: it is nested too deep/);
+  assert.match(told.stdout, /left out "deep": .*too deep/);
   const states = await pml.request("resources/read", { uri: "pml://servers" });
   assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
   assert.match(told.stdout, /good2/);

@@ -134,7 +134,7 @@ Deno.test("a client that never reads is disconnected, and its requests are limit
   await until(async () => ofKind(await journalOf(ws), "end").length > 0);
   await within(child.status, { ms: END_MS, what: () => "it does not end" });
   await asking;
-  assert.match(await stderr, /does not read its answers/);
+  assert.match(await stderr, /read its answers/);
   await child.stdout.cancel();
   await new ProcWatch(ws.tag).assertNothingLeft();
   await assertNoTempFiles(ws);
@@ -194,7 +194,7 @@ Deno.test("a client that waits for a subscription when PML ends gets PML's own e
   await until(() => Deno.stat(ws.file("asked")).then(() => true, () => false));
   await client.kill("SIGTERM");
   assert.match(client.stderr, /Cannot follow a resource: PML is ending/);
-  assert.doesNotMatch(client.stderr, /The signal has been aborted/);
+  assert.doesNotMatch(client.stderr, /signal has been aborted/);
 });
 
 /** Begins a call of the slow module, and waits until it runs. */

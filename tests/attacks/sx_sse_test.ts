@@ -77,7 +77,7 @@ Deno.test("no message and no key leaves the origin of a stream (NI4, SX1)", asyn
   for (const [at, endpoint] of endpoints.entries()) {
     const told = await call(pml, `s${at}:t`);
     assert.equal(toldCode(told), "UPSTREAM_PROTOCOL", endpoint.slice(0, 99));
-    assert.match(textOf(told), /wants messages sent to .*, which is not its own origin/);
+    assert.match(textOf(told), /sent to .*its own origin/);
     assert.match(textOf(told), /Nothing was sent there/);
   }
   assert.deepEqual(other.came, []);
@@ -251,7 +251,7 @@ for (const { door, era, on } of EACH_WAY) {
       },
     });
     await call(scene.pml, "full:ask_secret");
-    assert.match(seen[0] ?? "", /^Server full asks: Type your password\n\(PML notes: .*secret/);
+    assert.match(seen[0] ?? "", /^Server full asks: Type .*\n\(PML notes: .*secret/);
     assert.equal((await scene.pml.close()).code, 0);
   });
 }
