@@ -12,11 +12,11 @@ Deno.test("optionsOf() names the wrong option in one sentence", async () => {
   const wrong: readonly (readonly [string[], RegExp])[] = [
     [
       ["--peers", "/no/such"],
-      /^Cannot use --peers \/no\/such: npm installed no supergateway there/,
+      /^Cannot use --peers \/no\/such: .*supergateway/,
     ],
-    [["--peers", folder], /npm installed no supergateway there \(npm install supergateway mcp-/],
+    [["--peers", folder], /no supergateway .*\(npm install supergateway mcp-/],
     [["--project", folder], /^Cannot use --project .*: there is no mod\.ts in it$/],
-    [["--rounds", "x"], /^Cannot measure: --rounds x is not a number above 0$/],
+    [["--rounds", "x"], /--rounds x .* above 0$/],
     [["--seconds", "0"], /--seconds 0 is not/],
     [["--connections", "1,,2"], /--connections {2}is not/],
     [["--only", "("], /^Cannot measure: Invalid regular expression/],

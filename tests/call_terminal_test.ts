@@ -68,12 +68,12 @@ Deno.test("pml call asks for each field of a form until its value is valid", asy
     [/an answer is needed.*Your name \(string\): $/s, "Ada"],
     [/age \(integer\): $/, "1.5"],
     [/That is not integer.*age \(integer\): $/s, "36"],
-    [/size \(one of S, M, Enter takes "M"\): $/, "L"],
-    [/That is not one of S, M.*size .*: $/s, ""],
+    [/size \(.* S, M, .*"M"\): $/, "L"],
+    [/one of S, M.*size .*: $/s, ""],
     [/ok \(boolean\) Agreed\?: $/, "maybe"],
     [/That is not boolean.*ok .*: $/s, "yes"],
-    [/colours \(one of red, blue; several with commas, Enter leaves it out\): $/, "red, blue"],
-    [/more \(string, Enter leaves it out\): $/, ""],
+    [/colours \(.* red, blue; .*\): $/, "red, blue"],
+    [/more \(string, .*\): $/, ""],
   ];
   const command = [...denoCommand("tests/kit/form_asker.ts"), JSON.stringify(schema)] as const;
   const ran = await runPmlOnTerminal(ws, [], { command, typed });
@@ -101,8 +101,8 @@ Deno.test("pml call asks for fields whose labels are odd values", async () => {
     command: [...denoCommand("tests/kit/form_asker.ts"), schema],
     typed: [
       [ANSWER, "y"],
-      [/a \(text, Enter leaves it out\): $/, "x"],
-      [/b \(one of S, Enter takes .*\): $/, "S"],
+      [/a \(text, .*\): $/, "x"],
+      [/b \(.* S, .*\): $/, "S"],
     ],
   });
   assert.match(ran.stdout, /answer: .*"a":"x","b":"S"/);

@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { called, capabilityScene, PARIS, WEATHER } from "./capability_scene.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
@@ -74,7 +75,7 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   const call = await runPml(ws, ["call", "my:weather", "city=Rome", "--json"]);
   assert.match(call.stdout, /Rome for 3/, call.stderr);
   const why = await runPml(ws, ["why", "my:weather"]);
-  assert.match(why.stdout, /all that it calls is allowed/);
+  assertGolden("why/a capability", why.stdout);
   const rename = ["capability", "rename", "my:weather", "our:forecast"];
   assert.equal((await runPml(ws, rename)).code, 1);
   const renamed = await runPmlOnTerminal(ws, rename, { typed: [[/Rename exactly this\?/, "y"]] });
@@ -114,7 +115,7 @@ Deno.test("pml capability save takes a plan, and refuses what could not run", as
     [["--plan", "odd.json"], /BAD_ARGUMENTS/],
     [["--code", "odd.ts"], /BAD_ARGUMENTS.*SyntaxError[\s\S]*code:2:/],
     [["--code", "import.ts"], /BAD_ARGUMENTS/],
-    [["--code", "missing.ts"], /there is no such file/],
+    [["--code", "missing.ts"], /no such file/],
     [["--code", "odd.ts", "--plan", "odd.json"], /wanted a name/],
     [[], /wanted a name/],
   ];
@@ -222,7 +223,8 @@ Deno.test("a server hides the capabilities of its name, and PML reports it", asy
   await writeFile(join(ws.path, "my.js"), WEATHER.replace('name: "weather"', 'name: "my"'));
   await writeFile(join(ws.path, ".pml.json"), JSON.stringify(pml));
   const list = await runPml(ws, ["capability", "list"]);
-  assert.match(list.stdout, /are hidden: "my" is a server that a file of yours defines/);
+  assertGolden("capability/list with a hidden name", list.stdout);
+  assert.match(list.stdout, /hidden: "my" /);
   const ran = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.match(ran.stderr, /UNKNOWN_TOOL/);
   assert.match(ran.stderr, /NAME_CONFLICT/);

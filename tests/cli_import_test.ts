@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { type Ran, runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
@@ -52,7 +53,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 function take(ws: Workspace, ...args: string[]): Promise<Ran> {
   return runPmlOnTerminal(ws, ["import", ...args], {
     typed: [[/Import .*\?.*\[y\]/s, "yes"]],
-    ifAsked: [/Keep .* for PML, as the client's file has it\?.*\[N\] no/, "n"],
+    ifAsked: [/Keep .* for PML, .*\?.*\[N\] no/, "n"],
   });
 }
 
@@ -78,15 +79,10 @@ Deno.test("pml import reads Claude's two formats, nearest first", async () => {
       env: { GITHUB_TOKEN: "${SECOND_GITHUB_GITHUB_TOKEN}" },
     },
   });
-  const reasons = Object.entries<string>(desktop.skip).map(([name, why]) => `${name}: ${why}`);
-  assert.deepEqual(reasons.sort(), [
-    "***: PML allows no such name",
-    'filesystem: PML has a server "filesystem" built in; rename it to import it',
-    'github: there is a server "github" already, with another definition',
-    "mine: it is PML itself",
-    "pml: it is PML itself",
-    "socket: PML serves no servers of this kind",
-  ]);
+  const names = ["***", "filesystem", "github", "mine", "pml", "socket"];
+  assert.deepEqual(Object.keys(desktop.skip).sort(), names);
+  const reasons = names.map((name) => `${name}: ${desktop.skip[name]}`);
+  assertGolden("import/servers that are skipped", reasons.join("\n"));
 });
 
 Deno.test("pml import reads Cursor's file, with comments and keys of every kind", async () => {
@@ -124,7 +120,7 @@ Deno.test("pml import reads VS Code's inputs and variables", async () => {
     },
   });
   assert.deepEqual(vscode.json.take[0].left, []);
-  assert.match(vscode.skip.strange, /it uses command, which only the client fills in/);
+  assert.match(vscode.skip.strange, /\bcommand\b/);
 });
 
 Deno.test("pml import reads Codex's TOML", async () => {
@@ -181,7 +177,7 @@ Deno.test("pml import without arguments lists the servers of clients, and import
   assert.match(ran.stdout, /take "GitHub" as "github": runs the command \["docker"/);
   assert.match(
     ran.stdout,
-    /needs GITHUB_TOKEN, which is not set; its value is in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
+    /GITHUB_TOKEN, .* in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
   );
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
@@ -201,7 +197,7 @@ Deno.test("pml import writes the servers into the user's configuration once, and
   for (const client of ["claude-desktop", "cursor", "codex", "vscode", "gemini", "windsurf"]) {
     const again = await runPml(ws, ["import", client]);
     assert.match(again.stderr, /Nothing was changed/);
-    assert.match(again.stdout, /already, with the same definition/);
+    assert.match(again.stdout, /the same definition/);
     assert.equal(again.code, 0);
   }
   assert.equal(await Deno.readTextFile(path), after);
@@ -293,7 +289,7 @@ Deno.test("pml import --workspace keeps the trust of a trusted file, and trusts 
   assert.equal(await isTrusted(), true);
   const undo = (screen: RegExp) =>
     runPmlOnTerminal(ws, ["import", "--undo", "--workspace"], { typed: [[screen, "yes"]] });
-  assert.equal((await undo(/will be restored as it was/)).code, 0);
+  assert.equal((await undo(/restored as it was/)).code, 0);
   assert.equal(await isTrusted(), true);
   assert.deepEqual(Object.keys(JSON.parse(await Deno.readTextFile(path)).mcpServers), ["surf"]);
   assert.equal((await undo(/will be removed/)).code, 0);
@@ -312,10 +308,10 @@ Deno.test("pml import --undo refuses a file, or a copy of it, that was changed s
   const after = await Deno.readTextFile(path);
   const undo = () => runPmlOnTerminal(ws, ["import", "--undo", "--workspace"]);
   await Deno.writeTextFile(path, `${after} `);
-  assert.match((await undo()).stdout, /it was changed after the import/);
+  assert.match((await undo()).stdout, /changed after the import/);
   await Deno.writeTextFile(path, after);
   await Deno.writeTextFile(`${path}.backup`, '{"version": 1, "permissions": {"allow": ["*"]}}');
-  assert.match((await undo()).stdout, /not the file that was there before/);
+  assert.match((await undo()).stdout, /not the file/);
   assert.equal(await Deno.readTextFile(path), after);
   const never = await runPml(ws, ["import", "--undo"]);
   assertError(never, { code: "USAGE", exit: 2 });
@@ -343,7 +339,7 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
   const ran = await runPmlOnTerminal(ws, ["import", "cursor"], {
     typed: [
       [/Import .*\?.*\[N\] no/s, "y"],
-      [/Keep [A-Z_, ]+ for PML, as the client's file has it\? \[y\] yes {2}\[N\] no/, "y"],
+      [/Keep [A-Z_, ]+ for PML, .*\? \[y\] yes {2}\[N\] no/, "y"],
     ],
   });
   assert.equal(ran.code, 0, ran.stdout);

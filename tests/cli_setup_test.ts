@@ -74,11 +74,11 @@ Deno.test("pml init --yes trusts no existing file, and replaces no other server 
   });
   const ran = await runPml(ws, ["init", "--yes"]);
   assert.equal(ran.code, 0);
-  assert.match(ran.stdout, /left as it is: it has another server "pml": .*evil/);
+  assert.match(ran.stdout, /another server "pml": .*evil/);
   assert.match(ran.stdout, /not trusted/);
   assert.match(
     ran.stderr,
-    /does not start PML yet: give it the command `pml stdio`, under another/,
+    /`pml stdio`/,
   );
   assert.doesNotMatch(ran.stderr, /^claude-code: start/m);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);

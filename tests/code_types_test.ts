@@ -67,7 +67,9 @@ Deno.test("types that keep the compiler busy do not delay other code (GX11)", as
     runCode(pml, `mcp; ${bomb} return ${at}`).then(() => done.push(`bomb ${at}`))
   );
   const answer = await runCode(pml, "return (await mcp.led.note({ text: 'a' })).line");
-  assert.deepEqual(textsOf(answer), ["note a", "types: unchecked (other code is being checked)"]);
+  const [value, types = ""] = textsOf(answer);
+  assert.equal(value, "note a");
+  assert.match(types, /^types: unchecked \(/);
   assert.ok(!done.includes("bomb 1"), done.join());
   await Promise.all(bombs);
 });

@@ -208,7 +208,8 @@ Deno.test("pml dev waits for a deleted file, and checks it when it exists again"
   await dev.next("call");
   await rm(ws.file("weather.ts"));
   const gone = await dev.next("check");
-  assert.deepEqual([gone.ok, failedIn(gone)[0]?.message], [false, "there is no such file"]);
+  assert.equal(gone.ok, false);
+  assert.match(`${failedIn(gone)[0]?.message}`, /no such file/);
   await dev.type("today");
   assert.equal((await dev.next("error")).hint, "Fix the module first");
   // Some editors write the file in place, so PML may read a part of it.

@@ -46,7 +46,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
 
   ["docs/design.md", /^\nrequest ─ capacity/, "a picture"],
   ["docs/registry-api.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
-  ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],
+  ["docs/exposure.md", /^\nDo all your tools/, "a picture"],
   ["docs/hub.md", /^ts\n/, "tests/hub_capabilities_test.ts"],
   ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
   ["docs/serve.md", /^nginx\n/, "tests/kit/nginx.ts"],

@@ -83,7 +83,7 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
       "call filesystem:read_file pth=a",
       /Missing argument: path; "pth" is unknown\n.*`pml tools filesystem:read_file`/,
     ],
-    ["call filesystem:read_file path:=5", /path: the value is of type number, not string/],
+    ["call filesystem:read_file path:=5", /path: .*number, not string/],
     ["key lst", /Did you mean "list"\?/],
     ["lock foo", /unknown subcommand "foo"\n.*Use update/],
     ["memory foo", /unknown subcommand "foo"\n.*Use one of show, clear/],
@@ -94,9 +94,9 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["add https://example.com/mcp", /Write `pml add NAME --url https:\/\/example\.com\/mcp`/],
     ["remove git", /It comes with PML; `pml deny git`/],
     ["upgrade git", /Cannot upgrade "git".*\n.*`pml outdated`/],
-    ["learn git", /Cannot try "git": it always runs in the sandbox\n.*`pml list`/],
-    ["logout git", /sign in or out at "git".*\n.*`pml list`/],
-    ["call weather:today", /No server here has this name/],
+    ["learn git", /"git": .*the sandbox\n.*`pml list`/],
+    ["logout git", / out at "git".*\n.*`pml list`/],
+    ["call weather:today", /No server here/],
   ];
   for (const [line, says] of table) {
     const ran = await runPml(ws, line.split(" "));

@@ -9,6 +9,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
@@ -69,7 +70,7 @@ Deno.test("a client that starts PML in / gets its first root as the workspace, w
   assert.doesNotMatch(stderr, /is no project/);
   const none = await listedFromTop(ws, odd);
   assert.doesNotMatch(none.text, /here\.txt/);
-  assert.match(none.stderr, /"\/" is no project, so the workspace is ".*\/pml-workspace"/);
+  assert.match(none.stderr, /"\/" is no project, .*\/pml-workspace"/);
 });
 
 for (const era of ERAS) {
@@ -81,7 +82,7 @@ for (const era of ERAS) {
     await pml.open();
     assert.match(textOf(await pml.callTool("call", LIST)), /mine\.txt/);
     assert.equal((await pml.close()).code, 0);
-    assert.match(pml.stderr, /is no project.*Set PML_WORKSPACE to your project to choose another/);
+    assert.match(pml.stderr, /is no project.*PML_WORKSPACE/);
   });
 }
 
@@ -104,19 +105,19 @@ Deno.test("a command in / uses PML's own folder and reports it; init requires a 
   const ran = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
     cwd: "/",
   });
-  assert.match(ran.stderr, /warning: "\/" is no project, so the workspace is/);
+  assert.match(ran.stderr, /warning: "\/" is no project/);
   const doctor = await runPml(ws, ["doctor"], { cwd: "/" });
   assert.match(doctor.stdout, /^ok {3}workspace: .*\/pml-workspace, PML's own folder$/m);
   assert.match(doctor.stdout, /^warn configuration: "\/" is no project/m);
   const init = await runPml(ws, ["init", "--yes"], { cwd: "/" });
   assert.equal(init.code, 2);
-  assert.match(init.stderr, /Cannot set up: no project found in the current folder/);
+  assertGolden("init/a folder that is no project", init.stderr);
   // A link to a home is not used.
   await rm(ownFolder(ws), { recursive: true });
   await Deno.symlink(dirname(ws.home), ownFolder(ws));
   const linked = await runPml(ws, ["tools"], { cwd: "/" });
   assert.equal(linked.code, 2);
-  assert.match(linked.stderr, /CONFIG_INVALID: .*Start PML in a project, or set PML_WORKSPACE/s);
+  assert.match(linked.stderr, /CONFIG_INVALID: .*PML_WORKSPACE/s);
 });
 
 Deno.test({
@@ -215,8 +216,7 @@ Deno.test("warnings distinguish rules that match nothing, a replaced built-in, p
   });
   const first = await runPml(ws, ["call", "m:a"]);
   assert.match(first.stdout, /one/);
-  const mistyped =
-    /The rule "filesytem:\*" in ".*\.pml\.json" names no server here. Did you mean "filesystem"\?/;
+  const mistyped = /"filesytem:\*" in ".*\.pml\.json" .*Did you mean "filesystem"\?/;
   assert.match(first.stderr, mistyped);
   assert.doesNotMatch(first.stderr, /elsewhere/, "a registry may have it");
   const { stdout } = await runPml(ws, ["doctor"]);
@@ -227,7 +227,7 @@ Deno.test("warnings distinguish rules that match nothing, a replaced built-in, p
   );
   assert.match(stdout, /^warn rule: The rule "elsewhere:\*" .* A registry may have it$/m);
   assert.doesNotMatch(stdout, /"pml:\*"/, "the cloud's own tools have this name");
-  assert.match(stdout, /^warn server git: your own definition replaces the built-in server/m);
+  assert.match(stdout, /^warn server git: .*built-in/m);
   await writeFile(ws.file("m.ts"), MODULE("two"));
   const changed = await runPml(ws, ["call", "m:a"]);
   assert.equal(changed.code, 1);
@@ -291,14 +291,14 @@ Deno.test("errors of a module name the line of its file, at load, in a call and 
   await using ws = await makeWorkspace({ files, pml: { permissions: { allow }, private_mcps } });
   const syntax = await runPml(ws, ["call", "syntax:a"]);
   assert.match(syntax.stderr, /module ".*syntax\.ts:4:13": syntax error: /);
-  assert.match(syntax.stderr, /Fix the syntax error in line 4/);
+  assert.match(syntax.stderr, / in line 4/);
   const open = await runPml(ws, ["call", "open:a"]);
   assert.match(open.stderr, /module ".*open\.ts:4:13": syntax error: /);
   const broken = await runPml(ws, ["call", "broken:a"]);
   assert.match(broken.stderr, /TypeError: Cannot read properties .* \(broken\.ts:6:\d+\)/);
   // An error that an author throws is a message for users, and stays as it is.
   const says = await runPml(ws, ["call", "says:a"]);
-  assert.equal(says.stderr.trim().split("\n").at(-1), "There is no such city");
+  assert.match(says.stderr, /^There is no such city$/m);
   const checked = await runPml(ws, ["check", "syntax.ts"]);
   assert.match(checked.stdout, /: syntax\.ts:4:13: Expression expected\n +Fix .* in line 4/);
   const opened = await runPml(ws, ["check", "open.ts"]);
@@ -308,6 +308,6 @@ Deno.test("errors of a module name the line of its file, at load, in a call and 
   assert.match(misspelt.stdout, /has the unknown type "strng"\n +Write "string"/);
   assert.match(
     misspelt.stdout,
-    /requires "cty", which is none of its properties\n +Did you mean "city"\?/,
+    /"cty", .*\n +Did you mean "city"\?/,
   );
 });

@@ -113,7 +113,7 @@ async function offered(hub: TestHub, author: Workspace) {
     headers: { accept: "text/html" },
   });
   const html = await page.text();
-  assert.match(html, /It is code or a plan that calls the tools named here/);
+  assert.match(html, /code or a plan/);
   assert.match(html, /filesystem:list_directory/);
   assert.match(html, /const text = await mcp\.filesystem\.read_file/);
   return entry;
@@ -139,8 +139,8 @@ Deno.test("a saved capability is published by its name, found and used", async (
     arguments: { tool: "text:words", arguments: { path: "notes.md" } },
   };
   const question = await questionOf(pml, calling);
-  assert.match(question.text, /a capability of a registry/);
-  assert.match(question.text, /It says that it calls filesystem:read_file/);
+  assert.match(question.text, /capability of a registry/);
+  assert.match(question.text, /calls filesystem:read_file/);
   assert.match(
     question.text,
     /\n {4}\| const text = await mcp\.filesystem\.read_file\(\{ path: args/,
@@ -206,10 +206,10 @@ Deno.test("rules apply to the calls of a hub's capability, and other content nev
     code: content,
   });
   const bad: readonly (readonly [ReturnType<typeof offer>, RegExp])[] = [
-    [offer({ tools_used: ["filesystem:read_file"] }), /its tools_used are not those of its code/],
+    [offer({ tools_used: ["filesystem:read_file"] }), /tools_used .*of its code/],
     [offer({ tools_used: ["../x"] }), /tools_used/],
     [offer({ type: "deno" }), /only a capability has tools_used/],
-    [offer({}, `${code} `), /its integrity is not that of the code/],
+    [offer({}, `${code} `), /integrity .*of the code/],
     [offer({ fqdn: "text" }), /its fqdn is "text"/],
   ];
   for (const [wrong, why] of bad) {
@@ -224,7 +224,7 @@ Deno.test("rules apply to the calls of a hub's capability, and other content nev
   const spaced = `${code}\n`;
   const other = offer({ integrity: integrityOf(new TextEncoder().encode(spaced)) }, spaced);
   const { body } = await put(hub.url, key, other);
-  assert.match(body.message, /its code is no capability: it is not in its canonical form/);
+  assert.match(body.message, /canonical form/);
   await using ws = await makeWorkspace({
     files: { "notes.md": "x" },
     pml: {
@@ -398,7 +398,7 @@ Deno.test("import() of Deno loads a published capability as a module", async () 
   ]);
   assert.equal(await Deno.readTextFile(ws.file("copy.md")), FILES["notes.md"]);
   assert.equal(isSame, true);
-  assert.match(refused, /its second argument, the tools, is missing/);
+  assert.match(refused, /second argument, the tools/);
   assert.deepEqual([meta.name, meta.version, Object.keys(meta.tools)], ["text", "1.0.0", [
     "words",
   ]]);

@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { assertGolden } from "./kit/golden.ts";
 import { moduleOffer, type Offer, packageOffer, put, sent, spawnHub } from "./kit/hub.ts";
 import { until } from "./kit/wait.ts";
 
@@ -68,7 +69,8 @@ Deno.test("without a valid key nothing is published, and a revoked one ends at o
   assert.match((await hub.run("key", "list")).stdout, /revoked \d{4}-/);
   const unknown = await hub.run("key", "revoke", "nobody");
   assert.equal(unknown.code, 2);
-  assert.match(unknown.stderr, /^error: USAGE: Cannot revoke "nobody": there is no such key/);
+  assertGolden("hub/revoke an unknown key", unknown.stderr);
+  assert.match(unknown.stderr, /^error: USAGE: .*"nobody"/);
 });
 
 Deno.test("organisations own their namespaces, and names that look like others are refused", async () => {
@@ -90,7 +92,7 @@ Deno.test("organisations own their namespaces, and names that look like others a
   for (const name of alike) assert.deepEqual(await by(other, name), [403, "look_alike"], name);
   assert.deepEqual(await by(other, "com.maps"), [403, "forbidden"]);
   const given = await hub.run("give", "com.acme.other", "other");
-  assert.equal(given.stdout, "com.acme.other and all names below it are of other\n");
+  assertGolden("hub/a name for an owner", given.stdout);
   assert.deepEqual(await by(other, "com.acme.other"), [201, undefined]);
   const owners = await hub.run("owners");
   assert.equal(owners.stdout, "com.acme  acme\ncom.acme.other  other\nfs  acme\nweather  acme\n");
@@ -115,12 +117,12 @@ Deno.test("offers that clients could not use are refused with the reason, and no
     [{ manifest: [] }, /the body is not/],
     [{ manifest: good, more: 1 }, /a key "more"/],
     [{ manifest: good, code: 5 }, /code is no text/],
-    [{ manifest: good, code: "x" }, /a manifest of type stdio has no code/],
-    [{ manifest: code.manifest }, /a module needs its code/],
-    [{ ...code, code: `${code.code} ` }, /its integrity is not that of the code, which is sha256-/],
+    [{ manifest: good, code: "x" }, / stdio has no code/],
+    [{ manifest: code.manifest }, /needs its code/],
+    [{ ...code, code: `${code.code} ` }, /its integrity .*, which is sha256-/],
     [{ manifest: { ...good, fqdn: "other" } }, /its fqdn is "other", wanted "weather"/],
     [{ manifest: { ...good, version: "1.0.1" } }, /its version is "1.0.1", wanted "1.0.0"/],
-    [{ manifest: { ...good, evil: 1 } }, /its key "evil" is none of a manifest/],
+    [{ manifest: { ...good, evil: 1 } }, /key "evil" /],
     [
       { manifest: { ...good, description: "a\u001b[2Jb" } },
       /cannot be seen, U\+001B: "a\\\\?u\{1b\}/,
@@ -147,7 +149,7 @@ Deno.test("offers that clients could not use are refused with the reason, and no
     assert.ok(told.body.message.length < 700);
   }
   assert.equal((await get(`${url}/weather`)).status, 404);
-  assert.equal((await hub.run("owners")).stdout, "There are no names yet\n");
+  assertGolden("hub/no names", (await hub.run("owners")).stdout);
   assert.equal(
     (await sent(`${url}/weather@1.0.0`, { method: "PUT", key, body: { manifest: good } })).status,
     201,
@@ -236,7 +238,7 @@ Deno.test("a yanked version leaves lists and tags, and is still found by its exa
   assert.equal(await at("hello"), "1.0.0");
   assert.equal((await hub.run("unyank", "hello@1.1.0")).code, 0);
   assert.equal(await at("hello"), "1.1.0");
-  assert.match((await hub.run("yank", "hello@3.0.0")).stderr, /there is no such version/);
+  assert.match((await hub.run("yank", "hello@3.0.0")).stderr, /no such version/);
 });
 
 Deno.test("with --moderated no content is readable before the operator has approved it", async () => {
@@ -256,7 +258,7 @@ Deno.test("with --moderated no content is readable before the operator has appro
   assert.deepEqual([shown.code, shown.manifest, shown.hash], [offer.code, offer.manifest, hash]);
   const stale = await hub.run("accept", "hello@1.0.0", `${hash.slice(0, -1)}x`);
   assert.deepEqual([stale.code, (await get(`${url}/hello`)).status], [2, 404]);
-  assert.match(stale.stderr, /the waiting version has another hash; look at it again/);
+  assert.match(stale.stderr, /another hash/);
   assert.equal((await hub.run("accept", "hello@1.0.0", hash)).stdout, '"hello@1.0.0" is public\n');
   assert.equal((await get(`${url}/hello`)).body, offer.code);
   assert.equal((await hub.run("waiting")).stdout, "Nothing waits\n");

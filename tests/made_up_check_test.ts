@@ -29,7 +29,7 @@ Deno.test("a made-up check refuses a call, and lets another one pass", async () 
   assert.equal((await stage.call("far", "ask")).kind, "result");
   await assert.rejects(stage.call("far", "ASK"), {
     code: "PERMISSION_DENIED",
-    message: 'Cannot run "far:ASK": its name is in capitals',
+    message: /"far:ASK"/,
   });
   assert.deepEqual(server.ran, ["far:ask"]);
 });

@@ -41,8 +41,8 @@ Deno.test("a server of a made-up kind is asked about, pinned, called and cancell
   const asked = await stage.call("parrot", "say");
   assert.ok(asked.kind === "ask");
   const { handle, text } = asked.question;
-  assert.match(text, /a server that is heard on four, receives the phrase phrase="\$\{PARROT/);
-  assert.match(text, /It may speak on four/);
+  assert.match(text, /on four, .* phrase="\$\{PARROT/);
+  assert.match(text, /speak on four/);
   const said = await stage.call("parrot", "say", { answer: { handle, reply: "Yes" } });
   assert.ok(said.kind === "result");
   assert.deepEqual(said.result.content, [{ type: "text", text: "Polly speaks" }]);

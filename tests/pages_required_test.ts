@@ -65,7 +65,8 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       const [asked, ...more] = seen.splice(0);
       assert.equal(more.length, 0);
       const { url, message } = asked as { readonly url: string; readonly message: string };
-      assert.deepEqual([url, message], [ADDRESS, "Server s asks: Sign in"]);
+      assert.equal(url, ADDRESS);
+      assert.match(message, /^Server s .*: Sign in$/);
       const ledger = (await Deno.readTextFile(ws.file("ledger"))).slice(before.length);
       const calls = ledger.split("\n").filter((line) => line.startsWith("call"));
       assert.equal(calls.length, action === "accept" ? 2 : 1, ledger);

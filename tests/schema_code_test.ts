@@ -69,7 +69,7 @@ Deno.test("a module with zod schemas is checked, listed and run with them", asyn
   assert.match(wrong, /BAD_ARGUMENTS/);
   assert.match(wrong, /forecast\(city: string, days\?: number, at\?: string\)/);
   // A rule that JSON Schema cannot express, with the schema's message.
-  assert.match(textOf(await forecast({ city: "Oslo", at: "never" })), /at: Name a day that comes/);
+  assert.match(textOf(await forecast({ city: "Oslo", at: "never" })), /at: Name a day/);
   assert.match(textOf(await forecast({ city: "Nowhere" })), /OUTPUT_INVALID/);
   await endWell(ws, pml);
 });

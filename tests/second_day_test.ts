@@ -37,7 +37,7 @@ Deno.test("the error of a path outside the workspace contains the grant that ope
     const refused = await runPml(ws, read);
     assert.match(
       refused.stderr,
-      /PATH_OUTSIDE_WORKSPACE[^]*, with this in a trusted \.pml\.json: /,
+      /PATH_OUTSIDE_WORKSPACE[^]* \.pml\.json: /,
     );
     await paste(ws, refused.stderr);
     assert.equal((await runPml(ws, read)).stdout, "hello\n", path);
@@ -115,10 +115,10 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp" } } },
   });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
-    ["upgrade nosuch", /Cannot upgrade "nosuch": there is no such server\n/],
-    ["upgrade far", /Cannot upgrade "far": it is not a package of npm\n/],
-    ["learn far", /Cannot try "far": it is a remote server, so there is nothing to confine\n/],
-    ["learn fra", /Cannot try "fra": there is no such server\n/],
+    ["upgrade nosuch", /Cannot upgrade "nosuch": .*no such server\n/],
+    ["upgrade far", /Cannot upgrade "far": .*package of npm\n/],
+    ["learn far", /Cannot try "far": .*nothing to confine\n/],
+    ["learn fra", /Cannot try "fra": .*no such server\n/],
   ];
   for (const [line, says] of table) {
     const ran = await runPml(ws, line.split(" "));

@@ -10,6 +10,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, eventsOf, textOf } from "./attacks/oracles.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -123,13 +124,13 @@ Deno.test("pml approve reports the trust after the answer, not before the questi
     const { stdout } = await runPmlOnTerminal(ws, ["approve"], {
       typed: [[/this call\?.*\[N\] no/, loss], ["", "y"]],
     });
-    assert.match(stdout, /Approved once\. .* The workspace is no longer trusted\./);
+    assert.match(stdout, /Approved once\. .*no longer trusted\./);
   }
 });
 
 Deno.test("pml trust shows additions and removals since the last yes", async () => {
   await using ws = await makeScene();
-  assert.doesNotMatch(await trustIt(ws), /Since you trusted it last/);
+  assert.doesNotMatch(await trustIt(ws), /Since you trusted/);
   const other = { ...CRM, args: ["other.mjs"] };
   const permissions = { allow: ["crm:*"] };
   const pml = { version: 1, permissions, mcpServers: { crm: CRM, other } };
@@ -137,7 +138,7 @@ Deno.test("pml trust shows additions and removals since the last yes", async () 
   assert.equal(await isTrusted(ws), false);
   const shown = await trustIt(ws);
   const [, news = "", same = ""] =
-    /Since you trusted it last \(\+ new, - gone\):([^]*)You trusted these before:([^]*)/
+    /Since you trusted .*\(\+ new, - gone\):([^]*)You trusted these before:([^]*)/
       .exec(shown) ?? [];
   assert.match(news, /^\+ server "other": runs the command .*other\.mjs/m);
   assert.match(news, /^- runs unasked: filesystem:read_file/m);
@@ -150,11 +151,8 @@ Deno.test("pml trust shows additions and removals since the last yes", async () 
 Deno.test("pml trust --list and --revoke show and revoke trust, also for a running PML", async () => {
   await using ws = await makeScene();
   const none = await runPml(ws, ["trust", "--list"]);
-  assert.deepEqual([none.code, none.stdout, none.stderr.trim()], [
-    0,
-    "",
-    "No workspace file is trusted",
-  ]);
+  assert.deepEqual([none.code, none.stdout], [0, ""]);
+  assertGolden("trust/no file is trusted", none.stderr);
   await trustIt(ws);
   await using pml = new RawStdio(ws);
   await pml.open();
@@ -167,7 +165,7 @@ Deno.test("pml trust --list and --revoke show and revoke trust, also for a runni
   assert.equal(codeOf(await pml.callTool("filesystem__list_directory", { path: "." })), undefined);
   const again = await runPml(ws, ["trust", "--revoke"]);
   assert.equal(again.code, 2);
-  assert.match(again.stderr, /Cannot take the trust .* back: it is not trusted/);
+  assert.match(again.stderr, /trust .* back: .*not trusted/);
   assert.equal((await pml.close()).code, 0);
   assert.deepEqual(
     (await eventsOf(ws)).filter((event) => event.startsWith("trust")),

@@ -88,10 +88,10 @@ for (const { era, door, on } of WAYS) {
         answer: () => assert.fail("the client is asked"),
       });
       const odd = { ...ASK, method: "notes/pick\n2026 info  forged\u202e" };
-      const undeclared = /the client did not declare its extension/;
+      const undeclared = /not declare its extension/;
       const refusals = [[ASK, undeclared], [odd, undeclared], [
         { ...ASK, method: "tools/list" },
-        /servers cannot request it from clients/,
+        /servers cannot request it/,
       ]] as const;
       for (const [request, why] of refusals) {
         const { result } = await scene.call("notes__ask", request);
@@ -100,7 +100,7 @@ for (const { era, door, on } of WAYS) {
           assert.match(JSON.stringify(result), why);
         } else assert.equal(result?.isError, true);
       }
-      assert.match(scene.pml.stderr, /Its request "notes\/pick" was refused: the client did not/);
+      assert.match(scene.pml.stderr, /"notes\/pick" was refused/);
       assert.doesNotMatch(scene.pml.stderr, /^2026 info/m);
     });
   }
@@ -121,7 +121,7 @@ Deno.test("a request of a server asks the user, unless a rule denies it", async 
   });
   assert.deepEqual(saidTo(await scene.valueOf("notes__ask", ASK)), { picked: 1 });
   assert.deepEqual(asked.map(({ method }) => method), ["elicitation/create", "notes/pick"]);
-  assert.match(String(asked[0]?.params?.message), /sends this request to your client/);
+  assert.match(String(asked[0]?.params?.message), /to your client/);
   const denied = await scene.valueOf("notes__ask", { ...ASK, method: "notes/drop" }) as Json;
   assert.match(JSON.stringify(denied.error), /deny rule/);
   assert.equal(asked.length, 2);

@@ -77,12 +77,12 @@ for (const { era, door, on } of WAYS) {
     await until(() => /"notes\/told" of "notes"/.test(pml.stderr));
     await until(() => /"other\/x" of the client/.test(pml.stderr));
     const lines = (text: RegExp) => pml.stderr.split("\n").filter((line) => text.test(line));
-    const asks = lines(/"notes\/asks" of the client was not passed on: .*no rule allows it/);
+    const asks = lines(/"notes\/asks" .*not passed on: .*no rule/);
     assert.equal(asks.length, 1, pml.stderr);
     assert.match(asks[0] ?? "", /allow "notes:@method\(notes\/asks\)" in permissions/);
     assert.equal(lines(/"notes\/denied" of the client .* deny rule/).length, 1, pml.stderr);
     assert.equal(lines(/"other\/x" of the client .* notes, skills/).length, 1, pml.stderr);
-    assert.equal(lines(/no client here declared its extension/).length, 1, pml.stderr);
+    assert.equal(lines(/no client .*its extension/).length, 1, pml.stderr);
     assert.equal(lines(/"notes\/x.*no server can have it/).length, isSent ? 1 : 0, pml.stderr);
     assert.equal(lines(/^2026 info/).length, 0);
     assert.deepEqual(await scene.valueOf("notes__heard"), []);
@@ -129,7 +129,7 @@ Deno.test("a flood of notifications is bounded, in both directions", async () =>
   );
   await scene.call("notes__tell", { method: "unknown/x", params: {}, count: 20_000 });
   for (let count = 0; count < 2_000; count++) await pml.notify("notes/told", { count });
-  await until(() => /"notes\/told" of the client was not passed on/.test(pml.stderr));
+  await until(() => /"notes\/told" .*not passed on/.test(pml.stderr));
   assert.ok(told() > 0 && told() <= 600, `${told()}`);
   const heard = await scene.valueOf("notes__heard") as Json[];
   assert.ok(heard.length > 0 && heard.length <= 600, `${heard.length}`);

@@ -209,7 +209,7 @@ Deno.test("pins of an earlier version protect: changed tools and code ask", asyn
     assert.match(lineOf(await pml.callTool("call", callOf(tool))), /^APPROVAL_STALE/);
   }
   assert.equal(asked.length, 2);
-  assert.match(asked[0] ?? "", /The tool "list" of "notes" has changed since it was approved/);
+  assert.match(asked[0] ?? "", /"list" of "notes" has changed/);
 });
 
 Deno.test("an allowed tool that the earlier version never called runs without a question", async () => {

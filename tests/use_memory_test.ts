@@ -146,6 +146,6 @@ Deno.test("a broken memory is reported, starts anew, and stops no call", async (
   await writeFile(memoryOf(ws), '{"version": 1, "tools": {"crm:tell": {"hash": "\\u202e"}}}');
   const called = await runPml(ws, ["call", "crm:tell"]);
   assert.equal(called.code, 0, called.stderr);
-  assert.match(called.stderr, /Cannot read the record of tool use: .*PML starts a new record/s);
+  assert.match(called.stderr, /Cannot read .*new record/s);
   assert.deepEqual((await shown(ws)).tools.map(({ id, calls }) => [id, calls]), [["crm:tell", 1]]);
 });

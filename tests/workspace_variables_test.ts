@@ -73,7 +73,7 @@ Deno.test("a server of the user's file runs files of a workspace only if that is
   for (const name of ["script", "folder"]) {
     const ran = await runPml(ws, ["call", `${name}:tell`]);
     assertError(ran, { code: "WORKSPACE_UNTRUSTED", exit: 1 });
-    assert.match(ran.stderr, /it runs files of the workspace ".*", which is not trusted/);
+    assert.match(ran.stderr, /workspace ".*", .*not trusted/);
   }
   const listed = await runPml(ws, ["tools", "--json"]);
   assert.equal(listed.code, 0, listed.stderr);
@@ -121,10 +121,10 @@ Deno.test("a server whose envFile cannot be used fails alone, with the path and 
     pml: { ...allowed({ ...mcpServers, fine: { command: "node", args: [`${W}/server.cjs`] } }) },
   });
   const reasons = {
-    none: /vars\/none" cannot be read: there is no such file/,
+    none: /vars\/none" .*no such file/,
     long: /vars\/long" cannot be read: .*64 KB|vars\/long" cannot be read: .*65/,
-    steering: /vars\/steering" sets NODE_OPTIONS, which changes how programs run/,
-    own: /vars\/own" sets PML_HOME, which changes how programs run/,
+    steering: /vars\/steering" .*NODE_OPTIONS, /,
+    own: /vars\/own" .*PML_HOME, /,
   };
   for (const [name, reason] of Object.entries(reasons)) {
     const ran = await runPml(ws, ["call", `${name}:tell`]);

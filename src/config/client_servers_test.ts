@@ -232,7 +232,7 @@ Deno.test("pickServers() replaces a random text that no system allows as a path"
 Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /requires .* as its command/],
-    b: [{ command: "x", args: "hunter2" }, /as args an array.* as its args/],
+    b: [{ command: "x", args: "hunter2" }, /as its args/],
     c: [{ url: "https://me:hunter2@x.y/" }, /url is not .*without a user name/],
     d: [{ command: "x", env: ["hunter2"] }, /requires .* as its env/],
     e: [{}, /requires .* as its command/],

@@ -9,7 +9,7 @@ Deno.test("osChecks() reports the protection by a layer, and the missing one wit
   assert.deepEqual([reaper?.name, reaper?.ok], ["reaper", true]);
   const linux = Deno.build.os === "linux";
   const wanted = linux
-    ? /, .*their process group$/
+    ? /, .*detached ones$/
     : Deno.build.os === "windows"
     ? /: job objects of Windows$/
     : /, except detached ones/;
