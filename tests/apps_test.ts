@@ -72,11 +72,11 @@ for (const era of ERAS) {
       assert.deepEqual(uris, ["ui://a/get-time/app.html", "ui://b/get-time/app.html"]);
       await assert.rejects(
         client.readResource({ uri: "ui://get-time/app.html" }),
-        /several servers have it. Read .*ui:\/\/a\/.* or .*ui:\/\/b\//,
+        /several servers have it\. .*ui:\/\/a\/.* or .*ui:\/\/b\//,
       );
       await assert.rejects(
         client.callTool({ name: "get-time", arguments: {} }),
-        /several servers with pages have it: "a:get-time", "b:get-time"/,
+        /servers with pages .*: "a:get-time", "b:get-time"/,
       );
     });
   }
@@ -108,7 +108,7 @@ Deno.test("pml add shows the tools that the pages of a server can call", async (
   const added = await runPmlOnTerminal(ws, words, {
     typed: [
       ["Add a and start it?", "yes"],
-      [/can call these tools of it without the model: "get-time", "poll-a"[^]*Keep a with/, "y"],
+      [/without the model: "get-time", "poll-a"[^]*Keep a with/, "y"],
     ],
   });
   assert.equal(added.code, 0, added.stdout);

@@ -1,5 +1,5 @@
 /**
- * Enforces the rules for code: layers, server kinds, powers, sizes and words.
+ * Enforces the rules for code: layers, server kinds, powers, sizes, words, and the wording in assertions.
  *
  * @module
  */
@@ -8,8 +8,12 @@ import { kinds } from "./lint/kinds.ts";
 import { powers } from "./lint/powers.ts";
 import { layers } from "./lint/layers.ts";
 import { sizes } from "./lint/sizes.ts";
+import { wording } from "./lint/wording.ts";
 import { words } from "./lint/words.ts";
 
-const plugin: Deno.lint.Plugin = { name: "pml", rules: { layers, kinds, powers, sizes, words } };
+const plugin: Deno.lint.Plugin = {
+  name: "pml",
+  rules: { layers, kinds, powers, sizes, wording, words },
+};
 
 export default plugin;

@@ -50,8 +50,8 @@ Deno.test("kinds forbids comparisons with the names of server kinds outside src/
   ];
   const innocent = `export const a = routing === "cloud" || own.kind === "text" || x === "stdio";`;
   for (const offence of offences) {
-    assertOffence("src/app/a.ts", /comparison with the server kind/, { offence, innocent });
-    assertOffence("hub/src/write/a.ts", /comparison with the server kind/, { offence, innocent });
+    assertOffence("src/app/a.ts", /comparison .*server kind/, { offence, innocent });
+    assertOffence("hub/src/write/a.ts", /comparison .*server kind/, { offence, innocent });
     for (const file of ["src/servers/x/kind.ts", "src/app/a_test.ts", "tools/a.ts"]) {
       assert.deepEqual(lint(file, offence), [], file);
     }
@@ -122,7 +122,7 @@ Deno.test("layers lets the definitions of server kinds import no runtime", () =>
 });
 
 Deno.test("layers lets no server kind import from another one, except cloud from http", () => {
-  const says = /layers: The server kind in "servers\/http" cannot import from "servers\/cloud"/;
+  const says = /layers: .*"servers\/http" .*"servers\/cloud"/;
   assertOffence("src/servers/http/a.ts", says, {
     offence: `import "../cloud/a.ts";`,
     innocent: `import "../client/a.ts"; import "../host.ts"; import "../cloud/kind.ts";`,
@@ -151,7 +151,7 @@ Deno.test("layers lets a built-in import only files in its folder, and lets no c
     offence: `import { a } from "../shell/shell.ts";`,
     innocent: `import { a } from "./a.ts";`,
   });
-  assertOffence("src/servers/module/builtin.ts", /layers: A built-in comes in as text or/, {
+  assertOffence("src/servers/module/builtin.ts", /layers: A built-in/, {
     offence: `import * as git from "../../../builtin/git.ts";`,
     innocent: `import git from "../../../builtin/git.ts" with { type: "text" };
       import { __meta__ as meta } from "../../../builtin/git.ts";`,
@@ -159,18 +159,18 @@ Deno.test("layers lets a built-in import only files in its folder, and lets no c
 });
 
 Deno.test("layers lets the code of the sandbox child be imported as text only", () => {
-  assertOffence("src/sandbox/_child.ts", /layers: Code for the sandbox child/, {
+  assertOffence("src/sandbox/_child.ts", /layers: .*sandbox child/, {
     offence: `import { run } from "./boot/host.ts";`,
     innocent: `import host from "./boot/host.ts" with { type: "text" };`,
   });
 });
 
 Deno.test("layers keeps tests and tools out of shipped code, and ignores tests", () => {
-  assertOffence("src/core/a.ts", /layers: Shipped code cannot import "tools\/lint.ts"/, {
+  assertOffence("src/core/a.ts", /layers: .*"tools\/lint\.ts"/, {
     offence: `import "../../tools/lint.ts";`,
     innocent: `import presets from "../../config/presets.json" with { type: "json" };`,
   });
-  assertOffence("src/core/a.ts", /layers: Code cannot import the test/, {
+  assertOffence("src/core/a.ts", /layers: .*the test/, {
     offence: `import "./json_test.ts";`,
     innocent: `import "./json.ts";`,
   });
@@ -220,7 +220,7 @@ Deno.test("powers leaves each power to its owner", () => {
 
 Deno.test("powers lets no file end the process", () => {
   for (const file of ["src/cli/cli.ts", "src/app/app.ts", "src/audit/log.ts", "mod.ts"]) {
-    assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /No file may use this/, file);
+    assert.match(lint(file, `Deno.exit(1);`)[0] ?? "", /No file may use/, file);
   }
   assert.deepEqual(lint("mod.ts", `Deno.exitCode = 1;`), []);
 });
@@ -285,7 +285,7 @@ Deno.test("sizes reports a function of over 60 lines and a file of over 600", ()
 });
 
 Deno.test("sizes reports nesting of more than three levels once", () => {
-  assertOffence("builtin/a.ts", /sizes: This is nested deeper than 3/, {
+  assertOffence("builtin/a.ts", /deeper than 3/, {
     offence: `if (a) { for (;;) { try { while (b) { if (c) d(); } } finally { e(); } } }`,
     innocent: `if (a) { for (;;) { try { c(); } finally { e(); } } }
       if (a) b(); else if (b) c(); else if (c) d(); else if (d) e(); else if (e) f();
@@ -316,7 +316,7 @@ Deno.test("words reports meaningless file names", () => {
 });
 
 Deno.test("words wants no state in a module and no nameless export", () => {
-  assertOffence("src/core/a.ts", /words: A module keeps no state/, {
+  assertOffence("src/core/a.ts", /words: .*no state/, {
     offence: `let a = 1;`,
     innocent: `const a = 1; export const b = 2; function c() { let d = 1; d++; }`,
   });

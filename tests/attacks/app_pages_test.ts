@@ -91,15 +91,15 @@ for (const era of ERAS) {
       assert.match(shown(await call(name)), /Cannot find the tool/, name);
     }
     const same = shown(await call("same"));
-    assert.match(same, /several servers with pages have it: .*bank:same.*evil:same/);
+    assert.match(same, /servers with pages .*: .*bank:same.*evil:same/);
     assert.match(shown(await call("closed")), /a deny rule matches/);
     const question = await questionOf(pml, { name: "asked", arguments: {} });
     assert.match(
       question.text,
-      /Its pages \(MCP Apps\) can call these tools of it without the model: /,
+      /Its pages \(MCP Apps\) .*without the model: /,
     );
     assert.match(question.text, /"balance", "pay", "pay_page", "same", "asked"\n/);
-    assert.match(question.text, /A page can also call tools of other servers/);
+    assert.match(question.text, /tools of other servers/);
     await read();
     assert.match(shown(await question.answer(picked("No"))), /the user answered no/);
     // The name of a meta-tool is that of PML.
@@ -167,5 +167,5 @@ Deno.test("the trust question of a server states that its pages can call tools",
     capabilities: { elicitation: { form: {} }, extensions: APPS },
   });
   const { text } = await questionOf(scene.pml, { name: "evil__show", arguments: {} });
-  assert.match(text, /If it shows pages in your client \(MCP Apps\), they can call tools as the/);
+  assert.match(text, /\(MCP Apps\), .*call tools as/);
 });
