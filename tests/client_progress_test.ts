@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
-import type { Json } from "./kit/json_rpc.ts";
+import { type Json, paramsFor } from "./kit/json_rpc.ts";
 import { PROGRESS_TOKEN, serveMembers } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
@@ -15,6 +15,7 @@ const REPORTS = [
   { progress: 1, total: 10 },
   { progress: 2.5, total: 10, message: "half of it", "x/later": [1] },
 ];
+const NEXT = { "x/next": { a: [1, null] } };
 const ANSWERS: Readonly<Record<string, object>> = {
   elicit: { action: "accept", content: {} },
   sample: { role: "assistant", model: "m", content: { type: "text", text: "Hi" } },
@@ -41,6 +42,13 @@ for (const { on, ...way } of WAYS) {
           for (const report of REPORTS) {
             await pml.notify("notifications/progress", { progressToken, ...report });
             await pml.notify("notifications/progress", { progressToken: "another", ...report });
+            const params = paramsFor(way.era, { progressToken, ...report }, {});
+            await pml.sendJson({
+              ...NEXT,
+              jsonrpc: "2.0",
+              method: "notifications/progress",
+              params,
+            });
           }
           return answer;
         },
@@ -50,7 +58,10 @@ for (const { on, ...way } of WAYS) {
         const { result } = await pml.callTool(`m__${name}`);
         // In 2026-07-28, requests of servers come in results, so the client reports no progress.
         const reports = way.era === "2025-11-25" ? REPORTS : [];
-        const expected = reports.map((report) => ({ ...report, progressToken: PROGRESS_TOKEN }));
+        const expected = reports.flatMap((report) => {
+          const own = { ...report, progressToken: PROGRESS_TOKEN };
+          return [own, { ...own, next: NEXT }];
+        });
         assert.deepEqual(result?.progress, expected, name);
       }
       assert.ok(!tokens.includes(PROGRESS_TOKEN), "the client gets another token");

@@ -201,7 +201,7 @@ export class App
       keys,
       catalog: this.catalog,
       waitMs: () => this.config().limits.firstListMs,
-      onChange: (list) => this.openGateway?.clients.listChanged(list),
+      onChange: (...change) => this.openGateway?.clients.listChanged(...change),
       onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // the call reports errors
       offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
     });

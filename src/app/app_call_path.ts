@@ -100,15 +100,15 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 /** Returns the events of servers for clients. Before there is a gateway there is no client. */
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
-    changed: (server, list) => app.servers.lists.changed(server, list),
-    updated: (server, name, others) => {
+    changed: (...change) => app.servers.lists.changed(...change),
+    updated: (server, name, members) => {
       // A rule that came after the client followed the resource ends its updates.
       if (app.policy.now.judge(toolId(server, "@resources")).kind === "deny") return;
-      app.openGateway?.clients.updated({ server, name }, others);
+      app.openGateway?.clients.updated({ server, name }, members);
     },
-    logged: (message) => app.openGateway?.clients.logged(message),
+    logged: (...message) => app.openGateway?.clients.logged(...message),
     task: (server, state) => app.openGateway?.taskChanged(server, state),
-    elicited: (params) => app.openGateway?.clients.elicited(params),
+    elicited: (...page) => app.openGateway?.clients.elicited(...page),
     notified: (server, notification) => {
       if (app.openGateway !== undefined) return app.openGateway.notified(server, notification);
       const name = quoted(notification.method, 100);

@@ -51,7 +51,8 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
 
 /** Returns a listener that gets numbers of the platform. */
 function rounded(listener: (progress: Progress) => void): ProgressListener {
-  return (report) => listener(withRoundedNumbers(report) as Progress);
+  return ({ members, ...report }) =>
+    listener(withRoundedNumbers({ ...members?.params, ...report }) as Progress);
 }
 
 /** Returns `server.tool(args)` for all tools, which call through the gates and give outputs. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { MethodNotification } from "../protocol/call.ts";
+import type { MethodNotification, OtherMembers } from "../protocol/call.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { type ListName, LISTS } from "../protocol/lists.ts";
@@ -12,7 +12,7 @@ import type { DroppedMembers } from "./_dropped_members.ts";
 import type { ServerItem } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../protocol/levels.ts";
 import { canOpenPage } from "./interaction/capabilities.ts";
-import type { Peer } from "../protocol/connection.ts";
+import type { Peer, SentNotification } from "../protocol/connection.ts";
 
 /**
  * The owner of tasks, approval requests and pending requests: a session, a process, or a user whose
@@ -22,8 +22,11 @@ export type Party = object;
 
 /** A client or a stream that follows resources. */
 export interface Follower {
-  /** Sends a notification. */
-  readonly tell: (method: string, params: JsonObject) => void;
+  /**
+   * Sends a notification. `members` are those next to `method` and `params` that PML does not know,
+   * for a client that takes them.
+   */
+  readonly tell: (method: string, params: JsonObject, members?: JsonObject) => void;
   /** The followed resources, by the URIs that the client uses. */
   readonly followed: Map<string, ServerItem>;
   /** Resolves when the present change of the followed resources is done. */
@@ -51,7 +54,7 @@ export interface ClientListener extends Follower {
 
 /** Sends notifications to the streams of HTTP clients that listen for them. */
 export interface NotificationStreams {
-  notify(notification: { readonly method: string }): void;
+  notify(notification: SentNotification): void;
 }
 
 /** The log level of a client that has not set one. */
@@ -79,8 +82,7 @@ export class Clients {
       peer,
       party,
       isStateless,
-      tell: (method, params) =>
-        void peer.notification({ method, params: params as never }).catch(this.#onError),
+      tell: (method, params, members) => this.#notify(peer, { method, params, members }),
       level: USUAL_LEVEL,
       capabilities: {},
       followed: new Map(),
@@ -101,9 +103,9 @@ export class Clients {
   }
 
   /** Sends a notification to all clients of a party that use the stateless revision. */
-  tellStateless(party: Party, method: string, params: JsonObject): void {
+  tellStateless(party: Party, ...notification: Parameters<Follower["tell"]>): void {
     for (const client of this.#all) {
-      if (client.isStateless && client.party === party) client.tell(method, params);
+      if (client.isStateless && client.party === party) client.tell(...notification);
     }
   }
 
@@ -114,20 +116,21 @@ export class Clients {
   }
 
   /** Notifies all that a list has changed. */
-  listChanged(list: ListName): void {
-    const notification = { method: `notifications/${LISTS[list].capability}/list_changed` };
+  listChanged(list: ListName, { params, message }: OtherMembers = {}): void {
+    const notification: SentNotification = {
+      method: `notifications/${LISTS[list].capability}/list_changed`,
+      ...params && { params },
+      ...message && { members: message },
+    };
     this.streams?.notify(notification);
-    for (const { peer } of this.#all) {
-      // A client that has just disconnected needs no notification.
-      peer.notification(notification).catch(this.#onError);
-    }
+    for (const { peer } of this.#all) this.#notify(peer, notification);
   }
 
   /** Notifies the followers of a resource of its change. */
-  updated(changed: ServerItem, others: JsonObject = {}): void {
+  updated(changed: ServerItem, { params, message }: OtherMembers = {}): void {
     const method = "notifications/resources/updated";
     for (const { tell, followed } of [...this.#all, ...this.listeners]) {
-      for (const uri of urisOf(followed, changed)) tell(method, { ...others, uri });
+      for (const uri of urisOf(followed, changed)) tell(method, { ...params, uri }, message);
     }
   }
 
@@ -151,27 +154,40 @@ export class Clients {
         return peer.isBrief !== true && declaresExtensionOf(method, declared);
       })
       .map((client) => (one) => {
-        const { members, method } = one;
-        const isDropped = members !== undefined && client.peer.takesMembers?.() !== true;
-        if (isDropped) this.#dropped?.note(method, members);
-        client.peer.notification(one).catch(this.#onError);
+        this.#notify(client.peer, one);
         return this.#all.has(client);
       });
   }
 
   /** Notifies the clients that can open URLs that the user has finished a page. */
-  elicited(params: JsonObject): void {
+  elicited(params: JsonObject, members?: JsonObject): void {
     for (const { tell, isStateless, capabilities } of this.#all) {
       if (isStateless || !canOpenPage(capabilities)) continue;
-      tell("notifications/elicitation/complete", params);
+      tell("notifications/elicitation/complete", params, members);
     }
   }
 
   /** Passes a log message of a server on to the clients that want it. */
-  logged(message: JsonObject): void {
+  logged(message: JsonObject, members?: JsonObject): void {
     for (const { tell, isStateless, level } of this.#all) {
-      if (!isStateless && isAtLeast(message.level, level)) tell("notifications/message", message);
+      const isWanted = !isStateless && isAtLeast(message.level, level);
+      if (isWanted) tell("notifications/message", message, members);
     }
+  }
+
+  /** Reports the members of a message that a client does not take. */
+  dropped(method: string, members: JsonObject): void {
+    this.#dropped?.note(method, members);
+  }
+
+  #notify(peer: Peer, one: SentNotification): void {
+    const { method, members } = one;
+    // A client of one request gets no such notification.
+    const isDropped = members !== undefined && peer.isBrief !== true &&
+      peer.takesMembers?.() !== true;
+    if (isDropped) this.dropped(method, members);
+    // A client that has just disconnected needs no notification.
+    peer.notification(one).catch(this.#onError);
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reports the members of messages that a client does not get.
+ * Reports the members of messages that are not passed on.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { GatewayHost } from "./options.ts";
 /** The maximum number of names in a line. */
 const NAMES_MAX = 10;
 
-/** Writes a line for the members of servers' messages that were not passed on. */
+/** Writes a line for the members of a message that were not passed on. */
 export class DroppedMembers {
   readonly #write: GatewayHost["log"];
   readonly #log = new LimitedLog();
@@ -23,9 +23,26 @@ export class DroppedMembers {
 
   /** Reports members of a message, or of the answer to a request, with this method. */
   note(method: string, members: JsonObject): void {
+    const why = "The client has sent none, so it may ignore a message that has them";
+    this.#report(`a server's message`, { method, members, why });
+  }
+
+  /** Reports members of a notification of a client that is for PML itself. */
+  noteOfClient(method: string, members: JsonObject): void {
+    this.#report("the client's message", { method, members, why: "PML itself gets it" });
+  }
+
+  #report(
+    what: string,
+    { method, members, why }: {
+      readonly method: string;
+      readonly members: JsonObject;
+      readonly why: string;
+    },
+  ): void {
     const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
-    const text = `Members of a server's message were not passed on (${quoted(method, 100)}): ` +
-      `${names.join(", ")}. The client has sent none, so it may ignore a message that has them`;
+    const text = `Members of ${what} were not passed on (${quoted(method, 100)}): ` +
+      `${names.join(", ")}. ${why}`;
     this.#log.write(text, text, (line) => this.#write("info", line));
   }
 }

@@ -13,6 +13,7 @@ import type {
   RequestContext,
   UnknownNotification,
 } from "../protocol/connection.ts";
+import { isDefined } from "../protocol/revisions.ts";
 import { type Client, type ClientListener, Clients, type Party } from "./_clients.ts";
 import { DroppedMembers } from "./_dropped_members.ts";
 import { Offers } from "./_offers.ts";
@@ -34,6 +35,8 @@ import { RenderedLists } from "./rendered_lists.ts";
 export interface Listening extends Disposable {
   /** Sets the URIs of resources and the ids of tasks. */
   set(wanted: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
+  /** Reports the members of a notification that the client does not take. */
+  dropped(method: string, members: JsonObject): void;
 }
 
 /** Serves the requests of clients, over any transport. */
@@ -125,6 +128,7 @@ export class Gateway implements ConnectionFactory, Disposable {
           requests.following.listen(listener, uris);
         });
       },
+      dropped: (method, members) => clients.dropped(method, members),
       [Symbol.dispose]: () => {
         clients.listeners.delete(listener);
         if (this.#requests === undefined) return;
@@ -208,11 +212,18 @@ export class Gateway implements ConnectionFactory, Disposable {
     return dispatch(request, this.#parts);
   }
 
-  /** Passes on a notification of a client whose method no revision has. */
+  /**
+   * Passes on a notification of a client whose method no revision has. Others are for PML itself, so
+   * their members are reported.
+   */
   note(
     client: Client,
     { method, params, members, envelope }: UnknownNotification,
   ): Promise<void> {
+    if (isDefined(method)) {
+      if (members !== undefined) this.#dropped.noteOfClient(method, members);
+      return Promise.resolve();
+    }
     const sent = { ...this.#requestOf(client, { envelope }, params), method, members };
     const pass = ({ notifications }: Requests) => notifications.fromClient(sent);
     const requests = this.#loaded();

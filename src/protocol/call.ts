@@ -53,6 +53,8 @@ export interface ExactProgress extends Pick<Progress, "message"> {
 export interface ProgressReport extends ExactProgress {
   /** Set if PML reports it. Then the value is set where it is sent. */
   readonly own?: OwnReport;
+  /** The members of the message that PML does not know. */
+  readonly members?: OtherMembers | undefined;
 }
 
 /**
@@ -116,8 +118,11 @@ export interface CallClient {
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly request?: string | undefined;
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
-  /** Receives the log messages of the server: the params of `notifications/message`. */
-  readonly onMessage?: ((message: JsonObject) => void) | undefined;
+  /**
+   * Receives the log messages of the server: the params of `notifications/message`, and the members
+   * next to `method` and `params` that PML does not know.
+   */
+  readonly onMessage?: ((message: JsonObject, members?: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
   /** Sends a notification of the server to the client. Returns whether the client still waits. */
@@ -193,7 +198,7 @@ export type TaskRequest =
 
 /** The members of a message that PML does not know. It has at least one. */
 export interface OtherMembers {
-  /** Those of the params besides `name` and `arguments`, with those of `_meta`. */
+  /** Those of the params, with those of `_meta`; without `name` and `arguments` of a call. */
   readonly params?: JsonObject;
   /** Those next to `method` and `params`. */
   readonly message?: JsonObject;

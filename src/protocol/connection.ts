@@ -43,7 +43,10 @@ export interface Peer {
   readonly isBrief?: boolean;
 }
 
-/** A notification of a client whose method no revision defines. */
+/**
+ * A notification of a client whose method no revision defines, or one with members that PML does not
+ * know.
+ */
 export interface UnknownNotification {
   readonly method: string;
   readonly params: JsonObject;
@@ -102,7 +105,7 @@ export interface Connection {
   readonly isStateless: boolean;
   /** Returns the result of a request. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
-  /** Takes a notification whose method no revision defines. */
+  /** Takes a notification that PML does not know, or one with members that it does not know. */
   note(notification: UnknownNotification): void;
   close(): void;
 }

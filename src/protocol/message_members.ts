@@ -5,6 +5,7 @@
  */
 
 import type { Json, JsonObject } from "../core/json.ts";
+import type { OtherMembers } from "./call.ts";
 import { withoutNamed } from "./result_members.ts";
 
 /** The members of messages that JSON-RPC defines, whose names are reserved in any case. */
@@ -30,6 +31,19 @@ function otherMembers(message: JsonObject): JsonObject | undefined {
   const members = Object.entries(withoutNamed(message, DEFINED))
     .filter(([name, value]) => name !== PROTOTYPE && value !== null);
   return members.length === 0 ? undefined : Object.fromEntries(members);
+}
+
+/**
+ * Returns the members of a notification that PML does not know; undefined if it has none. `params`
+ * are the unknown ones of its params.
+ */
+export function notificationMembers(
+  params: JsonObject,
+  message: JsonObject | undefined,
+): OtherMembers | undefined {
+  const hasParams = Object.keys(params).length > 0;
+  if (!hasParams && message === undefined) return undefined;
+  return { ...hasParams && { params }, ...message && { message } };
 }
 
 /** Returns a message as it is sent: with its other members, if the other side takes them. */

@@ -58,7 +58,7 @@ export function ownOnly(listener: ProgressListener | undefined): ProgressListene
  * of the server keep their text.
  */
 export function withRisingValues(
-  listener: (progress: ExactProgress) => void,
+  listener: (progress: Omit<ProgressReport, "own">) => void,
 ): ProgressListener {
   let sent = FIRST_OWN;
   let last: number | undefined;

@@ -14,7 +14,7 @@ import { progressOf } from "./progress.ts";
 import { withoutNamed } from "./result_members.ts";
 import { RpcError } from "./errors.ts";
 import type { Message, RequestMessage } from "./message.ts";
-import { messageMembers, noteResultMembers } from "./message_members.ts";
+import { messageMembers, noteResultMembers, notificationMembers } from "./message_members.ts";
 
 /** The id of a request of PML: an integer from 1 to 2^31 − 1, which all languages can decode. */
 export type RequestId = number;
@@ -96,8 +96,8 @@ export interface IncomingRequest {
   refuse(error: unknown): void;
 }
 
-/** The params of progress in MCP, and the member that only PML sets. */
-const PROGRESS_PARAMS = ["progressToken", "progress", "total", "message", "own"];
+/** The params of progress in MCP. */
+const PROGRESS_PARAMS = ["progressToken", "progress", "total", "message"];
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
@@ -263,8 +263,13 @@ export class RpcPeer {
     const others = members?.message;
     if (others === undefined) return message;
     if (this.takesMembers === true || isTrial === true) return { ...others, ...message };
-    this.#options.onDropped?.(textOf(message.method), others);
+    this.dropped(textOf(message.method), others);
     return message;
+  }
+
+  /** Reports members of a message with this method that are not passed on. */
+  dropped(method: string, members: JsonObject): void {
+    this.#options.onDropped?.(method, members);
   }
 
   /**
@@ -375,10 +380,10 @@ export class RpcPeer {
     const id = ownIdOf(params.progressToken);
     const pending = id === undefined ? undefined : this.#pending.get(id);
     if (progress === undefined || pending === undefined) return;
-    if (members !== undefined) this.#options.onDropped?.(method, members);
     pending.at = performance.now();
-    const others = withoutNamed(params, PROGRESS_PARAMS);
-    pending.of?.options.client.onProgress?.({ ...others, ...progress });
+    const others = notificationMembers(withoutNamed(params, PROGRESS_PARAMS), members);
+    const report = others === undefined ? progress : { ...progress, members: others };
+    pending.of?.options.client.onProgress?.(report);
   }
 }
 

@@ -247,12 +247,12 @@ export class ProtocolServer implements AsyncDisposable {
     if (notification.members !== undefined) this.#peer.takesMembers = true;
     if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
     if (method === "notifications/initialized") this.#options.roots?.initialized?.();
-    if (isDefined(method)) return;
+    if (isDefined(method) && notification.members === undefined) return;
     // If no connection can be opened, the first request reports why.
     this.#pass(notification).catch(() => {});
   }
 
-  /** Passes on a notification whose method no revision defines. */
+  /** Passes on a notification that PML does not know, or one with members that it does not know. */
   async #pass({ method, params: given, members }: IncomingNotification): Promise<void> {
     const connecting = this.#connecting ??= this.#connect(this.#revisionKind ?? "handshake");
     const connection = this.#connection ?? await connecting;
@@ -310,7 +310,8 @@ export class ProtocolServer implements AsyncDisposable {
   /** Sends a notification to a client that wants it. A list that changes often is notified once. */
   async #notify(one: Notification): Promise<void> {
     const { method } = one;
-    if (method.endsWith("/list_changed")) {
+    const isPlain = one.params === undefined && one.members === undefined;
+    if (isPlain && method.endsWith("/list_changed")) {
       if (this.#changed.has(method)) return;
       this.#changed.add(method);
       await Promise.resolve();

@@ -38,6 +38,8 @@ interface Subscription extends Listened {
 export interface Notification {
   readonly method: string;
   readonly params?: unknown;
+  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  readonly members?: JsonObject | undefined;
 }
 
 /** Keeps the open requests of one client. */
@@ -138,10 +140,10 @@ function isTexts(given: unknown): boolean {
   return Array.isArray(given) && given.every((one) => typeof one === "string");
 }
 
-function stamped({ method, params }: Notification, id: string): Notification {
+function stamped({ params, ...notification }: Notification, id: string): Notification {
   const { _meta, ...rest } = objectOf(params);
   return {
-    method,
+    ...notification,
     params: { ...rest, _meta: { ...objectOf(_meta), [SUBSCRIPTION]: parseExact(id) } },
   };
 }

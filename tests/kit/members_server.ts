@@ -71,7 +71,10 @@ export class MembersServer {
     if (method === undefined) return this.#waiting.get(id)?.(more);
     if (id === undefined) {
       if (method === TOLD) this.#heard.push({ ...params as Json, next: more });
-      if (method === "notifications/progress") this.#progress.push(params as Json);
+      if (method === "notifications/progress") {
+        const report = params as Json;
+        this.#progress.push(Object.keys(more).length === 0 ? report : { ...report, next: more });
+      }
       return;
     }
     const other = this.#isModern ? "initialize" : "server/discover";
@@ -100,6 +103,8 @@ export class MembersServer {
       const message = { level: "error", data: "d", ...own };
       send({ jsonrpc: "2.0", method: "notifications/message", params: message, ...MORE });
       send({ jsonrpc: "2.0", method: TOLD, params: own, ...MORE });
+      const changed = "notifications/prompts/list_changed";
+      send({ jsonrpc: "2.0", method: changed, params: own, ...MORE });
       const updated = { uri: "test://a", ...own };
       send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: updated, ...MORE });
     }

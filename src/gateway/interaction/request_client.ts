@@ -104,11 +104,12 @@ export class RequestClient implements CallClient, RequestScope {
   /** Undefined if the client sent no progress token. */
   get onProgress(): ProgressListener | undefined {
     if (!isToken(this.clientRequest.context.meta?.progressToken)) return undefined;
-    return this.#onProgress ??= withRisingValues((progress) => {
+    return this.#onProgress ??= withRisingValues(({ members, ...progress }) => {
       // A repeated request may have another token.
       const { progressToken } = this.#current?.meta ?? {};
       if (isToken(progressToken)) {
-        this.#notify("notifications/progress", { ...progress, progressToken });
+        const params = { ...members?.params, ...progress, progressToken };
+        this.#notify("notifications/progress", params, members?.message);
       }
     });
   }
@@ -121,8 +122,8 @@ export class RequestClient implements CallClient, RequestScope {
   get onMessage(): CallClient["onMessage"] {
     const level: unknown = this.clientRequest.context.envelope?.[META.level];
     if (typeof level !== "string") return undefined;
-    return (message) => {
-      if (isAtLeast(message.level, level)) this.#notify("notifications/message", message);
+    return (message, members) => {
+      if (isAtLeast(message.level, level)) this.#notify("notifications/message", message, members);
     };
   }
 

@@ -46,7 +46,7 @@ export class IncomingRequests {
   take(read: RequestMessage, stream: RequestId | undefined): void {
     this.count++;
     const during = this.#peer.latest("onAsk", stream);
-    const request = new IncomingServerRequest(read, during, this.#options);
+    const request = new IncomingServerRequest(read, during, { ...this.#options, peer: this.#peer });
     // guard: server-requests-open
     if (this.#peer.open >= OPEN_MAX) return request.refuse(new Error("too many requests are open"));
     const answering = this.#peer.serve(request).finally(() => this.#answering.delete(answering));
@@ -67,14 +67,14 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   readonly members: JsonObject | undefined;
   readonly during: RequestOptions | undefined;
   readonly #id: Json;
-  readonly #options: IncomingRequestsOptions;
+  readonly #options: IncomingRequestsOptions & { readonly peer: RpcPeer };
   readonly #abort = new AbortController();
   #isAnswered = false;
 
   constructor(
     { message, id }: RequestMessage,
     during: RequestOptions | undefined,
-    options: IncomingRequestsOptions,
+    options: IncomingRequestsOptions & { readonly peer: RpcPeer },
   ) {
     this.idText = id;
     this.method = textOf(message.method);
@@ -103,10 +103,12 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     const { progressToken } = objectOf(this.params._meta);
     const isToken = typeof progressToken === "string" || numberOf(progressToken) !== undefined;
     if (!isToken) return undefined;
-    return (progress) => {
+    return ({ members, ...progress }) => {
       if (this.isCancelled || this.#isAnswered) return;
-      const params = { ...progress, progressToken } as JsonObject; // a report is JSON
-      this.#options.send({ method: "notifications/progress", params });
+      // A report is JSON.
+      const params = { ...members?.params, ...progress, progressToken } as JsonObject;
+      const message = { method: "notifications/progress", params };
+      this.#options.send({ ...this.#taken(message.method, members?.message), ...message });
     };
   }
 
@@ -117,9 +119,18 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   // An answer has the id as the server wrote it.
   answer(result: JsonObject): void {
     this.#isAnswered = true;
-    // A server that sent such members itself takes them.
-    const members = this.members && resultMembers(result);
-    this.#options.send({ ...members, id: this.#id, result });
+    this.#options.send({
+      ...this.#taken(this.method, resultMembers(result)),
+      id: this.#id,
+      result,
+    });
+  }
+
+  /** Returns members of a message to the server. One that sent such members itself takes them. */
+  #taken(method: string, members: JsonObject | undefined): JsonObject | undefined {
+    if (members === undefined || this.members !== undefined) return members;
+    this.#options.peer.dropped(method, members);
+    return undefined;
   }
 
   refuse(error: unknown): void {

@@ -6,7 +6,8 @@
 
 import type { CallClient } from "../../protocol/call.ts";
 import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
-import { withoutNamed } from "../../protocol/result_members.ts";
+import { notificationMembers } from "../../protocol/message_members.ts";
+import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { readTaskState, type RunningTasks } from "./_tasks.ts";
@@ -50,10 +51,11 @@ export class Notices {
     },
   ): void {
     const { told, forget } = this.#options;
-    if (method === "notifications/message") return told.logged(params);
-    if (method === "notifications/elicitation/complete") return told.elicited(params);
+    if (method === "notifications/message") return told.logged(params, members);
+    if (method === "notifications/elicitation/complete") return told.elicited(params, members);
     if (method === "notifications/resources/updated") {
-      return told.updated(server, textOf(params.uri), withoutNamed(params, ["uri"]));
+      const others = notificationMembers(withoutNamed(params, ["uri"]), members);
+      return told.updated(server, textOf(params.uri), others);
     }
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
@@ -71,7 +73,11 @@ export class Notices {
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.
     }
-    for (const list of lists) told.changed(server, list);
+    const others = notificationMembers(withoutOfPml(params), members);
+    for (const [at, list] of lists.entries()) {
+      // Clients are notified of the members once, although there are two lists of resources.
+      told.changed(server, list, at === 0 ? others : undefined);
+    }
   }
 
   /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */

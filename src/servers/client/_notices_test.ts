@@ -16,8 +16,11 @@ function taken(method: string): readonly unknown[] {
 Deno.test("a list that changed is forgotten and passed on", () => {
   assert.deepEqual(taken("notifications/prompts/list_changed"), [
     ["forgotten", "s", ["prompts"]],
-    ["changed", "s", "prompts"],
+    ["changed", "s", "prompts", { params: { uri: "a:b" } }],
   ]);
+  const [, resources, templates] = taken("notifications/resources/list_changed");
+  assert.deepEqual(resources, ["changed", "s", "resources", { params: { uri: "a:b" } }]);
+  assert.deepEqual(templates, ["changed", "s", "resourceTemplates", undefined]);
 });
 
 Deno.test("a notification that PML does not know is passed on", () => {
@@ -26,5 +29,5 @@ Deno.test("a notification that PML does not know is passed on", () => {
   const notification = { method: "notifications/later", params, members: undefined, client };
   assert.deepEqual(taken("notifications/later"), [["notified", "s", notification]]);
   assert.deepEqual(taken("notifications/subscriptions/acknowledged"), []);
-  assert.deepEqual(taken("notifications/resources/updated"), [["updated", "s", "a:b", {}]]);
+  assert.deepEqual(taken("notifications/resources/updated"), [["updated", "s", "a:b", undefined]]);
 });

@@ -447,14 +447,14 @@ export class ServerConnection implements Living {
     const cleaned = withoutSubscription(withoutSecrets(original));
     // The URI of a resource is compared with the followed ones.
     const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
+    const others = members && { members: withoutSecrets(members) };
     if (method !== "notifications/message") {
-      const others = members && { members: withoutSecrets(members) };
       return onNotification({ method, params, ...others }, this.#peer.clientOf(request));
     }
     onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
-    this.#peer.latest("onMessage", request)?.client.onMessage?.(message);
-    onNotification({ method, params: message });
+    this.#peer.latest("onMessage", request)?.client.onMessage?.(message, others?.members);
+    onNotification({ method, params: message, ...others });
   }
 
   /** Logs members of a message that are not passed on. */

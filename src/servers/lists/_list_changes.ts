@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { OtherMembers } from "../../protocol/call.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import type { TimerClock } from "../../io/pool.ts";
 
@@ -12,6 +13,9 @@ import type { TimerClock } from "../../io/pool.ts";
 const [CHANGE_MS, CHANGE_MAX_MS] = [100, 30_000];
 /** After so many milliseconds without a report, the next one counts as a first one. */
 const QUIET_MS = 60_000;
+
+/** The most characters of the members that are joined. The last report replaces longer ones. */
+const JOINED_MAX = 64_000;
 
 const CLOCK: TimerClock = {
   now: () => performance.now(),
@@ -28,6 +32,8 @@ interface ListChange {
   wait: number;
   /** When it was reported last. */
   at: number;
+  /** The members of the reports that PML does not know. */
+  members: OtherMembers | undefined;
   /** Cancels the request that waits. */
   cancel: (() => void) | undefined;
 }
@@ -35,17 +41,17 @@ interface ListChange {
 /** Loads the lists again that servers report as changed. */
 export class ListChanges implements Disposable {
   readonly #reload: (server: string, list: ListName) => Promise<boolean>;
-  readonly #onChange: (list: ListName) => void;
+  readonly #onChange: (list: ListName, members?: OtherMembers) => void;
   readonly #clock: TimerClock;
   readonly #all = new Map<string, ListChange>();
 
   /**
    * Takes a function that loads a list and returns whether it has changed, which must not fail, and
-   * a function that is called if it has.
+   * a function that is called if it has, or if a report had members that PML does not know.
    */
   constructor(
     reload: (server: string, list: ListName) => Promise<boolean>,
-    onChange: (list: ListName) => void,
+    onChange: (list: ListName, members?: OtherMembers) => void,
     clock: TimerClock = CLOCK,
   ) {
     this.#reload = reload;
@@ -54,22 +60,27 @@ export class ListChanges implements Disposable {
   }
 
   /** Notes that a server reported a change of a list. */
-  note(server: string, list: ListName): void {
+  note(server: string, list: ListName, members?: OtherMembers): void {
     const key = `${server} ${list}`;
     const at = this.#clock.now();
     const known = this.#all.get(key);
     const isFirst = known === undefined || known.cancel === undefined && at - known.at > QUIET_MS;
-    const change: ListChange = isFirst ? { wait: CHANGE_MS, at, cancel: undefined } : known;
+    const change: ListChange = isFirst
+      ? { wait: CHANGE_MS, at, members: undefined, cancel: undefined }
+      : known;
     change.at = at;
+    change.members = joined(change.members, members);
     this.#all.set(key, change);
     change.cancel ??= this.#clock.later(() => void this.#load(change, server, list), change.wait);
   }
 
   async #load(change: ListChange, server: string, list: ListName): Promise<void> {
-    change.cancel = undefined;
+    const { members } = change;
+    change.cancel = change.members = undefined;
     const isReal = await this.#reload(server, list);
     change.wait = Math.min(change.wait * 2, CHANGE_MAX_MS);
-    if (isReal) this.#onChange(list);
+    // The members of a report may be the news.
+    if (isReal || members !== undefined) this.#onChange(list, members);
   }
 
   /** Cancels all requests that wait. */
@@ -77,4 +88,17 @@ export class ListChanges implements Disposable {
     for (const { cancel } of this.#all.values()) cancel?.();
     this.#all.clear();
   }
+}
+
+/** Joins the members of reports that lead to one notification. */
+function joined(
+  one: OtherMembers | undefined,
+  other: OtherMembers | undefined,
+): OtherMembers | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  if (JSON.stringify([one, other]).length > JOINED_MAX) return other;
+  return {
+    params: { ...one.params, ...other.params },
+    message: { ...one.message, ...other.message },
+  };
 }

@@ -34,6 +34,31 @@ Deno.test("a list that is the same is no change for clients", async () => {
   assert.deepEqual([loads.length, told], [1, []]);
 });
 
+Deno.test("members of reports reach clients in one notification, also without a change", async () => {
+  const clock = new FakeClock();
+  const notified: unknown[] = [];
+  const notify = (...change: unknown[]) => void notified.push(change);
+  const changes = new ListChanges(() => Promise.resolve(false), notify, clock);
+  changes.note("s", "tools", { params: { a: 1, b: 1 } });
+  changes.note("s", "tools", { params: { b: 2 }, message: { c: 3 } });
+  await clock.pass(1_000);
+  changes.note("s", "tools");
+  await clock.pass(1_000);
+  assert.deepEqual(notified, [["tools", { params: { a: 1, b: 2 }, message: { c: 3 } }]]);
+});
+
+Deno.test("members of many reports are not collected without a limit", async () => {
+  const clock = new FakeClock();
+  const notified: unknown[] = [];
+  const notify = (...change: unknown[]) => void notified.push(change);
+  const changes = new ListChanges(() => Promise.resolve(true), notify, clock);
+  const long = "x".repeat(100_000);
+  changes.note("s", "tools", { params: { long } });
+  changes.note("s", "tools", { params: { last: true } });
+  await clock.pass(1_000);
+  assert.deepEqual(notified, [["tools", { params: { last: true } }]]);
+});
+
 Deno.test("each list of each server waits on its own", async () => {
   const { changes, clock, loads } = makeChanges();
   changes.note("s", "tools");

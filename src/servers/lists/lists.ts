@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { OtherMembers } from "../../protocol/call.ts";
 import { asPmlError } from "../../core/errors.ts";
 import { type JsonObject, sorted } from "../../core/json.ts";
 import {
@@ -38,8 +39,11 @@ export interface ListsOptions {
   readonly catalog: Catalog;
   /** Returns how long a list waits for servers that were never asked, in milliseconds. */
   readonly waitMs: () => number;
-  /** Is called when a list has really changed. */
-  readonly onChange: (list: ListName) => void;
+  /**
+   * Is called when a list has really changed, or when a server reported a change with members that
+   * PML does not know.
+   */
+  readonly onChange: (list: ListName, members?: OtherMembers) => void;
 }
 
 /** The options of `Lists.prepare()`. */
@@ -127,10 +131,10 @@ export class Lists implements Disposable {
   }
 
   /** Does the same for a list that a server reported as changed: its connections have dropped it. */
-  changed(server: string, list: ListName): void {
+  changed(server: string, list: ListName, members?: OtherMembers): void {
     const entry = this.#entries.get(server);
     if (entry !== undefined && list === "tools") entry.isOutdated = true;
-    this.#changes.note(server, list);
+    this.#changes.note(server, list, members);
   }
 
   /** Drops all lists of servers, or of one, so that the next use requests them. */

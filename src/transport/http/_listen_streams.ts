@@ -17,16 +17,19 @@ import {
   SUBSCRIPTION,
 } from "../../protocol/subscriptions.ts";
 import { LISTEN } from "../../protocol/revisions.ts";
+import type { PostedRequest } from "../../protocol/open_request.ts";
 import type { ResultTexts } from "../../protocol/result_texts.ts";
 import { eventBytes, STREAM_HEADERS } from "./_answer.ts";
 
-/** Sends a notification. */
-export type SendNotification = (method: string, params: JsonObject) => void;
+/** Sends a notification. `members` are next to `method` and `params`, if the client takes them. */
+export type SendNotification = (method: string, params: JsonObject, members?: JsonObject) => void;
 
 /** The subscriptions of one stream. */
 export interface StreamListener extends Disposable {
   /** Replaces the subscriptions. */
   set(listened: Listened): void;
+  /** Reports the members of a notification that the client does not take. */
+  dropped(method: string, members: JsonObject): void;
 }
 
 /** The PML process that streams listen to. */
@@ -62,10 +65,10 @@ export class ListenStreams implements Disposable {
     this.#texts = texts;
   }
 
-  /** Opens a stream. `id` is JSON. Returns an error if the request cannot be served. */
+  /** Opens a stream. Returns an error if the request cannot be served. */
   open(
-    id: string,
-    { params, signal }: { readonly params: JsonObject; readonly signal: AbortSignal },
+    { id, params, members }: Pick<PostedRequest, "id" | "params" | "members">,
+    signal: AbortSignal,
   ): Response | ErrorObject {
     if (this.#open.size >= this.#limits.connections) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
@@ -73,7 +76,8 @@ export class ListenStreams implements Disposable {
     const subscriptions = new ListenRequests((id) => this.#host.isTask(id));
     const refusal = subscriptions.open(id, params);
     if (refusal !== undefined) return refusal;
-    const stream = new ListenStream(id, subscriptions, this);
+    const listening = { id, subscriptions, takesMembers: members !== undefined };
+    const stream = new ListenStream(listening, this);
     this.#open.add(stream);
     onAbort(signal, () => stream.close());
     stream.begin();
@@ -111,9 +115,19 @@ export class ListenStreams implements Disposable {
   }
 }
 
+/** The request that a stream answers. */
+interface Listening {
+  /** The id as JSON. */
+  readonly id: string;
+  readonly subscriptions: ListenRequests;
+  /** Whether the client takes members that JSON-RPC does not define. */
+  readonly takesMembers: boolean;
+}
+
 /** One stream. */
 class ListenStream {
   readonly #id: string;
+  readonly #takesMembers: boolean;
   readonly #subscriptions: ListenRequests;
   readonly #streams: ListenStreams;
   readonly response: Response;
@@ -122,8 +136,9 @@ class ListenStream {
   readonly #alive: ReturnType<typeof setInterval>;
   #isOpen = true;
 
-  constructor(id: string, subscriptions: ListenRequests, streams: ListenStreams) {
+  constructor({ id, subscriptions, takesMembers }: Listening, streams: ListenStreams) {
     this.#id = id;
+    this.#takesMembers = takesMembers;
     this.#subscriptions = subscriptions;
     this.#streams = streams;
     const body = new ReadableStream<Uint8Array>({
@@ -133,7 +148,9 @@ class ListenStream {
     this.response = new Response(body, { headers: STREAM_HEADERS });
     this.#alive = setInterval(() => this.#write(ALIVE), ALIVE_MS);
     Deno.unrefTimer(this.#alive);
-    this.#listener = streams.listen((method, params) => this.notify({ method, params }));
+    this.#listener = streams.listen((method, params, members) =>
+      this.notify({ method, params, members })
+    );
   }
 
   /** Acknowledges the request. A stream without subscriptions ends at once. */
@@ -165,7 +182,9 @@ class ListenStream {
   }
 
   #send(notification: Notification): void {
-    this.#write(eventBytes(JSON.stringify(messageWith(notification, false))));
+    const { method, members } = notification;
+    if (members !== undefined && !this.#takesMembers) this.#listener.dropped(method, members);
+    this.#write(eventBytes(JSON.stringify(messageWith(notification, this.#takesMembers))));
   }
 
   #write(bytes: Uint8Array): void {

@@ -65,7 +65,7 @@ export class HttpStateless implements Disposable {
   ): Promise<Response | TextAnswer> | Response | TextAnswer {
     if (route.kind === "notification") return this.#note(route);
     if (route.kind === "refused") return refused(route, 400);
-    const { id, method, params } = route.request;
+    const { id, method } = route.request;
     switch (statelessPart(method)) {
       case undefined:
         return refused({ id, error: NO_SUCH_METHOD }, 404);
@@ -77,7 +77,7 @@ export class HttpStateless implements Disposable {
       case "connection":
         return this.#serve(request, route.request);
       case "listen": {
-        const opened = this.#streams.open(id, { params, signal: request.signal });
+        const opened = this.#streams.open(route.request, request.signal);
         return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
       }
     }
@@ -91,7 +91,7 @@ export class HttpStateless implements Disposable {
   #note(
     { method, params: given, members }: Extract<Route, { readonly kind: "notification" }>,
   ): Response {
-    if (!isDefined(method)) {
+    if (!isDefined(method) || members !== undefined) {
       const connection = this.#host.connect(PEER, true);
       const { params, envelope } = lift(given);
       connection.note({ method, params, members, envelope });

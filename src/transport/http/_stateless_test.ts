@@ -18,7 +18,7 @@ const hello = (isStateless: boolean) => helloOf([], { ...NAME, isStateless });
 const LIMITS = { connections: 10, queuedBytes: 1_000 };
 const REST = {
   hello,
-  listen: () => ({ set() {}, [Symbol.dispose]() {} }),
+  listen: () => ({ set() {}, dropped() {}, [Symbol.dispose]() {} }),
   isTask: () => true,
 };
 

@@ -18,7 +18,7 @@ class Stage implements AsyncDisposable {
     {
       hello: (isStateless) => helloOf([], { name: "pml", version: "1.0.0", isStateless }),
       connect: (_, isStateless) => ({ isStateless, serve: echo, note() {}, close() {} }),
-      listen: () => ({ set() {}, [Symbol.dispose]() {} }),
+      listen: () => ({ set() {}, dropped() {}, [Symbol.dispose]() {} }),
       isTask: () => false,
       declared: (capabilities) => void (this.declared = capabilities),
     },
