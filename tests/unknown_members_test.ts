@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { BothHttp } from "./kit/both_server.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { ERAS, type Json, type Message, paramsFor } from "./kit/json_rpc.ts";
-import { EXTENSION, MORE, serveMembers, TOLD } from "./kit/members_server.ts";
+import { EXTENSION, MORE, serveMembers, TOLD, WITHDRAWN } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
@@ -130,6 +130,17 @@ async function listening(pml: RawStdio, next = {}): Promise<void> {
   await until(() => count() > before);
 }
 
+/** Calls `tell` until a message has come: a resource may be followed later than acknowledged. */
+async function notified(pml: RawStdio, is: (message: Message) => boolean, next = {}) {
+  await until(async () => {
+    if (pml.messages.some(is)) return true;
+    const tell = { name: "m__tell", arguments: {}, _meta: TELL_META };
+    await pml.request("tools/call", tell, { next });
+    return false;
+  });
+  return pml.messages.find(is) ?? assert.fail();
+}
+
 /** Asserts that members next to `params` and `result` pass once the client has sent some. */
 async function assertPassNext(pml: RawStdio, door: string): Promise<void> {
   // A client that has sent no such members may ignore a message that has them.
@@ -140,15 +151,12 @@ async function assertPassNext(pml: RawStdio, door: string): Promise<void> {
     assert.deepEqual(nextTo(answer), MORE, method);
     assert.deepEqual(answer.result?.next, NEXT, method);
   }
-  const { length } = pml.messages;
   if (pml.era === "2026-07-28") await listening(pml, next);
-  const tell = { name: "m__tell", arguments: {}, _meta: TELL_META };
-  await pml.request("tools/call", tell, { next });
   for (const method of NOTIFICATIONS) {
     // The copies for an earlier subscription of the client have no such members.
     const has = (message: Message) =>
       message.method === method && JSON.stringify(nextTo(message)) === JSON.stringify(MORE);
-    await until(() => pml.messages.slice(length).some(has));
+    await notified(pml, has, next);
   }
   await pml.sendJson({
     ...{ ...next, jsonrpc: "2.0", method: TOLD },
@@ -187,6 +195,11 @@ for (const way of WAYS) {
           assert.deepEqual({ "x/sent": sent, soon }, SENT, method);
           assert.deepEqual(_meta?.["x/mine"], META["x/mine"], method);
         }
+        for (const { result } of pml.messages) {
+          const { name = "" } =
+            (result?._meta?.["io.modelcontextprotocol/serverInfo"] ?? {}) as Json;
+          assert.equal(name, way.era === "2026-07-28" && result !== undefined ? "pml" : "");
+        }
         for (const name of ["m__elicit", "m__sample"]) {
           const { result } = await pml.callTool(name);
           assertKept(result, name);
@@ -198,13 +211,11 @@ for (const way of WAYS) {
           await pml.request("logging/setLevel", { level: "debug" });
           await pml.request("resources/subscribe", { uri: "pml://m/test://a" });
         } else await listening(pml);
-        await pml.request("tools/call", { name: "m__tell", arguments: {}, _meta: TELL_META });
         for (const name of NOTIFICATIONS) {
           // PML also reports the first lists that it has read.
           const is = ({ method, params }: Message) =>
             method === name && params?.later !== undefined;
-          await until(() => pml.messages.some(is));
-          assertKept(pml.messages.find(is)?.params, name);
+          assertKept((await notified(pml, is)).params, name);
         }
         await pml.notify(TOLD, { ...SENT, _meta: META });
         await until(async () => (await heardBy(pml)).length > 0);
@@ -215,6 +226,32 @@ for (const way of WAYS) {
         await assertPassNext(pml, way.door);
       });
     }
+  }
+}
+
+for (const way of WAYS) {
+  for (const over of ["stdio", "http"] as const) {
+    Deno.test(`the reason of a cancellation passes between a client, ${way.on}, and a server over ${over}`, async () => {
+      await using scene = await opened(way, { isModern: false, over, answersNot: true });
+      const { pml } = scene;
+      const { id } = pml.begin("tools/call", { name: "m__wait", arguments: {} });
+      const heard = async () => (await pml.callTool("m__heard")).result;
+      await until(async () => (await heard())?.waits as unknown === 1);
+      // With 2026-07-28, closing the stream of a request over HTTP cancels it, without a reason.
+      const canGiveReason = way.door === "stdio" || way.era === "2025-11-25";
+      if (canGiveReason) {
+        await pml.notify("notifications/cancelled", { requestId: id, reason: "changed my mind" });
+        const cancelled = async () => (await heard())?.cancelled as unknown as readonly Json[];
+        await until(async () => (await cancelled()).length > 0);
+        const [{ reason } = {}] = await cancelled();
+        assert.equal(reason, "changed my mind");
+      }
+      if (way.era === "2026-07-28") return;
+      await pml.callTool("m__withdraw");
+      const is = ({ method }: Message) => method === "notifications/cancelled";
+      await until(() => pml.messages.some(is));
+      assert.equal(pml.messages.find(is)?.params?.reason, WITHDRAWN);
+    });
   }
 }
 

@@ -226,7 +226,8 @@ export class RunningCall {
 /** Returns the error of a call that was cancelled. */
 export function cancelled({ id }: Pick<Call, "id">, reason: unknown): PmlError {
   if (reason instanceof PmlError) return reason;
-  return new PmlError("CANCELLED", `Cannot finish "${id}": the client cancelled it`);
+  const text = `Cannot finish "${id}": the client cancelled it`;
+  return new PmlError("CANCELLED", text, { cause: reason });
 }
 
 /** Returns the error of a question whose call is over. */

@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "../core/json.ts";
+import { META } from "./envelope.ts";
 
 /** The members of results in the revisions of the protocol, and of their tasks. */
 const MEMBERS = new Set([
@@ -17,6 +18,8 @@ const MEMBERS = new Set([
 const FOLDED = new Set([...MEMBERS].map(folded));
 /** How the names of members of `_meta` begin that only PML writes. */
 const OF_PML = "pml/";
+/** The member of `_meta` in which PML names itself. A server of the newest revision names itself there. */
+const SERVER = folded(META.server);
 
 /**
  * Returns a result without members whose names differ from the protocol's only in case (parsers
@@ -35,7 +38,7 @@ export function withoutForged<T extends object>(result: T): T {
   };
 }
 
-/** Returns an object without `pml/*` in its `_meta`: the same object if it has none. */
+/** Returns an object without the members of PML in its `_meta`: the same object if it has none. */
 export function withoutOfPml<T extends object>(object: T): T {
   if (!hasOfPml(object)) return object;
   const { _meta } = object;
@@ -51,7 +54,8 @@ function isForged(name: string): boolean {
 }
 
 function isOfPml(name: string): boolean {
-  return folded(name).startsWith(OF_PML);
+  const one = folded(name);
+  return one.startsWith(OF_PML) || one === SERVER;
 }
 
 /**

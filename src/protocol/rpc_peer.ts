@@ -12,8 +12,10 @@ import { numberOf } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
 import { progressOf } from "./progress.ts";
 import { withoutNamed } from "./result_members.ts";
+import { PmlError } from "../core/errors.ts";
 import { RpcError } from "./errors.ts";
-import type { Message, RequestMessage } from "./message.ts";
+import { safeText } from "./safe_text.ts";
+import type { CancelMessage, Message, RequestMessage } from "./message.ts";
 import { messageMembers, noteResultMembers, notificationMembers } from "./message_members.ts";
 
 /** The id of a request of PML: an integer from 1 to 2^31 − 1, which all languages can decode. */
@@ -50,10 +52,10 @@ export interface RpcPeerOptions {
    */
   readonly send: (message: JsonObject, related?: string) => void;
   /**
-   * Cancels a request, so that it can no longer be answered. Without it, the other side only gets a
-   * notification.
+   * Cancels a request, so that it can no longer be answered. `params` are those of the notification.
+   * Without it, the other side only gets a notification.
    */
-  readonly cancel?: ((id: RequestId) => void) | undefined;
+  readonly cancel?: ((id: RequestId, params: JsonObject) => void) | undefined;
   /** Reads the `error` of an answer; `RpcError.of` if not set. */
   readonly errorOf?: (error: unknown) => RpcError;
   /** Receives a request of the other side. `stream` is the request on whose stream it came. */
@@ -98,10 +100,15 @@ export interface IncomingRequest {
 
 /** The params of progress in MCP. */
 const PROGRESS_PARAMS = ["progressToken", "progress", "total", "message"];
+/** The most characters of the reason of a cancellation. */
+const REASON_MAX = 2_000;
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
 const LAST_ID = 2 ** 31 - 1;
+
+/** The reason of a side that cancelled its request; "" if it gave none. */
+export class CancelReason extends Error {}
 
 type SentMembers = Pick<RequestOptions, "members" | "isTrial">;
 
@@ -212,18 +219,18 @@ export class RpcPeer {
   }
 
   /**
-   * Fails a cancelled request, and notifies the other side. An `RpcError` is meant for it, so its
-   * text is sent.
+   * Fails a cancelled request, and notifies the other side. A reason that is meant for it is sent: an
+   * `RpcError`, or the reason of the side that cancelled.
    */
   cancel(id: RequestId, reason: unknown): void {
     const { at = Infinity } = this.#pending.get(id) ?? {};
     const pending = this.#taken(id);
     if (pending === undefined) return;
     const { cancel, send } = this.#options;
-    if (cancel !== undefined) cancel(id);
+    const text = reasonText(reason);
+    const params: JsonObject = { requestId: id, ...text !== undefined && { reason: text } };
+    if (cancel !== undefined) cancel(id, params);
     else {
-      const why = reason instanceof RpcError && { reason: reason.message };
-      const params: JsonObject = { requestId: id, ...why };
       send({ method: "notifications/cancelled", params }, pending.options.related);
       if (!pending.lasts) this.#remember(id);
     }
@@ -285,7 +292,7 @@ export class RpcPeer {
         this.#options.onRequest(read, stream);
         return true;
       case "cancel":
-        this.#latestOpen(read.request)?.cancel(read.reason);
+        this.#latestOpen(read.request)?.cancel(reasonIn(read));
         return true;
       case "notification":
         this.#notified(read.message, stream);
@@ -442,6 +449,19 @@ class PendingRequest implements CancelListener {
   onCancel(reason: unknown): void {
     this.#peer.cancel(this.id, reason);
   }
+}
+
+/** Returns the reason of a notification that cancels a request. */
+function reasonIn({ reason }: CancelMessage): Error {
+  const text = typeof reason === "string" ? reason : "";
+  return new CancelReason(safeText(text.slice(0, REASON_MAX)));
+}
+
+/** Returns the text of a reason that is meant for the other side. */
+function reasonText(reason: unknown): string | undefined {
+  if (reason instanceof RpcError) return reason.message;
+  const own = reason instanceof PmlError ? reason.cause : reason;
+  return own instanceof CancelReason && own.message !== "" ? own.message : undefined;
 }
 
 /** Returns a random id. `node:crypto` takes as long to load as Deno to start. */

@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
+import { PmlError } from "../core/errors.ts";
 import { exactNumber } from "../core/exact_number.ts";
-import type { Json, JsonObject } from "../core/json.ts";
+import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "./errors.ts";
 import { messageOfServer } from "./message.ts";
 import {
+  CancelReason,
   type IncomingRequest,
   type RequestOptions,
   RpcPeer,
@@ -98,6 +100,27 @@ Deno.test("the other side gets a reason that is meant for it, with the request t
   assert.deepEqual(sent.at(-1), [{ method: "notifications/cancelled", params }, '"r"']);
 });
 
+Deno.test("the reason of one side reaches the other one, without hidden characters, up to a length", () => {
+  const { sent, peer } = opened(6);
+  const cancellation = new Cancellation();
+  begin(peer, optionsOf({ cancellation }));
+  const incoming: IncomingRequest = {
+    idText: "1",
+    isCancelled: false,
+    serve: () => new Promise(() => {}),
+    cancel: (cause) => cancellation.cancel(new PmlError("CANCELLED", "of PML", { cause })),
+    answer() {},
+    refuse() {},
+  };
+  void peer.serve(incoming);
+  const reason = `a\u200bb${"c".repeat(10_000)}`;
+  receive(peer, { method: "notifications/cancelled", params: { requestId: 1, reason } });
+  const { params } = sent.at(-1) ?? {};
+  const text = textOf(objectOf(params).reason);
+  assert.match(text, /^a[^\u200b]*bc+$/);
+  assert.ok(text.length < 2_100);
+});
+
 Deno.test("latest() returns the latest request that has the listener", () => {
   const { peer } = opened();
   const onAsk = () => Promise.resolve({});
@@ -155,7 +178,7 @@ class Incoming implements IncomingRequest {
 
   cancel(reason: unknown): void {
     this.isCancelled = true;
-    this.said.push(reason);
+    this.said.push(reason instanceof CancelReason ? reason.message : reason);
   }
 
   serve(): Promise<JsonObject> {

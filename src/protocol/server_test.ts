@@ -190,7 +190,7 @@ Deno.test("a cancelled request is aborted, and gets no answer", async () => {
       ...connectionOf(false),
       serve: (_, { cancellation: { signal } }) => {
         signal.addEventListener("abort", () => {
-          aborted.push(signal.reason);
+          aborted.push(signal.reason.message);
           waits.resolve({});
         });
         return waits.promise;

@@ -20,6 +20,8 @@ export const EXTENSION = "x.test/notes";
 export const TOLD = "notifications/notes/told";
 /** The progress token of the server's own requests. */
 export const PROGRESS_TOKEN = "of/server";
+/** The reason for which the server withdraws a request. */
+export const WITHDRAWN = "no answer in time";
 const META = { "x/meta": { b: 1 } };
 
 const ASKED = {
@@ -35,7 +37,7 @@ const ASKED = {
 
 const LISTS: Readonly<Record<string, Json>> = {
   "tools/list": {
-    tools: ["echo", "elicit", "sample", "tell", "heard"]
+    tools: ["echo", "elicit", "sample", "tell", "heard", "wait", "withdraw"]
       .map((name) => ({ name, inputSchema: { type: "object" }, ...MORE, _meta: META })),
   },
   "prompts/list": { prompts: [{ name: "greet", ...MORE, _meta: META }] },
@@ -57,6 +59,10 @@ export class MembersServer {
   readonly #waiting = new Map<unknown, (answer: Json) => void>();
   /** The received notifications of the extension. */
   readonly #heard: Json[] = [];
+  /** The params of the received cancellations. */
+  readonly #cancelled: Json[] = [];
+  /** The number of calls that wait. */
+  #waits = 0;
   /** The progress of the client since the last request to it. */
   #progress: Json[] = [];
 
@@ -71,6 +77,7 @@ export class MembersServer {
     if (method === undefined) return this.#waiting.get(id)?.(more);
     if (id === undefined) {
       if (method === TOLD) this.#heard.push({ ...params as Json, next: more });
+      if (method === "notifications/cancelled") this.#cancelled.push(params as Json);
       if (method === "notifications/progress") {
         const report = params as Json;
         this.#progress.push(Object.keys(more).length === 0 ? report : { ...report, next: more });
@@ -84,16 +91,22 @@ export class MembersServer {
   }
 
   async #result(method: string, params: Json, send: Send): Promise<Json> {
-    const own = { ...MORE, _meta: META };
+    const info = { name: "members", version: "1" };
+    const named = { "io.modelcontextprotocol/serverInfo": info };
+    const own = { ...MORE, _meta: { ...META, ...this.#isModern && named } };
     const capabilities = {
       ...{ tools: {}, prompts: {}, resources: { subscribe: true }, completions: {} },
       extensions: { [EXTENSION]: {} },
     };
-    const about = { capabilities, serverInfo: { name: "members", version: "1" } };
+    const about = { capabilities, serverInfo: info };
     if (method === "initialize") return { protocolVersion: params.protocolVersion, ...about };
     if (method === "server/discover") return { supportedVersions: ["2026-07-28"], ...about };
     const got = { got: params };
-    if (params.name === "heard") return { content: [], heard: this.#heard };
+    const [heard, cancelled] = [this.#heard, this.#cancelled];
+    const waits = this.#waits;
+    if (params.name === "heard") return { content: [], heard, cancelled, waits };
+    if (params.name === "wait") this.#waits++;
+    if (params.name === "wait") return await new Promise<Json>(() => {});
     if (method !== "tools/call") return { ...LISTS[method] ?? RESULTS[method], ...own, ...got };
     const { name, inputResponses, _meta } = params;
     if (name === "tell") {
@@ -107,6 +120,12 @@ export class MembersServer {
       send({ jsonrpc: "2.0", method: changed, params: own, ...MORE });
       const updated = { uri: "test://a", ...own };
       send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: updated, ...MORE });
+    }
+    if (name === "withdraw") {
+      send({ jsonrpc: "2.0", id: "late", ...ASKED.elicit });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const late = { requestId: "late", reason: WITHDRAWN };
+      send({ jsonrpc: "2.0", method: "notifications/cancelled", params: late });
     }
     const asked = ASKED[name as keyof typeof ASKED];
     if (asked === undefined) return { content: [], ...own, ...got };

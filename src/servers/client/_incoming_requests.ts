@@ -94,8 +94,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   }
 
   cancel(reason: unknown): void {
-    // The reason of a server is any JSON.
-    this.#abort.abort(reason instanceof Error ? reason : undefined);
+    this.#abort.abort(reason);
   }
 
   /** Undefined if the server sent no progress token. */

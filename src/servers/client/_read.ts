@@ -8,6 +8,7 @@ import { numberOf } from "../../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../../core/json.ts";
 import { LEVELS } from "../../protocol/levels.ts";
 import type { ListItem, ListName } from "../../protocol/lists.ts";
+import { withoutOfPml } from "../../protocol/result_members.ts";
 import { safeTexts } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { readable } from "./_readable.ts";
@@ -80,7 +81,7 @@ export function logMessage(
 ): JsonObject {
   const text = JSON.stringify(data);
   return {
-    ...(JSON.stringify(rest).length <= LOG_MAX && rest),
+    ...(JSON.stringify(rest).length <= LOG_MAX && withoutOfPml(rest)),
     level: LEVELS.includes(textOf(level)) ? textOf(level) : "info",
     logger: typeof logger === "string" ? `${server}/${visible(logger, LOGGER_MAX)}` : server,
     data: safeData(data, text),

@@ -151,7 +151,7 @@ export class ServerConnection implements Living {
     const answer = (request: PeerRequest) => answerRequest(request, answerOptions);
     const peer = this.#peer = new RpcPeer({
       send: (message) => wire.send(message),
-      cancel: wire.cancel && ((id) => wire.cancel?.(id)),
+      cancel: wire.cancel && ((id, params) => wire.cancel?.(id, params)),
       errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
       onRequest: (read, stream) => this.#incoming.take(read, stream),
       onNotification: (notification, stream) => this.#notified(notification, stream),
@@ -417,7 +417,9 @@ export class ServerConnection implements Living {
 
   #receive(message: unknown, request?: RequestId): boolean {
     const read = messageOfServer(message);
-    return read !== undefined && this.#peer.receive(read, request);
+    if (read?.kind !== "cancel") return read !== undefined && this.#peer.receive(read, request);
+    const reason = this.#options.withoutSecrets(read.reason);
+    return this.#peer.receive({ ...read, reason }, request);
   }
 
   /**

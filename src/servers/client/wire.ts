@@ -14,7 +14,7 @@ export interface Wire {
   /** Sends a JSON-RPC message. The callbacks in `WireEnds` report the outcome. */
   send(message: JsonObject): void;
   /** Cancels a request, and frees its HTTP request. */
-  cancel?(id: RequestId): void;
+  cancel?(id: RequestId, params: JsonObject): void;
   /** Whether the server can send notifications at any time. */
   readonly tells: boolean;
   /** Returns the error for requests that a server has not answered when it ended. */

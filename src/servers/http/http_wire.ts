@@ -76,10 +76,10 @@ export class HttpWire implements Wire {
   }
 
   /** Cancels a request. In the stateless revision, closing its stream notifies the server. */
-  cancel(id: RequestId): void {
+  cancel(id: RequestId, params: JsonObject): void {
     this.#open.get(id)?.abort();
     if (this.#way.session.version === undefined) return;
-    this.send({ method: "notifications/cancelled", params: { requestId: id } });
+    this.send({ method: "notifications/cancelled", params });
   }
 
   /** Returns the error for requests that will not be answered. */

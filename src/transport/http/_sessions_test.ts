@@ -223,7 +223,7 @@ Deno.test("a cancelled request has no answer, and the session serves others", as
     if ((params as JsonObject).name === "echo") return Promise.resolve({ content: [] });
     return new Promise((_, reject) =>
       signal.addEventListener("abort", () => {
-        cancelled.resolve(signal.reason);
+        cancelled.resolve(signal.reason.message);
         reject(signal.reason);
       })
     );
