@@ -114,7 +114,7 @@ export class CallPathStage implements AsyncDisposable {
       capabilities: () => Promise.reject(new Error("there are none")),
       events: {
         told: NO_EVENTS,
-        capabilities: () => ({}),
+        ...{ capabilities: () => ({}), clientInfo: () => undefined },
         level: () => undefined,
       },
       policy: this.#counted(),

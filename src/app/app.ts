@@ -187,6 +187,8 @@ export class App
   #opening: Promise<RegistryServers> | undefined;
   #capabilities: OpenCapabilities | undefined;
   #openingCapabilities: Promise<OpenCapabilities> | undefined;
+  /** The name and the version of the client of `pml stdio`. */
+  #stdioClient: JsonObject | undefined;
   /** The servers of registries, once something is known of them. */
   #registries: RegistryServers | undefined;
 
@@ -351,8 +353,15 @@ export class App
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
-  /** Takes the capabilities of the client of `pml stdio`. */
-  takeCapabilities(able: JsonObject): void {
+  /** The name and the version of the client, if all clients have the same ones. */
+  get onlyClient(): JsonObject | undefined {
+    const infos = this.openGateway?.clients.infos ?? [];
+    return infos.length > 1 ? undefined : infos[0] ?? this.#stdioClient;
+  }
+
+  /** Takes the capabilities and the name of the client of `pml stdio`. */
+  takeCapabilities(able: JsonObject, info?: JsonObject): void {
+    this.#stdioClient = info;
     this.clientRoots.capability = able.roots;
     this.servers.lists.serve(able);
   }

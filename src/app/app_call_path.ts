@@ -34,6 +34,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     events: {
       told: toldTo(app),
       capabilities: (able) => ableOf(app, able),
+      clientInfo: (info) => app.config().clientName ? info ?? app.onlyClient : undefined,
       level: () => app.level,
     },
   });

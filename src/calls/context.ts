@@ -260,6 +260,10 @@ class ContextClient implements CallClient {
     return this.#client.able;
   }
 
+  get info(): JsonObject | undefined {
+    return this.#client.info;
+  }
+
   get isOlder(): boolean | undefined {
     return this.#client.isOlder;
   }

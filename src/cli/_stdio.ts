@@ -165,9 +165,9 @@ class StdioClient implements StdioHost {
     this.#app.lost(requests);
   }
 
-  declared(able: JsonObject): void {
+  declared(able: JsonObject, info: JsonObject | undefined): void {
     this.#rooting?.takeCapabilities(able);
-    this.#app.takeCapabilities(able);
+    this.#app.takeCapabilities(able, info);
   }
 
   failed(error: Error): void {

@@ -49,6 +49,8 @@ export interface PersonSettings {
   readonly sampling: SamplingSettings | undefined;
   /** The keys of a client's `_meta` that pass to servers without being shown. */
   readonly clientMeta: readonly string[];
+  /** Whether servers get the name and the version of the client that uses them. */
+  readonly clientName: boolean;
   /** The proxy, if the user configured one. */
   readonly network: NetworkSection | undefined;
 }
@@ -140,6 +142,7 @@ async function settingsOf(
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
     clientMeta: said.client_meta ?? PERSON.client_meta.default,
+    clientName: said.client_name ?? PERSON.client_name.default,
   };
 }
 

@@ -273,6 +273,7 @@ const PERSON: readonly object[] = [
     toolsets: { small: ["a:b"] },
     client_toolsets: { "Some client": "small" },
     client_meta: ["a/b"],
+    client_name: false,
     identities: {
       ci: { token: "0".repeat(64), permissions: { allow: ["a:*"] }, rates: { "a:b": "6/hour" } },
       me: { token: "f".repeat(64), toolset: "small", keys: false },

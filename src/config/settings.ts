@@ -465,6 +465,11 @@ export const PERSON = {
     "Keys of a client's _meta that pass to servers without being shown.",
     [],
   ),
+  client_name: setting(
+    flag,
+    "Servers get the name and the version of the client that uses them, in place of PML's.",
+    true,
+  ),
   identities: setting(identities, "Others who may use this PML over HTTP, by name.", {}),
   serve: setting(
     object({}, {

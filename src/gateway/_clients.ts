@@ -6,7 +6,7 @@
 
 import type { MethodNotification, OtherMembers } from "../protocol/call.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, sorted } from "../core/json.ts";
 import { type ListName, LISTS } from "../protocol/lists.ts";
 import type { DroppedMembers } from "./_dropped_members.ts";
 import type { ServerItem } from "./_offers.ts";
@@ -43,6 +43,8 @@ export interface Client extends Follower {
   level: string;
   /** The capabilities that it declared last. */
   capabilities: JsonObject;
+  /** The name and the version that it stated last; undefined before its first request. */
+  info: JsonObject | undefined;
 }
 
 /** A stream, or a process, on which a client of the stateless revision listens. */
@@ -85,6 +87,7 @@ export class Clients {
       tell: (method, params, members) => this.#notify(peer, { method, params, members }),
       level: USUAL_LEVEL,
       capabilities: {},
+      info: undefined,
       followed: new Map(),
       turn: Promise.resolve(),
     };
@@ -107,6 +110,12 @@ export class Clients {
     for (const client of this.#all) {
       if (client.isStateless && client.party === party) client.tell(...notification);
     }
+  }
+
+  /** The name and the version of each client, without duplicates. */
+  get infos(): readonly JsonObject[] {
+    const all = [...this.#all].map(({ info, peer }) => info ?? objectOf(peer.getClientVersion()));
+    return [...new Map(all.map((info) => [sorted(info), info])).values()];
   }
 
   /** Returns the least serious log level that one of them wants. */

@@ -5,7 +5,7 @@
  */
 
 import { listedMetaTools } from "../config/exposure.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type {
   Connection,
@@ -22,7 +22,7 @@ import type { Requests } from "./_requests.ts";
 import type { ServerNotification } from "./_unknown_notifications.ts";
 import { exposed } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
-import { capabilitiesOf, clientNameOf } from "./interaction/capabilities.ts";
+import { capabilitiesOf, clientInfoOf } from "./interaction/capabilities.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { Interaction, SealedStates } from "./interaction/interaction.ts";
 import type { ClientInput } from "./interaction/client_input.ts";
@@ -238,7 +238,8 @@ export class Gateway implements ConnectionFactory, Disposable {
     params: JsonObject,
   ): Omit<ClientRequest, "context"> & { readonly context: C } {
     const { peer } = client;
-    const clientName = clientNameOf(context, peer);
+    client.info = clientInfoOf(context, peer);
+    const clientName = textOf(client.info.name);
     return {
       client,
       context,

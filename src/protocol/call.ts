@@ -129,6 +129,8 @@ export interface CallClient {
   readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
   /** The capabilities of the client. */
   readonly able?: JsonObject | undefined;
+  /** The name and the version of the client, as it states them. */
+  readonly info?: JsonObject | undefined;
   /** Whether the client uses a revision before 2026-07-28. */
   readonly isOlder?: boolean | undefined;
   /** The client's capability `sampling`, about its model; undefined if it has none. */
@@ -159,7 +161,7 @@ export function changedClient(
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
   const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
-  const { onQuestion, onOpen, onNotify } = client;
+  const { onQuestion, onOpen, onNotify, info } = client;
   return {
     request,
     onProgress,
@@ -172,6 +174,7 @@ export function changedClient(
     onQuestion,
     onOpen,
     onNotify,
+    info,
     ...changes,
   };
 }

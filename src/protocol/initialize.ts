@@ -30,9 +30,18 @@ export function isInitialize({ method }: Readonly<Record<string, unknown>>): boo
  * stateless revision.
  */
 export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
+  return declaredIn(message, "capabilities", META.capabilities);
+}
+
+/** Returns the name and the version that a client declares, in the same places. */
+export function clientInfoIn(message: JsonObject): JsonObject | undefined {
+  return declaredIn(message, "clientInfo", META.client);
+}
+
+function declaredIn(message: JsonObject, name: string, key: string): JsonObject | undefined {
   if (!isObject(message.params)) return undefined;
-  const { capabilities, _meta } = message.params;
-  const declared = isInitialize(message) ? capabilities : objectOf(_meta)[META.capabilities];
+  const params = objectOf(message.params);
+  const declared = isInitialize(message) ? params[name] : objectOf(params._meta)[key];
   return isObject(declared) ? objectOf(declared) : undefined;
 }
 

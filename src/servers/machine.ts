@@ -79,8 +79,8 @@ export interface MachineOptions {
   readonly values: DefinitionValues;
   /** Returns a server, in the cloud or elsewhere. */
   readonly upstreamOf: (name: string, isCloud: boolean) => UpstreamServer;
-  /** The listeners to events of servers, and the capabilities and log level of clients. */
-  readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
+  /** The listeners to events of servers, and the capabilities, names and log level of clients. */
+  readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "clientInfo" | "level">;
   /** Whether a client started this process. If that client ends, a hanging process is killed. */
   readonly hasClient?: boolean;
   /**

@@ -61,6 +61,8 @@ export class MembersServer {
   readonly #heard: Json[] = [];
   /** The params of the received cancellations. */
   readonly #cancelled: Json[] = [];
+  /** The params of `initialize`. */
+  #greeting: Json | undefined;
   /** The number of calls that wait. */
   #waits = 0;
   /** The progress of the client since the last request to it. */
@@ -99,12 +101,14 @@ export class MembersServer {
       extensions: { [EXTENSION]: {} },
     };
     const about = { capabilities, serverInfo: info };
+    if (method === "initialize") this.#greeting = params;
     if (method === "initialize") return { protocolVersion: params.protocolVersion, ...about };
     if (method === "server/discover") return { supportedVersions: ["2026-07-28"], ...about };
-    const got = { got: params };
     const [heard, cancelled] = [this.#heard, this.#cancelled];
     const waits = this.#waits;
-    if (params.name === "heard") return { content: [], heard, cancelled, waits };
+    const got = { got: params };
+    const seen = { ...got, heard, cancelled, waits, greeting: this.#greeting };
+    if (params.name === "heard") return { content: [], ...seen };
     if (params.name === "wait") this.#waits++;
     if (params.name === "wait") return await new Promise<Json>(() => {});
     if (method !== "tools/call") return { ...LISTS[method] ?? RESULTS[method], ...own, ...got };

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { Peer, RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
 
@@ -16,9 +16,12 @@ export function capabilitiesOf(
   return objectOf(envelope?.[META.capabilities] ?? declared);
 }
 
-/** Returns the name that the client of a request states. */
-export function clientNameOf({ envelope }: Pick<RequestContext, "envelope">, peer: Peer): string {
-  return textOf(objectOf(envelope?.[META.client] ?? peer.getClientVersion()).name);
+/** Returns the name and the version of the client of a request, as it states them. */
+export function clientInfoOf(
+  { envelope }: Pick<RequestContext, "envelope">,
+  peer: Peer,
+): JsonObject {
+  return objectOf(envelope?.[META.client] ?? peer.getClientVersion());
 }
 
 /** Returns whether a client can show forms to its user. */

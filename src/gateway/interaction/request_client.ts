@@ -76,6 +76,10 @@ export class RequestClient implements CallClient, RequestScope {
     return this.clientRequest.capabilities;
   }
 
+  get info(): JsonObject | undefined {
+    return this.clientRequest.client.info;
+  }
+
   get isOlder(): boolean {
     return !this.clientRequest.client.isStateless;
   }

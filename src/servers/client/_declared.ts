@@ -143,8 +143,9 @@ function isOlder({ connection }: ServerUse): boolean {
 
 /** Returns the capabilities of a client that PML passes on to servers. */
 const passedOn = memoized((able: JsonObject): JsonObject => {
-  const { elicitation, sampling } = able;
+  const { elicitation, sampling, experimental } = able;
   const extensions = passedExtensions(able);
   const hasExtensions = Object.keys(extensions).length > 0;
-  return defined({ elicitation, sampling, extensions: hasExtensions ? extensions : undefined });
+  const others = { extensions: hasExtensions ? extensions : undefined, experimental };
+  return defined({ elicitation, sampling, ...others });
 });

@@ -11,7 +11,7 @@ import { isUnsent } from "../../io/outages.ts";
 import { after, soon } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../../protocol/revisions.ts";
-import { CLIENT } from "./_meta.ts";
+import { clientInfoFor } from "./_meta.ts";
 import type { StatelessRequests } from "./_stateless.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import type { IncomingRequests } from "./_incoming_requests.ts";
@@ -25,6 +25,8 @@ export interface Handshake {
   readonly stateless: StatelessRequests;
   /** Returns the client capabilities that the server gets. */
   readonly capabilities: () => JsonObject;
+  /** Returns the name of the only client; undefined if there is none. */
+  clientInfo(): JsonObject | undefined;
   /** Returns the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   readonly signal: AbortSignal;
@@ -132,13 +134,13 @@ function mayTakeInitialize(error: unknown): boolean {
 }
 
 async function initialize(
-  { peer, incoming, wire, capabilities }: Handshake,
+  { peer, incoming, wire, ...options }: Handshake,
   aside: RequestOptions,
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
     protocolVersion: HANDSHAKE_REVISION,
-    capabilities: { roots: { listChanged: true }, ...capabilities() },
-    clientInfo: CLIENT,
+    capabilities: { roots: { listChanged: true }, ...options.capabilities() },
+    clientInfo: clientInfoFor(options.clientInfo()),
   }, aside);
   wire.send({ method: "notifications/initialized" });
   await settled(peer, incoming);

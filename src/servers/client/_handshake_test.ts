@@ -52,6 +52,7 @@ async function started(answer: Answer) {
     open: (ends) => wire = new FakeWire(ends, answer),
     roots: () => Promise.resolve([{ uri: "file:///work" }]),
     capabilities: () => ({}),
+    clientInfo: () => undefined,
     withoutSecrets: (message) => message,
     limits: { startMs: 60_000, catalogTools: 10 },
     home: "/nowhere",

@@ -7,7 +7,7 @@
 
 import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
-import { withMeta } from "./_meta.ts";
+import { clientInfoFor, withMeta } from "./_meta.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
@@ -16,6 +16,8 @@ import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 export interface StatelessRequestsOptions {
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Returns the name of the client that the server gets, for a client with this one or for all. */
+  clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Answers a request of the server. */
   readonly answer: (request: PeerRequest) => Promise<JsonObject>;
   /** Returns the error for a server that breaks the protocol. */
@@ -104,7 +106,9 @@ export class StatelessRequests {
   }
 
   #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
-    const capabilities = this.#options.capabilities(options.client.able);
-    return withMeta(params, options, { method, capabilities });
+    const { able, info } = options.client;
+    const capabilities = this.#options.capabilities(able);
+    const clientInfo = clientInfoFor(this.#options.clientInfo(info));
+    return withMeta(params, options, { method, capabilities, clientInfo });
   }
 }

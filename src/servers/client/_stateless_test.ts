@@ -10,6 +10,7 @@ async function errorAfter(error: RpcError): Promise<unknown> {
   const newest = new StatelessRequests(peer, {
     answer: () => Promise.reject(error),
     capabilities: () => ({}),
+    clientInfo: () => undefined,
     broken: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
     over: new AbortController().signal,
   });

@@ -63,6 +63,8 @@ export interface ConnectionOptions {
   readonly roots: () => Promise<readonly JsonObject[]>;
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Returns the name of the client that the server gets, for a client with this one or for all. */
+  clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
   readonly limits: { readonly startMs: number; readonly catalogTools: number };
@@ -166,6 +168,7 @@ export class ServerConnection implements Living {
     });
     this.#stateless = new StatelessRequests(peer, {
       capabilities: options.capabilities,
+      clientInfo: (info) => options.clientInfo(info),
       answer,
       broken: this.#broken,
       over: this.#over.signal,
@@ -370,6 +373,7 @@ export class ServerConnection implements Living {
       incoming: this.#incoming,
       stateless: this.#stateless,
       capabilities: this.#options.capabilities,
+      clientInfo: () => this.#options.clientInfo(),
       broken: this.#broken,
       isSession: this.#options.isSession,
       signal,

@@ -66,6 +66,8 @@ export interface UpstreamsOptions {
   readonly mayFollow: (server: string) => boolean;
   /** Returns the capabilities that servers get for a client with these, or for all clients. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Returns the name of the client that servers get, for a client with this one or for all. */
+  clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Returns the log level that clients have set, if any. */
   readonly level: () => string | undefined;
   /** Removes secrets from messages of servers that are not results. */
@@ -549,6 +551,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       open: await openWire(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
       onAsk: this.#options.told.asked,
+      clientInfo: (info) => this.#options.clientInfo(info),
       ...own,
       withoutSecrets,
       limits: limits(),

@@ -92,7 +92,7 @@ class Stage implements AsyncDisposable {
       roots: () => Promise.resolve([]),
       mayFollow: () => true,
       capabilities: () => ({}),
-      level: () => undefined,
+      ...{ level: () => undefined, clientInfo: () => undefined },
       withoutSecrets: (facts) => facts,
       home,
       limits: () => limits,

@@ -77,7 +77,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     roots: () => Promise.resolve([]),
     mayFollow: () => false,
     capabilities: () => ({}),
-    level: () => undefined,
+    ...{ level: () => undefined, clientInfo: () => undefined },
     home,
     limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
     onLog: () => {},

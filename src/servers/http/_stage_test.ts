@@ -81,7 +81,7 @@ export class Stage implements AsyncDisposable {
       roots: () => Promise.resolve([{ uri: "file:///work", name: "workspace" }]),
       mayFollow: () => true,
       capabilities: () => options.able ?? {},
-      level: () => undefined,
+      ...{ level: () => undefined, clientInfo: () => undefined },
       withoutSecrets: (facts) => facts,
       home,
       limits: () => ({ ...limits, ...idle }),

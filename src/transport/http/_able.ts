@@ -69,10 +69,11 @@ export class Able {
   }
 
   #tell(): void {
-    const together = [...this.#all.values()].map(({ capabilities }) => capabilities).reduce(
-      joined,
-      {},
-    );
+    const sets = [...this.#all.values()].map(({ capabilities }) => capabilities);
+    // Clients may mean different things by an experimental capability.
+    const isShared = new Set(sets.map(({ experimental = {} }) => sorted(experimental))).size > 1;
+    const own = isShared ? sets.map(({ experimental: _, ...others }) => others) : sets;
+    const together = own.reduce(joined, {});
     const told = sorted(together);
     if (told === this.#told) return;
     this.#told = told;

@@ -13,7 +13,13 @@ import type { ConnectionFactory } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
-import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/initialize.ts";
+import {
+  capabilitiesIn,
+  clientInfoIn,
+  greet,
+  type Greeted,
+  isHurried,
+} from "../../protocol/initialize.ts";
 import {
   answerText,
   type Message,
@@ -44,8 +50,8 @@ export interface StdioHost {
   waiting(size: number): void;
   /** Reports the ids, as JSON, of the requests whose answers the client no longer reads. */
   lost(requests: readonly string[]): void;
-  /** Reports the client's capabilities whenever it declares them. */
-  declared(capabilities: JsonObject): void;
+  /** Reports the client's capabilities, and its name and version, whenever it declares them. */
+  declared(capabilities: JsonObject, info: JsonObject | undefined): void;
   /** Reports an error that belongs to no request. */
   failed(error: Error): void;
 }
@@ -209,7 +215,7 @@ class StdioConnection implements Ends, OutgoingOwner {
       }
       this.#inFlight.add(read.id);
       const declared = capabilitiesIn(read.message);
-      if (declared !== undefined) this.#host.declared(declared);
+      if (declared !== undefined) this.#host.declared(declared, clientInfoIn(read.message));
       if (this.#greets(read)) return;
     }
     if (this.#server === undefined) this.#waiting.push(read);

@@ -1,0 +1,58 @@
+/**
+ * The name and the experimental capabilities of a client, as servers get them.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { makeScenery } from "./attacks/stage.ts";
+import { CLIENT_INFO, type Json } from "./kit/json_rpc.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
+import { writeConfig } from "./script_scene.ts";
+
+const [COMMAND, ...ARGS] = denoCommand("tests/kit/members_server.ts");
+const EXPERIMENTAL = { "x.test/trial": { level: 2 } };
+const CLIENT = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** Returns a workspace with the server. */
+async function stage(isModern: boolean) {
+  const m = { command: COMMAND, args: [...ARGS, ...isModern ? ["--modern"] : []] };
+  const permissions = { allow: ["m:*"] };
+  return await makeScenery({ pml: { version: 1, permissions, mcpServers: { m } } });
+}
+
+/** Returns the name and the capabilities that the server got. */
+async function seenBy(pml: RawStdio) {
+  const { result } = await pml.callTool("m__heard");
+  const greeting = result?.greeting as Json | undefined;
+  const meta = (result?.got as Json | undefined)?._meta as Json | undefined;
+  const { name } = (greeting?.clientInfo ?? meta?.[CLIENT]) as Json;
+  const { experimental } = (greeting?.capabilities ?? meta?.[CAPABILITIES]) as Json;
+  return { name, experimental };
+}
+
+for (const way of WAYS) {
+  for (const isModern of [false, true]) {
+    const revision = isModern ? "2026-07-28" : "2025-11-25";
+    Deno.test(`a server, ${revision}, gets the name and experimental capabilities of a client, ${way.on}`, async () => {
+      await using ws = await stage(isModern);
+      await using pml = new RawStdio(ws, { ...way, capabilities: { experimental: EXPERIMENTAL } });
+      await pml.open();
+      const expected = { name: CLIENT_INFO.name, experimental: EXPERIMENTAL };
+      assert.deepEqual(await seenBy(pml), expected);
+    });
+  }
+}
+
+for (const isModern of [false, true]) {
+  const revision = isModern ? "2026-07-28" : "2025-11-25";
+  Deno.test(`with client_name: false, a server, ${revision}, gets the name of PML`, async () => {
+    await using ws = await stage(isModern);
+    await writeConfig(ws, { client_name: false });
+    await using pml = new RawStdio(ws);
+    await pml.open();
+    assert.equal((await seenBy(pml)).name, "pml");
+  });
+}
