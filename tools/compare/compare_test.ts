@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import type { Compared } from "./one.ts";
 import { differencesOf, entriesOf, resultDifference } from "./lists.ts";
+import { cellOf as probeCell } from "./probe_run.ts";
+import { probeSection, withProbeSection } from "./probe_table.ts";
+import { PROBES } from "./probes.ts";
 import { cellOf, pageOf } from "./table.ts";
 
 const COUNTS = { tools: 2, prompts: 0, resources: 0, resourceTemplates: 0, calls: 1 };
@@ -89,4 +92,42 @@ Deno.test("pageOf() counts equal results, and names the others with their reason
   assert.match(page, /- `pb` \(2025-11-25\): `tools: x`/);
   assert.match(page, /- `pc` \(2025-11-25\): `needs 'net' at URL`/);
   assert.match(page, /- `pd`: `Too large`/);
+});
+
+Deno.test("cellOf() finds equal values, explained differences and others", () => {
+  const exceptions = [{ reason: "r", ways: ["serve"], era: "2025-11-25" }] as const;
+  const stateOf = (cell: Partial<Parameters<typeof probeCell>[1]>) =>
+    probeCell({ exceptions }, { era: "2025-11-25", way: "serve", value: "1", of: "2", ...cell })
+      .state;
+  assert.equal(stateOf({ way: "direct" }), "direct");
+  assert.equal(stateOf({ of: "1" }), "same");
+  assert.equal(stateOf({}), "explained");
+  assert.equal(stateOf({ way: "full_proxy" }), "differs");
+  assert.equal(stateOf({ era: "2026-07-28" }), "differs");
+});
+
+Deno.test("probeSection() numbers the reasons, and replaces only its own section of a page", () => {
+  const exception = { reason: "It is better", isBetter: true };
+  const cell = { era: "2025-11-25", value: "1" } as const;
+  const section = probeSection([
+    {
+      name: "tools",
+      cells: [
+        { ...cell, way: "direct", state: "direct" },
+        { ...cell, way: "full_proxy", state: "explained", exception },
+        { ...cell, way: "serve", state: "differs" },
+      ],
+    },
+  ], "2026-01-02");
+  assert.match(section, /\| tools \| works \| better \(1\) \| \*\*differs\*\* \|/);
+  assert.match(section, /\n1\. It is better\.\n/);
+  const page = withProbeSection(withProbeSection("# Servers\n\nText\n", "## Old\n"), section);
+  assert.equal(withProbeSection(page, section), page);
+  assert.match(page, /^# Servers\n\nText\n/);
+});
+
+Deno.test("the probes have different names, and are at least 45", () => {
+  const names = PROBES.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  assert.ok(names.length >= 45);
 });

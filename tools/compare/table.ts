@@ -63,6 +63,8 @@ deno task compare --only memory   # one server; --json prints all that was found
 deno task compare --write         # all of them, and this page
 \`\`\`
 
+The last section compares [features of the protocol](#features-of-the-protocol), one by one.
+
 ## How servers are compared
 
 - Each server runs twice: with the client of the SDK, and behind \`pml stdio\` (\`full_proxy\`).

@@ -1,0 +1,230 @@
+/**
+ * A client of the probe server: directly, or through PML.
+ *
+ * @module
+ */
+
+import { pathToFileURL } from "node:url";
+import { makeScenery } from "../../tests/attacks/stage.ts";
+import { type Era, type Json, type Message, paramsFor } from "../../tests/kit/json_rpc.ts";
+import { denoCommand } from "../../tests/kit/pml_command.ts";
+import { RawStdio } from "../../tests/kit/raw_stdio.ts";
+import type { Workspace } from "../../tests/kit/workspace.ts";
+
+/** The ways to the server. `serve` is `pml serve` with `full_proxy`. */
+export const WAYS = ["direct", "full_proxy", "meta_only", "serve"] as const;
+
+/** One of these ways. */
+export type Way = typeof WAYS[number];
+
+/** Any JSON object that a probe sends. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** The extensions and experimental capabilities of the client. */
+export const CAPABILITIES = {
+  ...{ roots: { listChanged: true }, sampling: { tools: {} } },
+  elicitation: { form: {}, url: {} },
+  experimental: { "x.test/of-client": { a: 1 } },
+  extensions: {
+    "x.test/notes": { b: 2 },
+    "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] },
+    "io.modelcontextprotocol/skills": {},
+  },
+};
+const SERVER = "p";
+const PREFIX = `pml://${SERVER}/`;
+/** How long a probe waits for a message, in milliseconds. */
+const WAIT_MS = 4_000;
+const REQUEST_MS = 15_000;
+const PAUSE_MS = 20;
+/** The members of results that only 2026-07-28 has, and that differ for each process. */
+const OF_REVISION = ["resultType", "ttlMs", "cacheScope"];
+
+/** One connection to the server. */
+export class ProbePeer implements AsyncDisposable {
+  readonly way: Way;
+  readonly era: Era;
+  /** The answer to `initialize` or `server/discover`. */
+  greeting: Json = {};
+  /** The answers of the client, by method. */
+  readonly answers: Record<string, (params: Values) => unknown> = {};
+  readonly #raw: RawStdio;
+  readonly #workspace: Workspace;
+  readonly #requests: { readonly method: string; readonly params: Values }[] = [];
+
+  private constructor(way: Way, era: Era, workspace: Workspace) {
+    this.way = way;
+    this.era = era;
+    this.#workspace = workspace;
+    const command = way === "direct" ? serverCommand(era) : undefined;
+    this.#raw = new RawStdio(workspace, {
+      ...{ era, door: way === "serve" ? "http" : "stdio", capabilities: CAPABILITIES },
+      ...command && { command },
+      answer: (method, params) => this.#answer(method, params),
+    });
+  }
+
+  /** Connects in one way, with one revision on both sides. */
+  static async open(way: Way, era: Era): Promise<ProbePeer> {
+    const [command, ...args] = serverCommand(era);
+    const workspace = await makeScenery({
+      limits: { first_list_ms: 60_000 },
+      pml: {
+        version: 1,
+        gateway: { tools_exposure: way === "meta_only" ? "meta_only" : "full_proxy" },
+        permissions: { allow: [`${SERVER}:*`] },
+        mcpServers: { [SERVER]: { command, args } },
+      },
+    });
+    const peer = new ProbePeer(way, era, workspace);
+    const { result = {} } = await peer.#raw.open();
+    peer.greeting = result;
+    // The server is started, so that its lists are known.
+    await peer.list("tools/list", "tools");
+    return peer;
+  }
+
+  /** The requests of the server so far. */
+  get requests(): readonly { readonly method: string; readonly params: Values }[] {
+    return this.#requests;
+  }
+
+  /** Returns the name of a tool or a prompt, as the client uses it. */
+  named(name: string): string {
+    return this.way === "direct" ? name : `${SERVER}__${name}`;
+  }
+
+  /** Returns the URI of a resource, as the client uses it. */
+  uri(uri: string): string {
+    return this.way === "direct" ? uri : PREFIX + uri;
+  }
+
+  /** Sends a request. Returns its result or its error, without the differences of names. */
+  async request(method: string, params: Values): Promise<Json> {
+    const { result, error } = await this.#raw.request(method, params, { ms: REQUEST_MS });
+    return this.plain(error === undefined ? result : { error });
+  }
+
+  /** Calls a tool; with `meta_only` through the meta-tool. */
+  async call(tool: string, args: Values = {}, more: Values = {}): Promise<Json> {
+    return await this.request("tools/call", { ...this.#callOf(tool, args), ...more });
+  }
+
+  /** Calls a tool that asks the client, and answers its questions. */
+  async ask(kind: string): Promise<Json> {
+    const { name, arguments: args } = this.#callOf("ask", { kind });
+    const { result, error } = await this.#raw.callTool(name, args, { ms: REQUEST_MS });
+    return this.plain(error === undefined ? result : { error });
+  }
+
+  /** Begins a call, and returns its id. */
+  begin(tool: string): number | string {
+    return this.#raw.begin("tools/call", this.#callOf(tool, {})).id;
+  }
+
+  /** Begins any request. */
+  open(method: string, params: Values): void {
+    this.#raw.begin(method, params);
+  }
+
+  /** Sends a notification. */
+  async notify(method: string, params: Values): Promise<void> {
+    await this.#raw.notify(method, params);
+  }
+
+  /** Returns all items of a list. */
+  async list(method: string, key: string): Promise<readonly Json[]> {
+    const items: Json[] = [];
+    let cursor: unknown;
+    do {
+      const params = cursor === undefined ? {} : { cursor };
+      const { result } = await this.#raw.request(method, params, { ms: 120_000 });
+      items.push(...this.plain(result?.[key] ?? []) as unknown as readonly Json[]);
+      cursor = result?.nextCursor;
+    } while (cursor !== undefined);
+    return items;
+  }
+
+  /** The number of messages so far. */
+  get count(): number {
+    return this.#raw.messages.length;
+  }
+
+  /** Waits for a notification after the first `since` messages. Returns its params, or null. */
+  async notified(
+    method: string,
+    since: number,
+    is: (params: Json) => boolean = () => true,
+  ): Promise<Json | null> {
+    const isWanted = (message: Message) =>
+      message.method === method && is(this.plain(message.params));
+    const message = await this.until(() => this.#raw.messages.slice(since).find(isWanted));
+    return message === undefined ? null : this.plain(message.params);
+  }
+
+  /** Waits until a value is there; undefined if it does not come. */
+  async until<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
+    for (const end = performance.now() + WAIT_MS; performance.now() < end;) {
+      const value = await find();
+      if (value !== undefined) return value;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+    return undefined;
+  }
+
+  /** Returns a value without names and members that PML or the connection adds to all. */
+  plain(value: unknown): Json {
+    const text = JSON.stringify(value ?? null).replaceAll(PREFIX, "")
+      .replaceAll(`${SERVER}__`, "").replaceAll(this.#workspace.path, "WORKSPACE");
+    return JSON.parse(text, (_, one) => withoutOwn(one));
+  }
+
+  /** The address of the workspace. */
+  get folder(): string {
+    return pathToFileURL(this.#workspace.path).href;
+  }
+
+  /** Returns the params of a request with the members that the revision requires. */
+  paramsOf(params: Values): Values {
+    return paramsFor(this.era, params, CAPABILITIES) ?? {};
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#raw[Symbol.asyncDispose]();
+    await this.#workspace[Symbol.asyncDispose]();
+  }
+
+  #callOf(tool: string, args: Values): { readonly name: string; readonly arguments: Values } {
+    if (this.way !== "meta_only") return { name: this.named(tool), arguments: args };
+    return { name: "call", arguments: { tool: `${SERVER}:${tool}`, arguments: args } };
+  }
+
+  #answer(method: string, params: Values): unknown {
+    this.#requests.push({ method, params });
+    const answer = this.answers[method];
+    if (answer !== undefined) return answer(params);
+    switch (method) {
+      case "elicitation/create":
+        return { action: "accept", ...params.mode !== "url" && { content: { name: "Ada" } } };
+      case "roots/list":
+        return { roots: [{ uri: this.folder, name: "w" }] };
+      default:
+        return {};
+    }
+  }
+}
+
+function serverCommand(era: Era): readonly [string, ...string[]] {
+  const [program, ...args] = denoCommand("tools/compare/probe_server.ts");
+  return [program, ...args, era];
+}
+
+/** Removes the members of the revision, and the names that each side writes into `_meta`. */
+function withoutOwn(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const all = Object.entries(value).filter(([name, one]) =>
+    !OF_REVISION.includes(name) && !name.startsWith("io.modelcontextprotocol/") &&
+    !(name === "_meta" && Object.keys(one ?? {}).length === 0)
+  );
+  return Object.fromEntries(all);
+}

@@ -1,0 +1,75 @@
+/**
+ * Writes the results of the probes as a section of `docs/compatibility.md`.
+ *
+ * @module
+ */
+
+import { ERAS } from "../../tests/kit/json_rpc.ts";
+import { WAYS } from "./probe_peer.ts";
+import type { ProbeCell, ProbeRow } from "./probe_run.ts";
+import type { Exception } from "./probes.ts";
+
+/** The title of the section, which is the last of the page. */
+const TITLE = "## Features of the protocol";
+
+/** Returns the section for these results. */
+export function probeSection(rows: readonly ProbeRow[], ran: string): string {
+  const reasons = [
+    ...new Set(rows.flatMap(({ cells }) => cells.flatMap(({ exception }) => exception ?? []))),
+  ];
+  const cells = rows.flatMap((row) => row.cells).filter(({ way }) => way !== "direct");
+  const count = (state: ProbeCell["state"]) => cells.filter((one) => one.state === state).length;
+  const explained = cells.filter((one) => one.state === "explained");
+  const better = explained.filter((one) => one.exception?.isBetter === true).length;
+  return [
+    TITLE,
+    `${rows.length} probes of a server of the SDK, which has every feature. Each runs directly, and ` +
+    "through PML with `full_proxy`, `meta_only` and `pml serve` (`full_proxy`), with the same " +
+    "revision on both sides. The values that the client or the server got must be equal, apart from " +
+    "the name of the server in names and URIs. Of " +
+    `${cells.length} cells, ${count("same")} are the same and ${better} are better; ` +
+    `${explained.length - better} differ for a reason below, and ${
+      count("differs")
+    } for no known ` +
+    `reason. \`deno task compare --probes --write\` generated this section on ${ran}.`,
+    ["```", "deno task compare --only sampling --json   # one probe, with its values", "```"]
+      .join("\n"),
+    tableOf(rows, reasons),
+    "Reasons:",
+    reasons.map(({ reason }, at) => `${at + 1}. ${reason}.`).join("\n"),
+  ].join("\n\n") + "\n";
+}
+
+/** Returns the page with another section of the probes. */
+export function withProbeSection(page: string, section: string): string {
+  const [servers = ""] = page.split(`\n${TITLE}`);
+  return `${servers.trimEnd()}\n\n${section}`;
+}
+
+function tableOf(rows: readonly ProbeRow[], reasons: readonly Exception[]): string {
+  const ways = ERAS.flatMap((era) => WAYS.map((way) => `${era} ${way}`));
+  const lines = rows.map(({ name, cells }) => [name, ...cells.map((one) => textOf(one, reasons))]);
+  return [["probe", ...ways], ["probe", ...ways].map(() => "---"), ...lines]
+    .map((line) => `| ${line.join(" | ")} |`).join("\n");
+}
+
+/** Returns the text of a cell. */
+export function textOf(
+  { state, value, exception }: ProbeCell,
+  reasons: readonly Exception[],
+): string {
+  switch (state) {
+    case "direct":
+      return value === undefined || value === "null" || value.startsWith('{"error"')
+        ? "–"
+        : "works";
+    case "same":
+      return "same";
+    case "explained": {
+      const number = exception === undefined ? 0 : reasons.indexOf(exception) + 1;
+      return `${exception?.isBetter === true ? "better" : "differs"} (${number})`;
+    }
+    case "differs":
+      return "**differs**";
+  }
+}

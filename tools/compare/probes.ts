@@ -1,0 +1,512 @@
+/**
+ * The probes: one feature of the protocol each, and the differences of PML with their reasons.
+ *
+ * @module
+ */
+
+import type { Era, Json } from "../../tests/kit/json_rpc.ts";
+import type { ProbePeer, Values, Way } from "./probe_peer.ts";
+
+/** A difference that has a reason. */
+export interface Exception {
+  readonly reason: string;
+  /** Whether clients get more than directly. */
+  readonly isBetter?: boolean;
+  /** The ways in which it differs; by default all ways through PML. */
+  readonly ways?: readonly Way[];
+  /** The revision in which it differs; by default both. */
+  readonly era?: Era;
+}
+
+/** One probe. */
+export interface Probe {
+  readonly name: string;
+  /** Uses the feature, and returns the values that the client or the server got. */
+  readonly run: (peer: ProbePeer) => Promise<unknown>;
+  readonly exceptions?: readonly Exception[];
+}
+
+const OLDER = "2025-11-25";
+const NEWEST = "2026-07-28";
+const KINDS = ["text", "image", "audio", "link", "embedded", "blob", "members"];
+const LISTED: Exception = {
+  reason: "With `meta_only`, `search` and `schema` show tools",
+  ways: ["meta_only"],
+};
+const NAMED: Exception = { reason: "The question begins with the name of its server" };
+const LOGGER: Exception = { reason: "The logger begins with the name of its server" };
+const JOINED: Exception = {
+  reason: "PML joins the lists of all servers, so `_meta` of a whole list belongs to none",
+};
+const MINE = { "x.test/mine": { m: 1 } };
+
+/** Returns the probes of a list, one for each item. */
+function listProbes(
+  what: string,
+  { method, key, items, exceptions = [] }: {
+    readonly method: string;
+    readonly key: string;
+    readonly items: readonly (readonly [name: string, feature: string])[];
+    readonly exceptions?: readonly Exception[];
+  },
+): readonly Probe[] {
+  return items.map(([name, feature]) => ({
+    name: `${what}: ${feature}`,
+    run: async (peer) => {
+      const find = async () =>
+        (await peer.list(method, key)).find((one) => `${one.uri ?? one.name}` === name);
+      // PML answers the first request of other lists before a slow server.
+      return key === "tools" ? await find() : await peer.until(find);
+    },
+    exceptions,
+  }));
+}
+
+/** Returns the text of a result, parsed. */
+function valueOf({ content }: Json): Json | undefined {
+  const [block] = content as unknown as readonly Json[];
+  return block?.text === undefined ? undefined : JSON.parse(`${block.text}`);
+}
+
+async function seenBy(peer: ProbePeer): Promise<Json> {
+  return valueOf(await peer.call("seen")) ?? {};
+}
+
+/** Returns the question that the client got, and the answer that the server got. */
+async function question(peer: ProbePeer, kind: string, method: string): Promise<unknown> {
+  const before = peer.requests.length;
+  const result = await peer.ask(kind);
+  const request = peer.requests.slice(before).find((one) => one.method === method);
+  const { progressToken: _, ...meta } = (request?.params._meta ?? {}) as Values;
+  return { result, params: peer.plain({ ...request?.params, _meta: meta }) };
+}
+
+/** Calls the tool that notifies, and returns the params of the notifications. */
+async function heard(
+  peer: ProbePeer,
+  { kind, method, count = 1, meta = {} }: {
+    readonly kind: string;
+    readonly method: string;
+    readonly count?: number;
+    readonly meta?: Values;
+  },
+): Promise<unknown> {
+  const since = peer.count;
+  await peer.call("notify", { kind }, { _meta: meta });
+  const all: unknown[] = [];
+  for (let at = 0; at < count; at++) {
+    const isOther = (params: Json) =>
+      params["x/kept"] !== undefined &&
+      !all.some((one) => JSON.stringify(one) === JSON.stringify(params));
+    all.push(await peer.notified(method, since, isOther));
+  }
+  return all;
+}
+
+/** Follows a resource and prompts in the revision of the connection. */
+async function follow(peer: ProbePeer): Promise<void> {
+  if (peer.era === OLDER) {
+    await peer.request("resources/subscribe", { uri: peer.uri("test://a") });
+    return;
+  }
+  const since = peer.count;
+  const uris = [peer.uri("test://a")];
+  const notifications = { promptsListChanged: true, resourceSubscriptions: uris };
+  peer.open("subscriptions/listen", { notifications });
+  await peer.notified("notifications/subscriptions/acknowledged", since);
+}
+
+const TOOL_FIELDS = listProbes("tools", {
+  ...{ method: "tools/list", key: "tools", exceptions: [LISTED] },
+  items: [
+    ["titled", "title and description"],
+    ["annotated", "annotations"],
+    ["schemas", "input and output schema"],
+    ["icons", "icons"],
+    ["meta", "`_meta`"],
+    ["unknown", "unknown members"],
+    ["slow", "`execution`"],
+  ],
+});
+
+const CONTENT: readonly Probe[] = KINDS.map((kind) => ({
+  name: `content: ${kind}`,
+  run: async (peer) => await peer.call("content", { kind }),
+}));
+
+const RESULTS: readonly Probe[] = [
+  {
+    name: "content: a block of an unknown type",
+    run: async (peer) => await peer.call("content", { kind: "later" }),
+    exceptions: [{ reason: "It becomes text: no extension of the client has it" }],
+  },
+  {
+    name: "result: structured object, `_meta` and unknown members",
+    run: async (peer) => await peer.call("structured"),
+  },
+  {
+    name: "result: structured list",
+    run: async (peer) => await peer.call("structured", { kind: "list" }),
+    exceptions: [{
+      reason: "In this revision it must be an object, so clients could refuse the result",
+      era: OLDER,
+    }],
+  },
+  { name: "result: `isError`", run: async (peer) => await peer.call("fail", { kind: "result" }) },
+  {
+    name: "result: JSON-RPC error of a tool",
+    run: async (peer) => await peer.call("fail"),
+    exceptions: [{
+      reason: "It becomes a result with `isError`, which models see",
+      isBetter: true,
+    }],
+  },
+  {
+    name: "request: arguments",
+    run: async (peer) => await peer.call("echo", { a: ["é", null, 1.5, { b: true }] }),
+  },
+  {
+    name: "request: `_meta` and unknown params",
+    run: async (peer) => await peer.call("echo", {}, { _meta: MINE, "x/more": [1] }),
+  },
+  { name: "ping", run: async (peer) => await peer.request("ping", {}) },
+  {
+    name: "unknown tool",
+    run: async (peer) => "error" in await peer.call("no_such_tool"),
+    exceptions: [{ reason: "The error is a result with `isError`, which names similar tools" }],
+  },
+];
+
+const RESOURCES: readonly Probe[] = [
+  ...listProbes("resources", {
+    ...{ method: "resources/list", key: "resources" },
+    items: [
+      ["test://a", "title, description, type and size"],
+      ["test://b", "icons, annotations, `_meta` and unknown members"],
+    ],
+  }),
+  ...listProbes("resource templates", {
+    ...{ method: "resources/templates/list", key: "resourceTemplates" },
+    items: [["item", "all members"]],
+  }),
+  ...[["test://a", "text"], ["test://b", "binary, several contents"], ["test://item/7", "template"]]
+    .map(([uri = "", what]) => ({
+      name: `resources: read ${what}`,
+      run: async (peer: ProbePeer) => await peer.request("resources/read", { uri: peer.uri(uri) }),
+    })),
+  {
+    name: "resources: error",
+    run: async (peer) => await peer.request("resources/read", { uri: peer.uri("test://none") }),
+    exceptions: [{ reason: "The error names its server" }],
+  },
+  {
+    name: "resources: notification of a change",
+    run: async (peer) => {
+      await follow(peer);
+      // A resource may be followed later than that is acknowledged.
+      return await peer.until(async () => {
+        const method = "notifications/resources/updated";
+        const [params] = await heard(peer, { kind: "updated", method }) as readonly unknown[];
+        return params ?? undefined;
+      });
+    },
+  },
+];
+
+const PROMPTS: readonly Probe[] = [
+  ...listProbes("prompts", {
+    ...{ method: "prompts/list", key: "prompts" },
+    items: [["greet", "all members"]],
+  }),
+  {
+    name: "prompts: get",
+    run: async (peer) => {
+      const params = { name: peer.named("greet"), arguments: { who: "Ada" }, _meta: MINE };
+      return await peer.request("prompts/get", params);
+    },
+  },
+  {
+    name: "prompts: notification of a changed list",
+    run: async (peer) => {
+      if (peer.era === NEWEST) await follow(peer);
+      const since = peer.count;
+      await peer.call("notify", { kind: "prompts" });
+      const change = await peer.notified("notifications/prompts/list_changed", since);
+      const names = (await peer.list("prompts/list", "prompts")).map(({ name }) => name);
+      return [change !== null, names];
+    },
+  },
+  {
+    name: "completion: of a prompt",
+    run: async (peer) => {
+      const ref = { type: "ref/prompt", name: peer.named("greet") };
+      const argument = { name: "who", value: "A" };
+      return await peer.request("completion/complete", { ref, argument });
+    },
+  },
+  {
+    name: "completion: of a template, with context",
+    run: async (peer) => {
+      const ref = { type: "ref/resource", uri: peer.uri("test://item/{id}") };
+      const argument = { name: "id", value: "7" };
+      const context = { arguments: { other: "x" } };
+      return await peer.request("completion/complete", { ref, argument, context });
+    },
+  },
+];
+
+const NOTIFICATIONS: readonly Probe[] = [
+  {
+    name: "log messages: level, logger, data, `_meta` and unknown members",
+    run: async (peer) => {
+      if (peer.era === OLDER) await peer.request("logging/setLevel", { level: "debug" });
+      const meta = { "io.modelcontextprotocol/logLevel": "debug" };
+      return await heard(peer, { kind: "log", method: "notifications/message", count: 2, meta });
+    },
+    exceptions: [LOGGER],
+  },
+  {
+    name: "log messages: a level that is set",
+    run: async (peer) => {
+      const level = "error";
+      if (peer.era === OLDER) await peer.request("logging/setLevel", { level });
+      const meta = { "io.modelcontextprotocol/logLevel": level };
+      return await heard(peer, { kind: "log", method: "notifications/message", meta });
+    },
+    exceptions: [{
+      reason: "PML sends only messages of that level or above, which the probe server ignores",
+      isBetter: true,
+    }],
+  },
+  {
+    name: "progress: values, message, `_meta` and unknown members",
+    run: async (peer) => {
+      const meta = { progressToken: "t1" };
+      return await heard(peer, {
+        ...{ kind: "progress", method: "notifications/progress", count: 2, meta },
+      });
+    },
+  },
+];
+
+const QUESTIONS: readonly Probe[] = [
+  {
+    name: "elicitation: form, accepted",
+    run: (peer) => question(peer, "form", "elicitation/create"),
+    exceptions: [NAMED],
+  },
+  {
+    name: "elicitation: form, declined",
+    run: async (peer) => {
+      peer.answers["elicitation/create"] = () => ({ action: "decline" });
+      const { content } = await peer.ask("form");
+      delete peer.answers["elicitation/create"];
+      return content;
+    },
+  },
+  {
+    name: "elicitation: page",
+    run: (peer) => question(peer, "url", "elicitation/create"),
+    exceptions: [NAMED],
+  },
+  {
+    name: "elicitation: page, completed",
+    run: async (peer) => {
+      const since = peer.count;
+      await peer.ask("url");
+      return await peer.notified("notifications/elicitation/complete", since);
+    },
+  },
+  {
+    name: "sampling",
+    run: async (peer) => {
+      const content = { type: "text", text: "Hi" };
+      const answer = { role: "assistant", model: "m", content, stopReason: "endTurn" };
+      peer.answers["sampling/createMessage"] = () => answer;
+      return await question(peer, "sample", "sampling/createMessage");
+    },
+  },
+  {
+    name: "sampling: with tools",
+    run: async (peer) => {
+      const content = [{ type: "tool_use", id: "1", name: "add", input: { a: 1 } }];
+      const answer = { role: "assistant", model: "m", content, stopReason: "toolUse" };
+      peer.answers["sampling/createMessage"] = () => answer;
+      return await question(peer, "tools", "sampling/createMessage");
+    },
+  },
+  {
+    name: "roots",
+    run: async (peer) => (await peer.ask("roots")).content,
+    exceptions: [{
+      reason: "PML answers itself: with the client's roots in the workspace, or with the workspace",
+    }],
+  },
+];
+
+const EXTENSIONS: readonly Probe[] = [
+  {
+    name: "tasks: a call as a task",
+    run: async (peer) => {
+      const { task } = await peer.call("slow", {}, { task: { ttl: 60_000 } });
+      const { taskId = "", status } = (task ?? {}) as Json;
+      const state = await peer.request("tasks/get", { taskId });
+      const result = await peer.request("tasks/result", { taskId });
+      return { status, now: state.status, content: result.content };
+    },
+    exceptions: [{
+      reason: "Tasks of the older revision do not exist in this one",
+      era: NEWEST,
+    }, {
+      reason: "The meta-tool `call` answers when the tool has ended",
+      ...{ ways: ["meta_only"], era: OLDER },
+    }],
+  },
+  {
+    name: "skills: list",
+    run: async (peer) => await peer.request("skills/list", {}),
+  },
+  {
+    name: "skills: declared",
+    run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/skills"]),
+    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+  },
+  {
+    name: "skills: read a file",
+    run: async (peer) => {
+      const uri = peer.uri("skill://x/SKILL.md");
+      return await peer.request("resources/read", { uri });
+    },
+    exceptions: [{ reason: "PML asks the user first: no list of the server has the address" }],
+  },
+  ...listProbes("apps", {
+    ...{ method: "tools/list", key: "tools", exceptions: [LISTED] },
+    items: [["page", "a tool with a page is listed"], ["button", "a tool for apps is listed"]],
+  }),
+  {
+    name: "apps: read a page",
+    run: async (peer) => {
+      return await peer.request("resources/read", { uri: peer.uri("ui://probe/page.html") });
+    },
+  },
+  {
+    name: "apps: declared",
+    run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/ui"]),
+    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+  },
+  {
+    name: "apps: a page calls a tool by its bare name",
+    run: async (peer) => {
+      return await peer.request("tools/call", { name: "button", arguments: {} });
+    },
+    exceptions: [{ reason: "PML knows tools by the name of their server" }],
+  },
+  {
+    name: "custom request of the client",
+    run: async (peer) => await peer.request("notes/list", { one: 1 }),
+  },
+  {
+    name: "custom request of the server",
+    run: async (peer) => {
+      peer.answers["notes/ask"] = ({ one }) => ({ one, "x/kept": 2 });
+      return await question(peer, "notes", "notes/ask");
+    },
+  },
+  {
+    name: "custom notification of the client",
+    run: async (peer) => {
+      const method = "notifications/notes/heard";
+      await peer.notify(method, { one: 1, _meta: MINE });
+      return await peer.until(async () => {
+        const all = (await seenBy(peer)).notifications as unknown as readonly Json[];
+        return all.find((one) => `${one.method}` === method);
+      });
+    },
+  },
+  {
+    name: "custom notification of the server",
+    run: (peer) => heard(peer, { kind: "notes", method: "notifications/notes/told" }),
+  },
+];
+
+const CONNECTION: readonly Probe[] = [
+  {
+    name: "instructions",
+    run: (peer) => Promise.resolve(peer.greeting.instructions),
+    exceptions: [{
+      reason: "PML has its own instructions; with `full_proxy` they contain the server's",
+    }],
+  },
+  {
+    name: "name of the server",
+    run: ({ greeting, era }) => {
+      const meta = greeting._meta?.["io.modelcontextprotocol/serverInfo"];
+      return Promise.resolve((era === OLDER ? greeting.serverInfo : meta)?.name);
+    },
+    exceptions: [{ reason: "The client is connected to PML" }],
+  },
+  {
+    name: "experimental capabilities of the server",
+    run: (peer) => Promise.resolve(peer.greeting.capabilities?.experimental),
+    exceptions: [{ reason: "PML does not declare experimental capabilities of servers" }],
+  },
+  {
+    name: "unknown extensions of the server",
+    run: (peer) => Promise.resolve(extensionsOf(peer)["x.test/notes"]),
+    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+  },
+  { name: "name of the client", run: async (peer) => (await seenBy(peer)).client },
+  {
+    name: "experimental capabilities of the client",
+    run: async (peer) => (await seenBy(peer)).capabilities?.experimental,
+  },
+  {
+    name: "unknown extensions of the client",
+    run: async (peer) => (await seenBy(peer)).capabilities?.extensions?.["x.test/notes"],
+  },
+  {
+    name: "`_meta` of a list",
+    run: async (peer) => (await peer.request("tools/list", {}))._meta,
+    exceptions: [JOINED],
+  },
+];
+
+/** A client of HTTP may send a cancelled request again, so this probe is the last. */
+const LAST: readonly Probe[] = [
+  {
+    name: "cancellation: reason for the server",
+    run: async (peer) => {
+      const { waits } = await seenBy(peer);
+      const { length: before } = (await seenBy(peer)).cancelled as unknown as readonly unknown[];
+      const id = peer.begin("wait");
+      await peer.until(async () => (await seenBy(peer)).waits === waits ? undefined : true);
+      await peer.notify("notifications/cancelled", { requestId: id, reason: "changed my mind" });
+      return await peer.until(async () => {
+        const all = (await seenBy(peer)).cancelled as unknown as readonly unknown[];
+        return all[before];
+      });
+    },
+    exceptions: [{
+      reason: "Over HTTP, closing the stream of a request cancels it, without a reason",
+      ...{ ways: ["serve"], era: NEWEST },
+    }],
+  },
+];
+
+function extensionsOf({ greeting }: ProbePeer): Json {
+  return greeting.capabilities?.extensions ?? {};
+}
+
+/** All probes, in the order of the table. */
+export const PROBES: readonly Probe[] = [
+  ...TOOL_FIELDS,
+  ...CONTENT,
+  ...RESULTS,
+  ...RESOURCES,
+  ...PROMPTS,
+  ...NOTIFICATIONS,
+  ...QUESTIONS,
+  ...EXTENSIONS,
+  ...CONNECTION,
+  ...LAST,
+];
