@@ -6,7 +6,8 @@
 
 import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
-import { CLIENT_INFO, type Json } from "./kit/json_rpc.ts";
+import { CLIENT_INFO, ERAS, type Json } from "./kit/json_rpc.ts";
+import { EXTENSION, TRIAL } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { writeConfig } from "./script_scene.ts";
@@ -55,4 +56,29 @@ for (const isModern of [false, true]) {
     await pml.open();
     assert.equal((await seenBy(pml)).name, "pml");
   });
+}
+
+for (const era of ERAS) {
+  for (const isModern of [false, true]) {
+    const revision = isModern ? "2026-07-28" : "2025-11-25";
+    Deno.test(`a client, ${era}, gets the declarations of the last start of a server, ${revision}`, async () => {
+      await using ws = await stage(isModern);
+      const greeted = async (door: "stdio" | "http") => {
+        await using pml = new RawStdio(ws, { era, door });
+        const { result } = await pml.open();
+        await pml.callTool("m__heard");
+        const { experimental, extensions } = result?.capabilities ?? {};
+        return [experimental, extensions?.[EXTENSION]];
+      };
+      assert.deepEqual(await greeted("stdio"), [undefined, undefined]);
+      assert.deepEqual(await greeted("stdio"), [TRIAL, { level: 1 }]);
+      assert.deepEqual(
+        await greeted("http"),
+        [undefined, undefined],
+        "it may have several clients",
+      );
+      await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify({ version: 1 }));
+      assert.deepEqual(await greeted("stdio"), [undefined, undefined], "the server is gone");
+    });
+  }
 }

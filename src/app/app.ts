@@ -43,6 +43,7 @@ import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
+import { Declarations } from "../servers/declarations.ts";
 import { Directory, type DirectoryHost } from "../servers/directory.ts";
 import type { Finder, FinderHost } from "../gateway/finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
@@ -366,13 +367,25 @@ export class App
     this.servers.lists.serve(able);
   }
 
-  /** Returns PML's description of itself for the handshake. */
-  hello(isStateless = false): Hello {
-    const { gateway } = this.config();
+  /**
+   * Returns PML's description of itself for the handshake. `isAlone`: the client is the only one, so
+   * that it gets the experimental capabilities and the unknown extensions of servers.
+   */
+  hello(isStateless = false, { isAlone = false } = {}): Hello {
+    const { gateway, home, workspace } = this.config();
     const metaTools = listedMetaTools(gateway);
     const { toolsetFor } = this.config().narrowing ?? {};
     const ofServers = this.servers.instructionsIn({ ...gateway, toolsetFor });
-    return helloOf(this.servers.states(), { ...gateway, metaTools, isStateless, ofServers });
+    const declared = isAlone
+      ? new Declarations(home).of(this.servers.unblocked.map((one) => ({ ...one, workspace })))
+      : {};
+    return helloOf(this.servers.states(), {
+      ...gateway,
+      metaTools,
+      isStateless,
+      ofServers,
+      declared,
+    });
   }
 
   /**

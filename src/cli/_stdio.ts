@@ -71,7 +71,7 @@ async function serveAlone(
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     await serveStdio(connections, new StdioClient(app, rooting), {
       ...app.config().limits,
-      ...{ pipes, hello: (isStateless) => app.hello(isStateless) },
+      ...{ pipes, hello: (isStateless) => app.hello(isStateless, { isAlone: true }) },
       roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,
       questions: app.clientQuestions,
       isTask: (id) => isTask(id),

@@ -26,6 +26,7 @@ const KEPT: Readonly<Record<string, string>> = {
   capabilities: "capabilities that you saved",
   config: "your settings, servers and rules",
   data: "data of servers",
+  declared: "capabilities that servers declared",
   embedder: "what search by meaning needs",
   hub_routing: "which servers run in the cloud",
   imports: "copies for `--undo`",

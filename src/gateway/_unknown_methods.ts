@@ -4,15 +4,12 @@
  * @module
  */
 
-import { isExtensionOf, TASKS_EXTENSION } from "../protocol/extension_methods.ts";
+import { isExtensionOf, isKnownExtension } from "../protocol/extension_methods.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import type { Offers } from "./_offers.ts";
 import type { Servers } from "../servers/lists/servers.ts";
-
-/** The extensions whose methods PML knows. */
-const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
 
 const NOT_DECLARED = "Method not found: no server here declared an extension that has it";
 
@@ -57,7 +54,7 @@ export async function serverOfRequest(
   const place = uri === "" ? undefined : await offers.resource(uri).catch(() => undefined);
   if (place !== undefined) return { server: place.server, params: { ...params, uri: place.name } };
   const unknown = [...servers.extensions()]
-    .map(([server, ids]) => ({ server, ids: ids.filter((id) => !KNOWN.includes(id)) }))
+    .map(([server, ids]) => ({ server, ids: ids.filter((id) => !isKnownExtension(id)) }))
     .filter(({ ids }) => ids.length > 0);
   const named = unknown.filter(({ ids }) => ids.some((id) => isExtensionOf(id, method)));
   const candidates = named.length > 0 ? named : unknown;

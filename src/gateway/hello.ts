@@ -6,7 +6,7 @@
 
 import type { MetaTool } from "../config/exposure.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
-import type { JsonObject } from "../core/json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
@@ -26,7 +26,7 @@ const CAPABILITIES = {
  */
 export function helloOf(
   states: readonly ServerState[],
-  { name, version, metaTools, isStateless = false, ofServers = new Map() }: {
+  { name, version, metaTools, isStateless = false, ofServers = new Map(), declared = {} }: {
     readonly name: string;
     readonly version: string;
     /** The meta-tools that are listed; by default all. */
@@ -34,14 +34,16 @@ export function helloOf(
     readonly isStateless?: boolean;
     /** The instructions of servers, whole, by name. */
     readonly ofServers?: ReadonlyMap<string, string>;
+    /** The experimental capabilities and the extensions of servers that PML passes on. */
+    readonly declared?: JsonObject;
   },
 ): Hello {
   const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
   const tasks: JsonObject = isStateless
-    ? { extensions: { [TASKS_EXTENSION]: {} } }
+    ? { extensions: { ...objectOf(declared.extensions), [TASKS_EXTENSION]: {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
-    capabilities: { ...CAPABILITIES, ...tasks },
+    capabilities: { ...CAPABILITIES, ...declared, ...tasks },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
     instructions: [instructions(states, metaTools), ...said].join("\n"),
   };

@@ -9,6 +9,9 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 /** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/** The extensions whose methods PML knows. */
+const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
+
 /** The extension of PML's own methods. A window would treat a server's method in it as PML's. */
 const OWN = "pml";
 
@@ -41,6 +44,18 @@ export function isExtensionOf(id: string, method: string): boolean {
 export function passedExtensions({ extensions }: JsonObject): JsonObject {
   const { [TASKS_EXTENSION]: _, ...passed } = objectOf(extensions);
   return passed;
+}
+
+/** Returns whether PML knows the methods of an extension. */
+export function isKnownExtension(id: string): boolean {
+  return KNOWN.includes(id);
+}
+
+/** Returns the extensions of a server that PML does not know, by their ids. */
+export function unknownExtensions(extensions: JsonObject): JsonObject {
+  const unknown = Object.entries(extensions)
+    .filter(([id]) => !isKnownExtension(id) && !isExtensionOf(id, OWN));
+  return Object.fromEntries(unknown);
 }
 
 /** Returns whether a client declares the extension of a method, and PML passes it on. */

@@ -20,6 +20,8 @@ export const EXTENSION = "x.test/notes";
 export const TOLD = "notifications/notes/told";
 /** The progress token of the server's own requests. */
 export const PROGRESS_TOKEN = "of/server";
+/** An experimental capability of the server. */
+export const TRIAL = { "x.test/of-server": { b: [1] } };
 /** The reason for which the server withdraws a request. */
 export const WITHDRAWN = "no answer in time";
 const META = { "x/meta": { b: 1 } };
@@ -98,7 +100,7 @@ export class MembersServer {
     const own = { ...MORE, _meta: { ...META, ...this.#isModern && named } };
     const capabilities = {
       ...{ tools: {}, prompts: {}, resources: { subscribe: true }, completions: {} },
-      extensions: { [EXTENSION]: {} },
+      ...{ extensions: { [EXTENSION]: { level: 1 } }, experimental: TRIAL },
     };
     const about = { capabilities, serverInfo: info };
     if (method === "initialize") this.#greeting = params;

@@ -76,11 +76,18 @@ export class ProbePeer implements AsyncDisposable {
         mcpServers: { [SERVER]: { command, args } },
       },
     });
+    // PML declares the capabilities of a server from its second start.
+    if (way !== "direct") await (await ProbePeer.#opened(way, era, workspace)).#raw.close();
+    return await ProbePeer.#opened(way, era, workspace);
+  }
+
+  static async #opened(way: Way, era: Era, workspace: Workspace): Promise<ProbePeer> {
     const peer = new ProbePeer(way, era, workspace);
     const { result = {} } = await peer.#raw.open();
     peer.greeting = result;
-    // The server is started, so that its lists are known.
+    // The server is started, so that its lists are known. With `meta_only`, a call starts it.
     await peer.list("tools/list", "tools");
+    await peer.call("seen");
     return peer;
   }
 
@@ -175,7 +182,8 @@ export class ProbePeer implements AsyncDisposable {
   /** Returns a value without names and members that PML or the connection adds to all. */
   plain(value: unknown): Json {
     const text = JSON.stringify(value ?? null).replaceAll(PREFIX, "")
-      .replaceAll(`${SERVER}__`, "").replaceAll(this.#workspace.path, "WORKSPACE");
+      .replaceAll(`${SERVER}__`, "").replaceAll(`Server ${SERVER} asks: `, "")
+      .replaceAll(`"${SERVER}/deep"`, '"deep"').replaceAll(this.#workspace.path, "WORKSPACE");
     return JSON.parse(text, (_, one) => withoutOwn(one));
   }
 

@@ -7,16 +7,14 @@
 import { ERAS } from "../../tests/kit/json_rpc.ts";
 import { WAYS } from "./probe_peer.ts";
 import type { ProbeCell, ProbeRow } from "./probe_run.ts";
-import type { Exception } from "./probes.ts";
 
 /** The title of the section, which is the last of the page. */
 const TITLE = "## Features of the protocol";
 
 /** Returns the section for these results. */
 export function probeSection(rows: readonly ProbeRow[], ran: string): string {
-  const reasons = [
-    ...new Set(rows.flatMap(({ cells }) => cells.flatMap(({ exception }) => exception ?? []))),
-  ];
+  const exceptions = rows.flatMap(({ cells }) => cells.flatMap(({ exception }) => exception ?? []));
+  const reasons = [...new Set(exceptions.map(({ reason }) => reason))];
   const cells = rows.flatMap((row) => row.cells).filter(({ way }) => way !== "direct");
   const count = (state: ProbeCell["state"]) => cells.filter((one) => one.state === state).length;
   const explained = cells.filter((one) => one.state === "explained");
@@ -26,7 +24,7 @@ export function probeSection(rows: readonly ProbeRow[], ran: string): string {
     `${rows.length} probes of a server of the SDK, which has every feature. Each runs directly, and ` +
     "through PML with `full_proxy`, `meta_only` and `pml serve` (`full_proxy`), with the same " +
     "revision on both sides. The values that the client or the server got must be equal, apart from " +
-    "the name of the server in names and URIs. Of " +
+    "the name of the server in names, URIs, questions and loggers. Of " +
     `${cells.length} cells, ${count("same")} are the same and ${better} are better; ` +
     `${explained.length - better} differ for a reason below, and ${
       count("differs")
@@ -36,7 +34,7 @@ export function probeSection(rows: readonly ProbeRow[], ran: string): string {
       .join("\n"),
     tableOf(rows, reasons),
     "Reasons:",
-    reasons.map(({ reason }, at) => `${at + 1}. ${reason}.`).join("\n"),
+    reasons.map((reason, at) => `${at + 1}. ${reason}.`).join("\n"),
   ].join("\n\n") + "\n";
 }
 
@@ -46,7 +44,7 @@ export function withProbeSection(page: string, section: string): string {
   return `${servers.trimEnd()}\n\n${section}`;
 }
 
-function tableOf(rows: readonly ProbeRow[], reasons: readonly Exception[]): string {
+function tableOf(rows: readonly ProbeRow[], reasons: readonly string[]): string {
   const ways = ERAS.flatMap((era) => WAYS.map((way) => `${era} ${way}`));
   const lines = rows.map(({ name, cells }) => [name, ...cells.map((one) => textOf(one, reasons))]);
   return [["probe", ...ways], ["probe", ...ways].map(() => "---"), ...lines]
@@ -56,7 +54,7 @@ function tableOf(rows: readonly ProbeRow[], reasons: readonly Exception[]): stri
 /** Returns the text of a cell. */
 export function textOf(
   { state, value, exception }: ProbeCell,
-  reasons: readonly Exception[],
+  reasons: readonly string[],
 ): string {
   switch (state) {
     case "direct":
@@ -66,7 +64,7 @@ export function textOf(
     case "same":
       return "same";
     case "explained": {
-      const number = exception === undefined ? 0 : reasons.indexOf(exception) + 1;
+      const number = exception === undefined ? 0 : reasons.indexOf(exception.reason) + 1;
       return `${exception?.isBetter === true ? "better" : "differs"} (${number})`;
     }
     case "differs":

@@ -33,8 +33,12 @@ const LISTED: Exception = {
   reason: "With `meta_only`, `search` and `schema` show tools",
   ways: ["meta_only"],
 };
-const NAMED: Exception = { reason: "The question begins with the name of its server" };
-const LOGGER: Exception = { reason: "The logger begins with the name of its server" };
+const SHARED: Exception = {
+  reason:
+    "PML declares it only with `pml stdio`, because several clients of `pml serve` share servers",
+  ways: ["serve"],
+};
+const APPS: Exception = { reason: "PML does not declare the extension for apps" };
 const JOINED: Exception = {
   reason: "PML joins the lists of all servers, so `_meta` of a whole list belongs to none",
 };
@@ -263,7 +267,6 @@ const NOTIFICATIONS: readonly Probe[] = [
       const meta = { "io.modelcontextprotocol/logLevel": "debug" };
       return await heard(peer, { kind: "log", method: "notifications/message", count: 2, meta });
     },
-    exceptions: [LOGGER],
   },
   {
     name: "log messages: a level that is set",
@@ -293,7 +296,6 @@ const QUESTIONS: readonly Probe[] = [
   {
     name: "elicitation: form, accepted",
     run: (peer) => question(peer, "form", "elicitation/create"),
-    exceptions: [NAMED],
   },
   {
     name: "elicitation: form, declined",
@@ -307,7 +309,6 @@ const QUESTIONS: readonly Probe[] = [
   {
     name: "elicitation: page",
     run: (peer) => question(peer, "url", "elicitation/create"),
-    exceptions: [NAMED],
   },
   {
     name: "elicitation: page, completed",
@@ -369,7 +370,7 @@ const EXTENSIONS: readonly Probe[] = [
   {
     name: "skills: declared",
     run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/skills"]),
-    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+    exceptions: [SHARED],
   },
   {
     name: "skills: read a file",
@@ -392,7 +393,7 @@ const EXTENSIONS: readonly Probe[] = [
   {
     name: "apps: declared",
     run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/ui"]),
-    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+    exceptions: [APPS],
   },
   {
     name: "apps: a page calls a tool by its bare name",
@@ -448,12 +449,12 @@ const CONNECTION: readonly Probe[] = [
   {
     name: "experimental capabilities of the server",
     run: (peer) => Promise.resolve(peer.greeting.capabilities?.experimental),
-    exceptions: [{ reason: "PML does not declare experimental capabilities of servers" }],
+    exceptions: [SHARED],
   },
   {
     name: "unknown extensions of the server",
     run: (peer) => Promise.resolve(extensionsOf(peer)["x.test/notes"]),
-    exceptions: [{ reason: "PML does not declare extensions of servers" }],
+    exceptions: [SHARED],
   },
   { name: "name of the client", run: async (peer) => (await seenBy(peer)).client },
   {

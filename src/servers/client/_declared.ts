@@ -9,6 +9,8 @@
 import { passedExtensions } from "../../protocol/extension_methods.ts";
 import { defined, type JsonObject, sorted } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
+import { Declarations } from "../declarations.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 import type { ServerConnection } from "./connection.ts";
 
 interface ServerUse {
@@ -75,6 +77,15 @@ export class DeclaredCapabilities implements Disposable {
   /** Sets the connection of a server that has started. */
   connected(name: string, connection: ServerConnection): void {
     this.#of(name).connection = connection;
+  }
+
+  /** Keeps the capabilities that a server declared, for the clients that connect later. */
+  keep(
+    server: UpstreamServer,
+    capabilities: JsonObject,
+    { home, workspace }: { readonly home: string; workspace(): string },
+  ): void {
+    new Declarations(home).note({ ...server, workspace: workspace() }, capabilities);
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */

@@ -244,6 +244,11 @@ export class ServerConnection implements Living {
     return Object.keys(objectOf(this.#agreed.capabilities.extensions));
   }
 
+  /** The capabilities that the server declared. */
+  get capabilities(): JsonObject {
+    return this.#agreed.capabilities;
+  }
+
   /** Whether the server declared a capability, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#agreed.capabilities[capability]);

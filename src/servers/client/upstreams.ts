@@ -56,7 +56,7 @@ import type { UpstreamServer } from "./upstream_server.ts";
 import { againIfLost, SessionLost } from "./wire.ts";
 
 /** The options of `Upstreams`. Functions are called at each use. */
-export interface UpstreamsOptions {
+export interface UpstreamsOptions extends Pick<ConnectionOptions, "clientInfo"> {
   /** Returns the present server of a name, for work in the background. */
   readonly server: (name: string) => UpstreamServer;
   readonly workspace: () => string;
@@ -66,8 +66,6 @@ export interface UpstreamsOptions {
   readonly mayFollow: (server: string) => boolean;
   /** Returns the capabilities that servers get for a client with these, or for all clients. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
-  /** Returns the name of the client that servers get, for a client with this one or for all. */
-  clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Returns the log level that clients have set, if any. */
   readonly level: () => string | undefined;
   /** Removes secrets from messages of servers that are not results. */
@@ -535,6 +533,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
     });
     this.#declared.connected(name, connection);
+    this.#declared.keep(server, connection.capabilities, this.#options);
     this.#lists.outdate(this.#ownerOf(server));
     return connection;
   }
@@ -544,8 +543,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     own: Pick<ConnectionOptions, "capabilities" | "isSession">,
   ): Promise<ServerConnection> {
     const { limits, onLog, roots, withoutSecrets, home } = this.#options;
-    const { name } = server;
-    const { signal: closing } = this.#closing;
+    const [{ name }, { signal: closing }] = [server, this.#closing];
     const connection = await ServerConnection.start({
       name,
       open: await openWire(server, { closing, now: this.#options.server }),

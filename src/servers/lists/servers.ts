@@ -59,9 +59,19 @@ export class Servers implements Disposable {
 
   /** Returns the ids of the extensions of each server that may be asked, as far as they are known. */
   extensions(): ReadonlyMap<string, readonly string[]> {
-    const sources = [...this.lists.entries.values()].map(({ source }) => source)
-      .filter((source) => source.blocked() === undefined);
+    const sources = this.#unblocked();
     return new Map(sources.map((source) => [source.name, source.extensions?.() ?? []]));
+  }
+
+  /** The names and the definitions of the servers that may run now and have a definition. */
+  get unblocked(): readonly { readonly name: string; readonly definition: object }[] {
+    return this.#unblocked()
+      .flatMap(({ name, definition }) => definition === undefined ? [] : [{ name, definition }]);
+  }
+
+  #unblocked(): readonly Server[] {
+    return [...this.lists.entries.values()].map(({ source }) => source)
+      .filter((source) => source.blocked() === undefined);
   }
 
   /** Returns whether there is a server of this name. */
