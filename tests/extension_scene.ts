@@ -12,7 +12,7 @@ import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
 export const NOTES = "com.example/notes";
-export const SKILLS = "io.modelcontextprotocol/skills";
+export const DRAWINGS = "com.example/drawings";
 
 type Args = Record<string, unknown>;
 

@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { extensionScene, NOTES, SKILLS } from "./extension_scene.ts";
+import { DRAWINGS, extensionScene, NOTES } from "./extension_scene.ts";
 import { ERAS, type Json, type Message } from "./kit/json_rpc.ts";
 import { WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
@@ -17,10 +17,10 @@ function codeOf({ error }: Message): unknown {
 
 for (const era of ERAS) {
   Deno.test(`a request with an unknown method reaches the server of its extension, on ${era}`, async () => {
-    const servers = { notes: [NOTES], skills: [SKILLS], plain: [] };
-    const rules = { allow: ["notes:@method(notes/list)", "skills:@method(skills/list)"] };
+    const servers = { notes: [NOTES], drawings: [DRAWINGS], plain: [] };
+    const rules = { allow: ["notes:@method(notes/list)", "drawings:@method(drawings/list)"] };
     await using scene = await extensionScene(era, { servers, rules });
-    for (const method of ["notes/list", "skills/list"]) {
+    for (const method of ["notes/list", "drawings/list"]) {
       const { result } = await scene.pml.request(method, { own: { a: [1] }, cursor: "c" });
       assert.equal(result?.method, method);
       const { own, cursor } = result?.params as Json;
@@ -29,7 +29,7 @@ for (const era of ERAS) {
     // Two servers may support it, so that PML asks neither.
     const other = await scene.pml.request("later/get", {});
     assert.equal(codeOf(other), -32601);
-    assert.match(JSON.stringify(other.error), /notes, skills/);
+    assert.match(JSON.stringify(other.error), /drawings, notes/);
   });
 
   Deno.test(`a request with an unknown method asks, unless a rule denies it, on ${era}`, async () => {

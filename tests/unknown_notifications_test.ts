@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { extensionScene, NOTES, SKILLS } from "./extension_scene.ts";
+import { DRAWINGS, extensionScene, NOTES } from "./extension_scene.ts";
 import type { Json } from "./kit/json_rpc.ts";
 import { journalOf } from "./attacks/oracles.ts";
 import { WAYS } from "./kit/raw_stdio.ts";
@@ -20,7 +20,7 @@ for (const { era, door, on } of WAYS) {
   for (const [behind, kind] of KINDS) {
     Deno.test(`a notification of a client reaches ${behind} if a rule allows it, ${on}`, async () => {
       await using scene = await extensionScene(era, {
-        servers: { notes: [...kind, NOTES], skills: [SKILLS] },
+        servers: { notes: [...kind, NOTES], drawings: [DRAWINGS] },
         rules: { allow: [`notes:@method(${CHANGED})`, "notes:@method(notes/told)"] },
         door,
       });
@@ -61,7 +61,7 @@ for (const { era, door, on } of WAYS) {
 
   Deno.test(`a notification without an owner, a rule or a receiver is logged by its name, ${on}`, async () => {
     await using scene = await extensionScene(era, {
-      servers: { notes: [NOTES], skills: [SKILLS] },
+      servers: { notes: [NOTES], drawings: [DRAWINGS] },
       rules: { deny: ["notes:@method(notes/denied)"] },
       door,
     });
@@ -81,7 +81,7 @@ for (const { era, door, on } of WAYS) {
     assert.equal(asks.length, 1, pml.stderr);
     assert.match(asks[0] ?? "", /allow "notes:@method\(notes\/asks\)" in permissions/);
     assert.equal(lines(/"notes\/denied" of the client .* deny rule/).length, 1, pml.stderr);
-    assert.equal(lines(/"other\/x" of the client .* notes, skills/).length, 1, pml.stderr);
+    assert.equal(lines(/"other\/x" of the client .* drawings, notes/).length, 1, pml.stderr);
     assert.equal(lines(/no client .*its extension/).length, 1, pml.stderr);
     assert.equal(lines(/"notes\/x.*no server can have it/).length, isSent ? 1 : 0, pml.stderr);
     assert.equal(lines(/^2026 info/).length, 0);

@@ -6,6 +6,7 @@
 
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import { isSkillAddress } from "../protocol/skills.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { UpstreamsOptions } from "../servers/client/upstreams.ts";
 import type { PinEvent } from "../policy/pins.ts";
@@ -104,7 +105,8 @@ function toldTo(app: App): UpstreamsOptions["told"] {
     changed: (...change) => app.servers.lists.changed(...change),
     updated: (server, name, members) => {
       // A rule that came after the client followed the resource ends its updates.
-      if (app.policy.now.judge(toolId(server, "@resources")).kind === "deny") return;
+      const ruleName = isSkillAddress(name) ? "@skills" : "@resources";
+      if (app.policy.now.judge(toolId(server, ruleName)).kind === "deny") return;
       app.openGateway?.clients.updated({ server, name }, members);
     },
     logged: (...message) => app.openGateway?.clients.logged(...message),

@@ -1,6 +1,6 @@
 /**
- * Decides about requests for resources and prompts, which the rules know as `SERVER:@resources` and
- * `SERVER:@prompts`.
+ * Decides about requests for resources, prompts and skills, which the rules know as
+ * `SERVER:@resources`, `SERVER:@prompts` and `SERVER:@skills`.
  *
  * @module
  */
@@ -19,14 +19,17 @@ const MEMBERS: Verdict = {
   rule: "members of the request that no rule allows",
   source: "defaults",
 };
+/** The names of prompts and skills in questions about all of them. */
+const NAMES: Readonly<Record<string, string>> = { "@prompts": "prompts", "@skills": "skills" };
 /** The params that MCP defines for these requests. */
-const PARAMS = ["uri", "name", "arguments", "ref", "argument", "context"];
+const PARAMS = ["uri", "name", "arguments", "ref", "argument", "context", "cursor"];
 /** The least restrictive decision first. */
 const LEAST_FIRST = ["allow", "ask", "deny"];
 
 /** Returns whether a call is a request for a resource or a prompt of a server. */
 export function isOfOffer({ id, method }: Pick<Call, "id" | "method">): boolean {
-  return method !== undefined && ["@resources", "@prompts"].includes(splitToolId(id).tool);
+  return method !== undefined &&
+    ["@resources", "@prompts", "@skills"].includes(splitToolId(id).tool);
 }
 
 /**
@@ -43,7 +46,7 @@ export function offerFacts(call: Pick<Call, "id" | "method" | "isOffered">): rea
   if (isUnlisted(call)) {
     return ["No list that PML has of this server names the address: PML asks each time"];
   }
-  const what = splitToolId(call.id).tool === "@prompts" ? "prompts" : "listed resources";
+  const what = NAMES[splitToolId(call.id).tool] ?? "listed resources";
   return [`Yes covers all ${what} of this server that are requested while this question is open`];
 }
 
@@ -77,5 +80,5 @@ function hasMembers(
 }
 
 function isUnlisted({ id, isOffered }: Pick<Call, "id" | "isOffered">): boolean {
-  return isOffered !== true && splitToolId(id).tool === "@resources";
+  return isOffered !== true && ["@resources", "@skills"].includes(splitToolId(id).tool);
 }

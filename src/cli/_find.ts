@@ -163,7 +163,7 @@ export async function why(
         ? []
         : [`in rules, ${quoted(name, 200)} has this name`]),
       forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
-      ...(own === "@resources" && kind !== "deny"
+      ...(["@resources", "@skills"].includes(own) && kind !== "deny"
         ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
         : []),
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),

@@ -16,6 +16,7 @@ import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 export const PART_RULE_NAMES = [
   "@resources",
   "@prompts",
+  "@skills",
   "@sampling",
   "@elicitation",
   "@roots",
@@ -108,7 +109,16 @@ export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
 export function matches(pattern: Pattern, id: ToolId): boolean {
   if (pattern.kind === "any") return true;
   const { server, tool } = splitToolId(id);
-  return pattern.server === server && (pattern.kind === "server" || pattern.tool === tool);
+  return pattern.server === server &&
+    (pattern.kind === "server" || [tool, widerRuleName(tool)].includes(pattern.tool));
+}
+
+/**
+ * Returns the part of MCP whose rules also apply to another part: the files of skills are resources.
+ * Undefined for all others.
+ */
+export function widerRuleName(tool: string): PartRuleName | undefined {
+  return tool === "@skills" ? "@resources" : undefined;
 }
 
 /** Returns whether one of these patterns covers a tool, whatever its arguments are. */

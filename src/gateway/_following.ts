@@ -70,12 +70,8 @@ export class ResourceFollowing {
     const place = await offers.resource(uri);
     const { server, name } = place;
     const about = { method: "resources/subscribe", params: { uri: name } };
-    await ask({
-      ruleName: "@resources",
-      server,
-      ...about,
-      isOffered: await offers.isOffered(place),
-    });
+    const isOffered = await offers.isOffered(place);
+    await ask({ ruleName: offers.ruleNameOf(place), server, ...about, isOffered });
     if (clients.has(client)) client.followed.set(uri, place);
     else this.#giveUp(place);
   }

@@ -1,5 +1,5 @@
 /**
- * Lists the resources and prompts of all servers under names that contain the server, and finds
+ * Lists the resources, prompts and skills of all servers under names that contain the server, and finds
  * them.
  *
  * @module
@@ -11,6 +11,14 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
+import {
+  hasAddress,
+  isSkillAddress,
+  renamedSkill,
+  skillOf,
+  splitAddress,
+  withServer,
+} from "../protocol/skills.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { PartRuleName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
@@ -33,6 +41,8 @@ export interface ServerItem {
   readonly name: string;
 }
 
+/** The address of a skill without its directory, which no skill has. */
+const NO_SKILL = "skill://SKILL.md";
 const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
 /** The maximum length of a URI that is remembered, in characters. */
 const URI_MAX = 2_000;
@@ -42,17 +52,19 @@ const RULE_NAME_OF: Readonly<Record<Exclude<ListName, "tools">, PartRuleName>> =
   resources: "@resources",
   resourceTemplates: "@resources",
   prompts: "@prompts",
+  skills: "@skills",
 };
 
-const LISTS = ["resources", "resourceTemplates"] as const;
+const LISTS = ["resources", "resourceTemplates", "skills"] as const;
 
 const OWN: Readonly<Record<Exclude<ListName, "tools">, readonly JsonObject[]>> = {
   resources: OWN_RESOURCES,
   resourceTemplates: OWN_TEMPLATES,
   prompts: [],
+  skills: [],
 };
 
-/** Names the resources and prompts of servers, and finds them by these names. */
+/** Names the resources, prompts and skills of servers, and finds them by these names. */
 export class Offers {
   readonly #options: OffersOptions;
   readonly #links = new Map<string, Set<string>>();
@@ -73,11 +85,16 @@ export class Offers {
     // only when these lists are answered.
     await servers.lists.prepare(list, { atOnce: true });
     const own = prefix() ? OWN[list] : [];
+    const isDenied = (server: string, ruleName: PartRuleName) =>
+      judge(toolId(server, ruleName)).kind === "deny";
     const items = servers.lists.listed(list)
-      .filter(({ server }) => judge(toolId(server, RULE_NAME_OF[list])).kind !== "deny")
+      .filter(({ server }) => !isDenied(server, RULE_NAME_OF[list]))
       .flatMap(({ server, items }) =>
         rendered.items(
-          items,
+          // The files of skills are resources, too.
+          list === "resources" && isDenied(server, "@skills")
+            ? this.#noSkills(server, items)
+            : items,
           `${list} ${server} ${prefix()}`,
           (item) => this.#named(item, { server, list }),
         )
@@ -92,8 +109,11 @@ export class Offers {
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
     const page = this.#pageAt(uri);
     if (page !== undefined && await this.isOffered(page)) return page;
+    const skill = await this.#skillPlace(uri);
+    if (skill !== undefined) return skill;
     if (!uri.startsWith("pml:")) {
-      await servers.lists.prepare("resources");
+      const needed = ["resources", "skills"] as const;
+      await Promise.all(needed.map((list) => servers.lists.prepare(list)));
       const owners = this.#ownersOf(uri);
       const [only] = owners;
       if (only !== undefined && owners.length === 1) return { server: only, name: uri };
@@ -134,14 +154,18 @@ export class Offers {
   link(server: string, content: readonly ContentBlock[]): void {
     for (const { type, uri, resource } of content) {
       if (type !== "resource_link" && type !== "resource") continue;
-      const linked = type === "resource" ? objectOf(resource).uri : uri;
-      if (typeof linked !== "string" || linked.length > URI_MAX) continue;
-      const known = this.#links.get(linked) ?? new Set();
-      // The map is in the order of the last link.
-      this.#links.delete(linked);
-      this.#links.set(linked, known.add(server));
-      dropOldest(this.#links, LINKS_MAX);
+      this.linkTo(server, type === "resource" ? objectOf(resource).uri : uri);
     }
+  }
+
+  /** Remembers an address that a result contains. */
+  linkTo(server: string, uri: unknown): void {
+    if (typeof uri !== "string" || uri.length > URI_MAX) return;
+    const known = this.#links.get(uri) ?? new Set();
+    // The map is in the order of the last link.
+    this.#links.delete(uri);
+    this.#links.set(uri, known.add(server));
+    dropOldest(this.#links, LINKS_MAX);
   }
 
   /**
@@ -156,15 +180,17 @@ export class Offers {
       await servers.lists.prepare(list, { only: server, isWhole: true });
       return servers.lists.listed(list).find((one) => one.server === server)?.items ?? [];
     };
-    const [resources, templates] = await Promise.all(LISTS.map(itemsOf));
+    const [resources, templates, skills] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
     if (templates && isCovered(name, templates)) return true;
+    if (skills && isInSkill(name, skills)) return true;
     return isPage(name) && (await itemsOf("tools")).some((one) => toolPage(one) === name);
   }
 
   /** Returns the URI by which a client reads a resource of a server. */
   uriOf({ server, name }: ServerItem): string {
     if (!this.#options.prefix()) return name;
+    if (isSkillAddress(name)) return withServer(name, server);
     return isPage(name) ? pageAddress(server, name) : `pml://${server}/${name}`;
   }
 
@@ -185,6 +211,43 @@ export class Offers {
     return page !== undefined && servers.has(page.server) ? page : undefined;
   }
 
+  /** Returns the name that rules have for reading a resource: the files of skills have their own. */
+  ruleNameOf({ server, name }: ServerItem): "@skills" | "@resources" {
+    // A server cannot avoid the rules for skills by not listing one.
+    // guard: skill-rules
+    if (isSkillAddress(name)) return "@skills";
+    return isInSkill(name, this.#skillsOf(server)) ? "@skills" : "@resources";
+  }
+
+  /**
+   * Returns the server that an address names as its first segment. A server may have skills whose
+   * own addresses begin with its name.
+   */
+  async #skillPlace(uri: string): Promise<ServerItem | undefined> {
+    const { servers } = this.#options;
+    const place = splitAddress(uri);
+    if (place === undefined) return undefined;
+    const source = servers.lists.entries.get(place.server)?.source;
+    // Servers that ship with PML have no skills, and no skill is a file without a directory.
+    if (source === undefined || source.origin.isShipped || place.name === NO_SKILL) {
+      return undefined;
+    }
+    const { server } = place;
+    await servers.lists.prepare("skills", { only: server, isWhole: true });
+    const skills = this.#skillsOf(server);
+    const isOwn = !isInSkill(place.name, skills) && isInSkill(uri, skills);
+    return isOwn ? { server, name: uri } : place;
+  }
+
+  #skillsOf(server: string): readonly ListItem[] {
+    const { lists } = this.#options.servers;
+    return lists.listed("skills").find((one) => one.server === server)?.items ?? [];
+  }
+
+  #noSkills(server: string, items: readonly ListItem[]): readonly ListItem[] {
+    return items.filter(({ uri }) => this.ruleNameOf({ server, name: String(uri) }) !== "@skills");
+  }
+
   #named(
     item: ListItem,
     { server, list }: { readonly server: string; readonly list: Exclude<ListName, "tools"> },
@@ -195,6 +258,8 @@ export class Offers {
         return { ...item, uri: this.uriOf({ server, name: name("uri") }) };
       case "resourceTemplates":
         return { ...item, uriTemplate: this.uriOf({ server, name: name("uriTemplate") }) };
+      case "skills":
+        return renamedSkill(item, (name) => this.uriOf({ server, name }));
       case "prompts":
         return { ...item, name: this.#promptName({ server, name: name("name") }) };
     }
@@ -222,7 +287,9 @@ export class Offers {
     const shown = servers.lists.listed("tools")
       .filter(({ items }) => items.some((item) => toolPage(item) === uri))
       .map(({ server }) => server);
-    return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
+    const ofSkills = servers.lists.listed("skills")
+      .filter(({ items }) => isInSkill(uri, items)).map(({ server }) => server);
+    return [...new Set([...listed, ...shown, ...ofSkills, ...this.#links.get(uri) ?? []])];
   }
 
   /** Returns the servers of which a template covers an address that no server listed or linked. */
@@ -244,4 +311,10 @@ export class Offers {
     const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
     return new PmlError("BAD_REQUEST", message, { hint: `Read ${names.join(" or ")}` });
   }
+}
+
+/** Returns whether one of the skills contains an address. */
+function isInSkill(uri: string, skills: readonly ListItem[]): boolean {
+  const skill = skillOf(skills, uri);
+  return skill !== undefined && hasAddress(skill, uri);
 }

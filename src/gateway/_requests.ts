@@ -18,6 +18,7 @@ import { isPage } from "../protocol/apps.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { DIRECTORY_READ } from "../protocol/skills.ts";
 import type { Clients } from "./_clients.ts";
 import type { DroppedMembers } from "./_dropped_members.ts";
 import { ResourceFollowing } from "./_following.ts";
@@ -26,6 +27,7 @@ import { resultFor } from "./_older_results.ts";
 import { isKept, isOwnResource, readOwn, readStoredOutput } from "./_own_resources.ts";
 import { invalidParams, requiredText } from "./_params.ts";
 import { type ForwardedRequest, ServerRequests } from "./_server_requests.ts";
+import { addressesOf, checkedSkill, withAddresses, withinDirectory } from "./_skills.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
 import { UnknownNotifications } from "./_unknown_notifications.ts";
@@ -61,6 +63,8 @@ type Handler = (request: ClientRequest, parts: RequestParts) => Promise<JsonObje
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["tools/call", (request, { toolCalls }) => toolCalls.call(request)],
   ["resources/read", readResource],
+  ["skills/get", getSkill],
+  [DIRECTORY_READ, readDirectory],
   ["resources/subscribe", subscribe],
   ["resources/unsubscribe", unsubscribe],
   ["prompts/get", getPrompt],
@@ -176,7 +180,8 @@ async function readResource(request: ClientRequest, parts: RequestParts): Promis
   if (isOwnResource(params.uri)) return await readOwn(params.uri, options);
   if (isKept(params.uri)) return await readStoredOutput(params.uri, options);
   const place = await resourceAt(offers, params);
-  const result = await ask(request, place, parts);
+  const answer = await ask(request, place, parts);
+  const result = withAddresses(answer, { place, params, offers });
   return withRequestedPage(result, { uri: params.uri, place: offers.uriOf(place) });
 }
 
@@ -192,6 +197,32 @@ function withRequestedPage(
   if (!isPage(uri) || uri === place || !Array.isArray(contents)) return result;
   const all = contents.map((one) => objectOf(one).uri === place ? { ...objectOf(one), uri } : one);
   return { ...result, contents: all };
+}
+
+async function getSkill(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  const { params } = request;
+  const { offers } = parts;
+  // The rules for skills apply whatever scheme the address has.
+  const place = { ...await resourceAt(offers, params), ruleName: "@skills" };
+  const answer = await ask(request, place, parts);
+  if (isQuestion(answer)) return answer;
+  const result = checkedSkill(answer, place);
+  for (const uri of addressesOf(result)) offers.linkTo(place.server, uri);
+  return withAddresses(result, { place, params, offers });
+}
+
+async function readDirectory(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  const { params } = request;
+  const { offers } = parts;
+  const place = await resourceAt(offers, params);
+  const answer = await ask(request, place, parts);
+  if (isQuestion(answer)) return answer;
+  return withAddresses(withinDirectory(answer, place), { place, params, offers });
+}
+
+/** Returns whether PML asks the client first. Servers cannot set this member. */
+function isQuestion({ resultType }: JsonObject): boolean {
+  return resultType === "input_required";
 }
 
 async function getPrompt(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
@@ -234,7 +265,13 @@ async function resourceAt(
   const place = await offers.resource(requiredText(params, "uri"));
   const { server, name } = place;
   const isOffered = await offers.isOffered(place);
-  return { ruleName: "@resources", server, name, params: { ...params, uri: name }, isOffered };
+  return {
+    ruleName: offers.ruleNameOf(place),
+    server,
+    name,
+    params: { ...params, uri: name },
+    isOffered,
+  };
 }
 
 async function subscribe(

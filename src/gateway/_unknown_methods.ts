@@ -4,7 +4,11 @@
  * @module
  */
 
-import { isExtensionOf, isKnownExtension } from "../protocol/extension_methods.ts";
+import {
+  isExtensionOf,
+  isKnownExtension,
+  SKILLS_EXTENSION,
+} from "../protocol/extension_methods.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
@@ -57,7 +61,8 @@ export async function serverOfRequest(
     .map(([server, ids]) => ({ server, ids: ids.filter((id) => !isKnownExtension(id)) }))
     .filter(({ ids }) => ids.length > 0);
   const named = unknown.filter(({ ids }) => ids.some((id) => isExtensionOf(id, method)));
-  const candidates = named.length > 0 ? named : unknown;
+  const others = unknown.filter(({ ids }) => ids.some((id) => id !== SKILLS_EXTENSION));
+  const candidates = named.length > 0 ? named : others;
   const [only] = candidates;
   if (only !== undefined && candidates.length === 1) return { server: only.server, params };
   throw notFound(candidates.map(({ server }) => server));

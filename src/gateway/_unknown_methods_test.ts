@@ -27,7 +27,7 @@ async function owned(
 }
 
 const NOTES = "com.example/notes";
-const SKILLS = "io.modelcontextprotocol/skills";
+const DRAWINGS = "com.example/drawings";
 
 Deno.test("a request belongs to the owner of its task or URI, under the names that it has there", async () => {
   const all = { notes: [NOTES] };
@@ -46,19 +46,19 @@ Deno.test("a request belongs to the owner of its task or URI, under the names th
 });
 
 Deno.test("a request belongs to the only server with its extension, else with any unknown one", async () => {
-  const all = { notes: [NOTES], skills: [SKILLS], ui: ["io.modelcontextprotocol/ui"] };
-  assert.deepEqual(await owned("skills/list", {}, all), { server: "skills", params: {} });
-  const { skills: _, ...others } = all;
-  assert.deepEqual(await owned("skills/list", {}, others), { server: "notes", params: {} });
+  const all = { notes: [NOTES], drawings: [DRAWINGS], ui: ["io.modelcontextprotocol/ui"] };
+  assert.deepEqual(await owned("drawings/list", {}, all), { server: "drawings", params: {} });
+  const { drawings: _, ...others } = all;
+  assert.deepEqual(await owned("drawings/list", {}, others), { server: "notes", params: {} });
 });
 
 Deno.test("a request that may belong to several servers, or to none, is refused with their names", async () => {
-  const two = { one: [SKILLS], other: ["org.example/skills"], notes: [NOTES] };
-  const [code, message] = await owned("skills/list", {}, two) as [number, string];
+  const two = { one: [DRAWINGS], other: ["org.example/drawings"], notes: [NOTES] };
+  const [code, message] = await owned("drawings/list", {}, two) as [number, string];
   assert.equal(code, -32601);
   assert.match(message, /: one, other$/);
   const ui = { ui: ["io.modelcontextprotocol/ui"] };
-  const [none, why] = await owned("skills/list", {}, ui) as [number, string];
+  const [none, why] = await owned("drawings/list", {}, ui) as [number, string];
   assert.equal(none, -32601);
   assert.match(why, /no server/);
 });

@@ -5,7 +5,7 @@
  */
 
 import type { MetaTool } from "../config/exposure.ts";
-import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
+import { SKILLS_EXTENSION, TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
@@ -19,6 +19,8 @@ const CAPABILITIES = {
   completions: {},
   logging: {},
 } as const;
+
+const SKILLS: JsonObject = { [SKILLS_EXTENSION]: { directoryRead: true } };
 
 /**
  * Returns the configured name, the capabilities, and the instructions with the state of each
@@ -39,11 +41,12 @@ export function helloOf(
   },
 ): Hello {
   const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
-  const tasks: JsonObject = isStateless
-    ? { extensions: { ...objectOf(declared.extensions), [TASKS_EXTENSION]: {} } }
-    : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
+  const extensions = { ...objectOf(declared.extensions), ...SKILLS };
+  const own: JsonObject = isStateless
+    ? { extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
+    : { extensions, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
-    capabilities: { ...CAPABILITIES, ...declared, ...tasks },
+    capabilities: { ...CAPABILITIES, ...declared, ...own },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
     instructions: [instructions(states, metaTools), ...said].join("\n"),
   };

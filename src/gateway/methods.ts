@@ -40,6 +40,7 @@ const HANDLERS: ReadonlyMap<string, MethodHandler> = new Map<string, MethodHandl
   ["resources/list", listOf("resources")],
   ["resources/templates/list", listOf("resourceTemplates")],
   ["prompts/list", listOf("prompts")],
+  ["skills/list", listOf("skills")],
   ["logging/setLevel", setLevel],
 ]);
 

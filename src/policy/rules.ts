@@ -9,6 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
+import { widerRuleName } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type PathSystem, SeenArguments } from "./_arguments.ts";
 import type { PathVariables } from "./_path_readings.ts";
@@ -26,6 +27,7 @@ const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaul
 const UNNAMED: Readonly<Record<string, Verdict>> = {
   "@resources": FOLLOWS,
   "@prompts": FOLLOWS,
+  "@skills": FOLLOWS,
   "@elicitation": FOLLOWS,
   "@roots": FOLLOWS,
   // Listing the tools of a server. No rule can name it.
@@ -33,7 +35,7 @@ const UNNAMED: Readonly<Record<string, Verdict>> = {
 };
 
 /** The other features of MCP that an ask rule `*` covers. */
-const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts"];
+const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts", "@skills"];
 
 /** The maximum number of argument-dependent rules that a verdict lists. */
 const SHOWN = 5;
@@ -159,8 +161,12 @@ export function deniedByRule(id: ToolId, verdict: Verdict): PmlError {
   });
 }
 
+/** Returns the texts of rules that cover a tool, the narrowest first. */
 function scopesOf(id: ToolId): readonly string[] {
-  return [id, `${splitToolId(id).server}:*`, "*"];
+  const { server, tool } = splitToolId(id);
+  const wider = widerRuleName(tool);
+  const own = wider === undefined ? [id] : [id, `${server}:${wider}`];
+  return [...own, `${server}:*`, "*"];
 }
 
 /** Returns the verdict for any arguments, with the rules that depend on them. */

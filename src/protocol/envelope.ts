@@ -23,7 +23,7 @@ const RESERVED: readonly string[] = [META.version, META.client, META.capabilitie
 
 /** The methods whose results may be cached, and those that may end with a question. */
 const KEPT =
-  /^(?:(?:tools|prompts|resources|resources\/templates)\/list|resources\/read|server\/.*)$/;
+  /^(?:(?:tools|prompts|resources|resources\/templates)\/list|resources\/(?:directory\/)?read|skills\/(?:list|get)|server\/.*)$/;
 const ASKING = ["tools/call", "prompts/get", "resources/read"];
 
 /** The params of a request, separated from its reserved members. */

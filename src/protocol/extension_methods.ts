@@ -12,6 +12,9 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 /** The extensions whose methods PML knows. */
 const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
 
+/** The extension for skills (SEP-2640). PML serves its methods itself. */
+export const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";
+
 /** The extension of PML's own methods. A window would treat a server's method in it as PML's. */
 const OWN = "pml";
 

@@ -7,9 +7,10 @@
 import { PmlError } from "../core/errors.ts";
 import { type Json, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import { SKILLS_EXTENSION } from "./extension_methods.ts";
 
 /** A list of a server: the name of the field of the result that contains it. */
-export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
+export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts" | "skills";
 
 /** How a list is requested, and which member its items must have. */
 export interface ListKind {
@@ -19,6 +20,8 @@ export interface ListKind {
   readonly capability: "tools" | "resources" | "prompts";
   /** The member, a string, that each item must have. */
   readonly key: string;
+  /** The extension that a server with such a list declares, too. */
+  readonly extension?: string;
 }
 
 /** All lists. */
@@ -31,6 +34,12 @@ export const LISTS: Readonly<Record<ListName, ListKind>> = {
     key: "uriTemplate",
   },
   prompts: { method: "prompts/list", capability: "prompts", key: "name" },
+  skills: {
+    method: "skills/list",
+    capability: "resources",
+    key: "uri",
+    extension: SKILLS_EXTENSION,
+  },
 };
 
 /** The names of all lists. */

@@ -12,6 +12,7 @@ const MEMBERS = new Set([
   ...["_meta", "resultType", "inputRequests", "requestState", "ttlMs", "cacheScope"],
   ...["content", "structuredContent", "isError", "task", "messages", "description", "contents"],
   ...["completion", "nextCursor", "tools", "prompts", "resources", "resourceTemplates", "tasks"],
+  ...["skills", "skill"],
   ...["taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"],
   ...["pollIntervalMs", "result", "error"],
 ]);

@@ -25,7 +25,7 @@ export interface NoticesOptions {
 /** The lists that have changed, by notification. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
-  "notifications/resources/list_changed": ["resources", "resourceTemplates"],
+  "notifications/resources/list_changed": ["resources", "resourceTemplates", "skills"],
   "notifications/prompts/list_changed": ["prompts"],
 };
 

@@ -69,6 +69,8 @@ export function ownName({ name, _meta }: ListItem): string {
 /** Returns an item that every client can read, with a name that is valid here. */
 export function readable(list: ListName, item: ListItem): ListItem {
   if (list === "tools") return namedTool(readableTool(item));
+  // Clients compare the entry of a skill with its files.
+  if (list === "skills") return item;
   const name = isText(item.name) ? item.name : item[LISTS[list].key];
   return part(item, OTHERS, { name });
 }

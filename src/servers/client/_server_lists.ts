@@ -189,11 +189,15 @@ export class ServerLists {
     const known = this.#of(owner);
     const { isOld, at, lists } = known;
     known.isOld = false;
-    const least = maxMs === Infinity ? -Infinity : performance.now() - maxMs;
     let old: ListName[] | undefined;
     for (const name of lists.keys()) {
       const since = at.get(name);
-      if (since === undefined ? isOld : since < least) (old ??= []).push(name);
+      // No notification reports that only the files of a skill changed.
+      const most = name === "skills" ? Math.min(maxMs, FRESH_MS) : maxMs;
+      const isTooOld = since === undefined
+        ? isOld
+        : most !== Infinity && performance.now() - since > most;
+      if (isTooOld) (old ??= []).push(name);
     }
     return old ?? NO_NAMES;
   }

@@ -18,6 +18,7 @@ import {
   visible,
 } from "../../core/json.ts";
 import { tooLargeError } from "../../core/json_bounds.ts";
+import { SKILLS_EXTENSION } from "../../protocol/extension_methods.ts";
 import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
@@ -249,6 +250,12 @@ export class ServerConnection implements Living {
     return this.#agreed.capabilities;
   }
 
+  /** Whether the server lists the children of a directory. */
+  get readsDirectories(): boolean {
+    const { extensions } = this.#agreed.capabilities;
+    return objectOf(objectOf(extensions)[SKILLS_EXTENSION]).directoryRead === true;
+  }
+
   /** Whether the server declared a capability, such as `resources`. */
   can(capability: string): boolean {
     return isObject(this.#agreed.capabilities[capability]);
@@ -310,8 +317,11 @@ export class ServerConnection implements Living {
 
   /** Reads a list. It is empty if the server does not have it. */
   async list(name: ListName, signal: AbortSignal): Promise<ReadList> {
+    const { capability, extension } = LISTS[name];
+    const isDeclared = this.can(capability) &&
+      (extension === undefined || this.extensions.includes(extension));
     // A server may have tools without declaring the capability.
-    if (name !== "tools" && !this.can(LISTS[name].capability)) {
+    if (name !== "tools" && !isDeclared) {
       return { items: [], ttlMs: undefined };
     }
     using cancellation = Cancellation.of(signal);

@@ -53,6 +53,7 @@ import { type ConnectionOptions, ServerConnection } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
+import { passOn, usableItems } from "./_usable_skills.ts";
 import { againIfLost, SessionLost } from "./wire.ts";
 
 /** The options of `Upstreams`. Functions are called at each use. */
@@ -184,7 +185,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
       throw error instanceof RpcError ? listRefused(name, list, error) : error;
     });
-    if (list !== "tools") return items;
+    if (list !== "tools") return usableItems(list, items, { name, ...this.#options });
     const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
     const all = withInstructions(own, connection.instructions);
     const tools = sameOrNew(this.#lists.known(owner, "tools"), all);
@@ -376,7 +377,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       connection.notify(call.method, params, call);
       return Promise.resolve({});
     }
-    if (call.method !== undefined) return connection.request(call.method, params, call);
+    if (call.method !== undefined) return passOn({ call, params, owner }, connection, this.#lists);
     const support = () => objectOf(this.#tool(owner, String(params.name))?.execution).taskSupport;
     return sendToolCall(connection, params, { call, support });
   }

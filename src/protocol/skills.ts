@@ -1,0 +1,284 @@
+/**
+ * The entries of skills (SEP-2640): which ones clients get, and the files that belong to them.
+ *
+ * @module
+ */
+
+import { numberOf } from "../core/exact_number.ts";
+import {
+  decoded,
+  isObject,
+  type Json,
+  type JsonObject,
+  listOf,
+  objectOf,
+  textOf,
+} from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
+import type { ListItem } from "./lists.ts";
+import { safeText } from "./safe_text.ts";
+
+/** The method that lists the children of a directory. */
+export const DIRECTORY_READ = "resources/directory/read";
+
+/** The most skills of one server. */
+export const SKILLS_MAX = 1_000;
+/** The most files of one skill, and the most bytes of them: the limits of the extension. */
+const [FILES_MAX, BYTES_MAX] = [512, 16_777_216];
+/** The most characters of a frontmatter, and the most levels of it. */
+const [FRONTMATTER_MAX, FRONTMATTER_DEPTH] = [64_000, 32];
+/** The most characters of an address, and the most segments of it. */
+const [URI_MAX, SEGMENTS_MAX] = [2_000, 64];
+
+const SCHEME = "skill://";
+/** An address without query and fragment. Characters beyond ASCII have percent codes in it. */
+const URI = /^([a-z][a-z\d+.-]*:(?:\/\/)?)([!$-.0-;=@-[\]_a-z~][!$-;=@-[\]_a-z~]*)$/i;
+const MANIFEST = "/SKILL.md";
+const NAME = /^[a-z\d]+(?:-[a-z\d]+)*$/;
+const DIGEST = /^sha256:[\da-f]{64}$/;
+/** The most characters of texts in a frontmatter, as Agent Skills defines them. */
+const [NAME_MAX, DESCRIPTION_MAX, COMPATIBILITY_MAX] = [64, 1_024, 500];
+
+/** A file of a skill. */
+export interface SkillFile {
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** The members of an entry that PML uses. */
+interface Parts {
+  /** The address of the directory, decoded. */
+  readonly root: string;
+  /** The files by their decoded addresses; undefined if the server generates them. */
+  readonly files: ReadonlyMap<string, SkillFile> | undefined;
+}
+
+/** Returns whether an address is one of the scheme for skills, so that rules for skills apply. */
+export function isSkillAddress(uri: string): boolean {
+  return uri.slice(0, SCHEME.length).toLowerCase() === SCHEME;
+}
+
+/**
+ * Returns why clients do not get the entry of a skill; undefined if they do. Clients have to refuse
+ * an invalid entry, and some refuse the whole list with it.
+ */
+export function skillProblem(
+  { uri, frontmatter, resources, _meta }: JsonObject,
+): string | undefined {
+  const segments = segmentsOf(textOf(uri));
+  if (segments === undefined || !textOf(uri).endsWith(MANIFEST) || segments.length < 3) {
+    return "its address is no plain address that ends with /SKILL.md";
+  }
+  if (_meta !== undefined && !isObject(_meta)) return "its _meta is no object";
+  return frontmatterProblem(frontmatter, segments.at(-2)) ?? filesProblem(textOf(uri), resources);
+}
+
+function frontmatterProblem(
+  frontmatter: Json | undefined,
+  directory: string | undefined,
+): string | undefined {
+  if (!isObject(frontmatter) || Object.hasOwn(frontmatter, "__proto__")) {
+    return "its frontmatter is no plain object";
+  }
+  const { name, description, compatibility = "-", metadata = {} } = frontmatter;
+  if (typeof name !== "string" || name.length > NAME_MAX || !NAME.test(name)) {
+    return "its name is not 1 to 64 lowercase letters, digits and single hyphens";
+  }
+  if (name !== directory) return "its name is not that of its directory";
+  if (!isTextOf(description, DESCRIPTION_MAX)) {
+    return "its description is no text of 1 to 1,024 characters";
+  }
+  if (!isTextOf(compatibility, COMPATIBILITY_MAX)) {
+    return "its compatibility is no text of 1 to 500 characters";
+  }
+  const isTexts = isObject(metadata) &&
+    Object.values(metadata).every((one) => typeof one === "string");
+  if (!isTexts) return "its metadata contains values that are no texts";
+  if (JSON.stringify(frontmatter).length > FRONTMATTER_MAX) {
+    return `its frontmatter has over ${FRONTMATTER_MAX} characters`;
+  }
+  if (depthOf(frontmatter, FRONTMATTER_DEPTH) > FRONTMATTER_DEPTH) {
+    return `its frontmatter has over ${FRONTMATTER_DEPTH} levels`;
+  }
+  // An escape would not match the file, which clients compare with the entry.
+  // guard: skill-hidden
+  if (hasHidden(frontmatter)) return "its frontmatter has hidden characters";
+  return undefined;
+}
+
+function filesProblem(uri: string, resources: Json | undefined): string | undefined {
+  if (resources === "dynamic") return undefined;
+  if (!Array.isArray(resources)) return "it has no list of files";
+  // guard: skill-files
+  if (resources.length > FILES_MAX) return `it has ${resources.length} files, over ${FILES_MAX}`;
+  const root = segmentsOf(uri)?.slice(0, -1).join("/");
+  const seen = new Set<string>();
+  let bytes = 0;
+  for (const { uri: file, digest, size } of resources.map(objectOf)) {
+    const key = keyOf(textOf(file));
+    // guard: skill-outside
+    if (key === undefined || !key.startsWith(`${root}/`)) {
+      return "a file is outside of its directory";
+    }
+    if (seen.has(key)) return "it lists a file twice";
+    if (!DIGEST.test(textOf(digest))) return "a digest is no SHA-256";
+    const count = numberOf(size) ?? -1;
+    if (!Number.isSafeInteger(count) || count < 0) {
+      return "the size of a file is no number of bytes";
+    }
+    seen.add(key);
+    bytes += count;
+  }
+  if (!seen.has(keyOf(uri) ?? "")) return "its files do not contain its SKILL.md";
+  return bytes > BYTES_MAX ? `its files have ${bytes} bytes, over ${BYTES_MAX}` : undefined;
+}
+
+/** Returns the skill that an address belongs to, as its SKILL.md, a file or a directory. */
+export function skillOf(skills: readonly ListItem[], uri: string): ListItem | undefined {
+  const key = keyOf(uri);
+  if (key === undefined) return undefined;
+  let match: ListItem | undefined;
+  let longest = 0;
+  for (const skill of skills) {
+    const { root } = partsOf(skill);
+    const isWithin = key === root || key.startsWith(`${root}/`);
+    // A skill inside of another one has its own entry.
+    if (isWithin && root.length > longest) [match, longest] = [skill, root.length];
+  }
+  return match;
+}
+
+/** Returns the digest and the size of a file, or undefined if the skill does not list it. */
+export function fileOf(skill: ListItem, uri: string): SkillFile | undefined {
+  return partsOf(skill).files?.get(keyOf(uri) ?? "");
+}
+
+/**
+ * Returns whether a skill contains an address: a file that it lists, or a directory. The files of a
+ * skill that its server generates are unknown, so every address in its directory belongs to it.
+ */
+export function hasAddress(skill: ListItem, uri: string): boolean {
+  const { files, root } = partsOf(skill);
+  const key = keyOf(uri);
+  if (files === undefined || key === undefined || key === root) return key !== undefined;
+  return files.has(key) || [...files.keys()].some((file) => file.startsWith(`${key}/`));
+}
+
+/** Returns the children of a directory of a skill; undefined if its files are not known. */
+export function childrenOf(skill: ListItem, uri: string): readonly JsonObject[] | undefined {
+  const { files } = partsOf(skill);
+  const key = keyOf(uri);
+  const isDirectory = files !== undefined && key !== undefined && !files.has(key);
+  if (!isDirectory || !hasAddress(skill, uri)) return undefined;
+  const { length } = uri.split("/");
+  const children = new Map<string, JsonObject>();
+  for (const { uri: own, size } of listOf(skill.resources).map(objectOf)) {
+    if (keyOf(textOf(own))?.startsWith(`${key}/`) !== true) continue;
+    const parts = textOf(own).split("/");
+    const about = { uri: parts.slice(0, length + 1).join("/"), name: decoded(parts[length] ?? "") };
+    const isFile = parts.length === length + 1;
+    const kind: JsonObject = isFile ? { size: size ?? 0 } : { mimeType: "inode/directory" };
+    children.set(about.name, { ...about, ...kind });
+  }
+  return [...children.values()];
+}
+
+/** Returns whether an address is a direct child of a directory. */
+export function isChildOf(directory: string, uri: string): boolean {
+  const segments = segmentsOf(uri);
+  // guard: skill-children
+  return segments !== undefined && segments.slice(0, -1).join("/") === keyOf(directory);
+}
+
+/** Returns the skill with other addresses. */
+export function renamedSkill(skill: ListItem, rename: (uri: string) => string): JsonObject {
+  const { uri, resources } = skill;
+  return {
+    ...skill,
+    uri: rename(textOf(uri)),
+    ...Array.isArray(resources) && { resources: renamedAll(resources, rename) },
+  } as JsonObject; // it came as JSON
+}
+
+/** Returns objects with an address, such as contents and resources, with other addresses. */
+export function renamedAll(
+  all: readonly Json[],
+  rename: (uri: string) => string,
+): readonly JsonObject[] {
+  return all.map(objectOf).map((one) =>
+    typeof one.uri === "string" ? { ...one, uri: rename(one.uri) } : one
+  );
+}
+
+/** Returns an address with the name of a server as its first segment. */
+export function withServer(uri: string, server: string): string {
+  return `${SCHEME}${server}/${uri.slice(SCHEME.length)}`;
+}
+
+/** Splits an address that `withServer()` made. */
+export function splitAddress(
+  uri: string,
+): { readonly server: string; readonly name: string } | undefined {
+  const [, server, rest] = /^([a-z\d._-]+)\/(.+)$/s.exec(uri.slice(SCHEME.length)) ?? [];
+  if (!isSkillAddress(uri) || server === undefined || rest === undefined) return undefined;
+  return { server, name: `${SCHEME}${rest}` };
+}
+
+const partsOf = memoized(({ uri, resources }: ListItem): Parts => {
+  const root = segmentsOf(textOf(uri))?.slice(0, -1).join("/") ?? "";
+  if (!Array.isArray(resources)) return { root, files: undefined };
+  const files = resources.map(objectOf).map(({ uri, digest, size }) => {
+    return [keyOf(textOf(uri)) ?? "", {
+      digest: textOf(digest),
+      size: numberOf(size) ?? -1,
+    }] as const;
+  });
+  return { root, files: new Map(files) };
+});
+
+/** Returns the key that all spellings of an address share; undefined if it is no plain address. */
+function keyOf(uri: string): string | undefined {
+  return segmentsOf(uri)?.join("/");
+}
+
+/** Returns the decoded segments of an address, the first with its scheme. */
+function segmentsOf(uri: string): readonly string[] | undefined {
+  if (uri.length > URI_MAX) return undefined;
+  const [, scheme = "pml:", path = ""] = URI.exec(uri) ?? [];
+  const segments = path.split("/").map(segmentOf);
+  // guard: skill-of-pml
+  if (scheme.toLowerCase().startsWith("pml:") || segments.length > SEGMENTS_MAX) return undefined;
+  return segments.every((one) => one !== undefined)
+    ? [scheme.toLowerCase(), ...segments]
+    : undefined;
+}
+
+/** Returns a decoded segment; undefined if it could lead to another directory. */
+function segmentOf(segment: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(segment);
+    const isPlain = !["", ".", ".."].includes(decoded) && !/[/\\\p{Cc}]/u.test(decoded);
+    return isPlain ? decoded : undefined;
+  } catch {
+    return undefined; // a percent code is not valid
+  }
+}
+
+/** Returns whether a text or a name in JSON has characters that are not shown. */
+function hasHidden(json: unknown): boolean {
+  if (typeof json === "string") return safeText(json) !== json;
+  if (Array.isArray(json)) return json.some(hasHidden);
+  return isObject(json) && [...Object.keys(json), ...Object.values(json)].some(hasHidden);
+}
+
+function isTextOf(value: unknown, most: number): boolean {
+  return typeof value === "string" && value !== "" &&
+    [...value.slice(0, 2 * most + 1)].length <= most;
+}
+
+/** Returns the depth of JSON, or a larger number than `most` if it is deeper than that. */
+function depthOf(json: unknown, most: number): number {
+  if (typeof json !== "object" || json === null) return 0;
+  if (most === 0) return 1;
+  return 1 + Math.max(0, ...Object.values(json).map((one) => depthOf(one, most - 1)));
+}

@@ -1,0 +1,84 @@
+/**
+ * Leaves out the skills of a server that clients cannot use, and answers for servers that do not
+ * list the files in a directory.
+ *
+ * @module
+ */
+
+import { counted } from "../../core/amounts.ts";
+import { type Json, type JsonObject, quoted, textOf } from "../../core/json.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import {
+  childrenOf,
+  DIRECTORY_READ,
+  skillOf,
+  skillProblem,
+  SKILLS_MAX,
+} from "../../protocol/skills.ts";
+import type { ServerConnection } from "./connection.ts";
+import type { ServerCall } from "./_server_call.ts";
+import type { ServerLists } from "./_server_lists.ts";
+
+/** How many of the skills that are left out a message names. */
+const NAMED_MAX = 5;
+
+/**
+ * Returns the items of a list that clients get, and logs which skills are left out. Of two skills
+ * with one address, both are left out.
+ */
+export function usableItems(
+  list: ListName,
+  all: readonly ListItem[],
+  { name, onLog }: {
+    readonly name: string;
+    readonly onLog: (server: string, level: "warn", text: string) => void;
+  },
+): readonly ListItem[] {
+  if (list !== "skills") return all;
+  const counts = new Map<string, number>();
+  for (const { uri } of all) counts.set(textOf(uri), (counts.get(textOf(uri)) ?? 0) + 1);
+  const problemOf = (skill: ListItem) =>
+    counts.get(textOf(skill.uri)) === 1
+      ? skillProblem(skill as JsonObject) // it came as JSON
+      : "it is listed twice";
+  const problems = all.map(problemOf);
+  const skills = all.filter((_, at) => problems[at] === undefined);
+  const reasons = all.flatMap(({ uri }, at) => {
+    const problem = problems[at];
+    return problem === undefined ? [] : [`${quoted(textOf(uri), 200)}: ${problem}`];
+  });
+  const named = reasons.slice(0, NAMED_MAX).join("; ");
+  const more = reasons.length > NAMED_MAX ? `; and ${reasons.length - NAMED_MAX} more` : "";
+  const unused = reasons.length === 0
+    ? []
+    : [`${counted(reasons.length, "skill")} left out: ${named}${more}`];
+  // guard: skills-max
+  if (skills.length > SKILLS_MAX) {
+    const many = `only ${SKILLS_MAX} of ${counted(skills.length, "skill")} are used`;
+    onLog(name, "warn", [many, ...unused].join("; "));
+    return skills.slice(0, SKILLS_MAX);
+  }
+  for (const text of unused) onLog(name, "warn", text);
+  return skills;
+}
+
+/**
+ * Sends a request other than a call of a tool. PML itself lists the children of a directory of a
+ * skill for a server that does not, and rejects if it is no directory.
+ */
+export function passOn(
+  { call, params, owner }: Pick<ServerCall, "call" | "params" | "owner">,
+  connection: Pick<ServerConnection, "readsDirectories" | "request">,
+  lists: Pick<ServerLists, "known">,
+): Promise<Json> {
+  const { method = "", arguments: { uri } } = call;
+  if (method !== DIRECTORY_READ || connection.readsDirectories) {
+    return connection.request(method, params, call);
+  }
+  const skill = skillOf(lists.known(owner, "skills"), textOf(uri));
+  const resources = skill && childrenOf(skill, textOf(uri));
+  if (resources !== undefined) return Promise.resolve({ resources });
+  const message = `${quoted(textOf(uri), 200)} is not a directory that the server can list`;
+  return Promise.reject(new RpcError(ERROR.invalidParams, message));
+}

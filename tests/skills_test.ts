@@ -1,0 +1,118 @@
+/**
+ * Skills of servers behind PML, which the SDK serves and reads: over stdio and HTTP, of both
+ * revisions, with every exposure.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
+import { makeScenery } from "./attacks/stage.ts";
+import { connect } from "./kit/client.ts";
+import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { servePml } from "./kit/pml_serve.ts";
+
+const EXPOSURES = ["direct", "full_proxy", "meta_only"] as const;
+const KINDS = { legacy: "legacy", modern: "modern" } as const;
+
+/** Returns the files of a skill in a folder. */
+function skill(
+  folder: string,
+  name: string,
+  body = "Read references/GUIDE.md",
+): Record<string, string> {
+  const head =
+    `---\nname: ${name}\ndescription: Says ${name} — “plainly”\nmetadata:\n  a: "1"\n---\n`;
+  return {
+    [`${folder}/${name}/SKILL.md`]: `${head}${body}\n`,
+    [`${folder}/${name}/references/GUIDE.md`]: `# Guide of ${folder}\r\n`,
+    [`${folder}/${name}/references/deep/Q&A é.md`]: "deep",
+  };
+}
+
+const FILES = {
+  ...skill("one", "shared", "of one"),
+  ...skill("one", "git-flow"),
+  ...skill("two", "shared", "of two"),
+};
+
+function serverOf(folder: string, kind: keyof typeof KINDS = "legacy") {
+  const [command, ...args] = denoCommand("tests/kit/skills_server.ts");
+  return { command, args: [...args, kind, `./${folder}`] };
+}
+
+function configOf(kind: keyof typeof KINDS, exposure: string = "meta_only") {
+  return {
+    version: 1,
+    gateway: { tools_exposure: exposure },
+    permissions: { allow: ["one:*", "two:*"] },
+    mcpServers: { one: serverOf("one", kind), two: serverOf("two", kind) },
+  };
+}
+
+async function assertSkills(client: ConstructorParameters<typeof SkillsClient>[0]): Promise<void> {
+  const skills = new SkillsClient(client);
+  assert.deepEqual([skills.supported, skills.directoryRead], [true, true]);
+  const { skills: all } = await skills.list();
+  const uris = all.map(({ uri }) => uri).filter((uri) => !uri.startsWith("skill://pml/"));
+  assert.deepEqual(uris, [
+    "skill://one/git-flow/SKILL.md",
+    "skill://one/shared/SKILL.md",
+    "skill://two/shared/SKILL.md",
+  ]);
+  for (const entry of all) {
+    assert.ok(Array.isArray(entry.resources));
+    // The client compares the digest, the size and the frontmatter.
+    for (const { uri } of entry.resources) {
+      const { verified } = await skills.read(entry, uri);
+      assert.equal(verified, true, uri);
+    }
+    const { skill } = await skills.get(entry.uri);
+    assert.deepEqual(skill, entry);
+  }
+  const [, one, two] = all.filter(({ uri }) => uris.includes(uri));
+  assert.ok(one !== undefined && two !== undefined);
+  assert.match((await skills.read(one)).body ?? "", /of one/);
+  assert.match((await skills.read(two)).body ?? "", /of two/);
+  const root = await skills.readDirectory("skill://one/shared");
+  assert.deepEqual(root.resources.map(({ uri, mimeType }) => [uri, mimeType]), [
+    ["skill://one/shared/SKILL.md", "text/markdown"],
+    ["skill://one/shared/references", "inode/directory"],
+  ]);
+}
+
+for (const era of ERAS) {
+  for (const [at, exposure] of EXPOSURES.entries()) {
+    const kind = at % 2 === 0 ? "modern" : "legacy";
+    Deno.test(`skills of ${kind} servers are read with ${exposure}, on ${era}`, async () => {
+      await using ws = await makeScenery({
+        files: FILES,
+        pml: configOf(kind, exposure),
+        limits: { first_list_ms: 60_000 },
+      });
+      await using connection = await connect(ws, { era });
+      await listed(connection.client);
+      await assertSkills(connection.client);
+    });
+  }
+
+  Deno.test(`skills are read through pml serve, on ${era}`, async () => {
+    await using ws = await makeScenery({
+      files: FILES,
+      pml: configOf("legacy"),
+      limits: { first_list_ms: 60_000 },
+    });
+    await using served = await servePml(ws);
+    await using connection = await served.connect({ era: era as Era });
+    await listed(connection.client);
+    await assertSkills(connection.client);
+  });
+}
+
+/** Waits until the servers are started: a list does not wait for them. */
+async function listed(client: ConstructorParameters<typeof SkillsClient>[0]): Promise<void> {
+  for (const uri of ["skill://one/shared/SKILL.md", "skill://two/shared/SKILL.md"]) {
+    await new SkillsClient(client).get(uri);
+  }
+}
