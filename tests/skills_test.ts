@@ -7,11 +7,14 @@
 
 import assert from "node:assert/strict";
 import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
+import { read } from "./attacks/questions.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
+import { until } from "./kit/wait.ts";
+import { writeFiles } from "./kit/workspace.ts";
 
 const EXPOSURES = ["direct", "full_proxy", "meta_only"] as const;
 const KINDS = { legacy: "legacy", modern: "modern" } as const;
@@ -116,3 +119,48 @@ async function listed(client: ConstructorParameters<typeof SkillsClient>[0]): Pr
     await new SkillsClient(client).get(uri);
   }
 }
+
+Deno.test("a changed skill asks with its difference, and is shown as approved until then", async () => {
+  const questions: string[] = [];
+  let reply = "No";
+  await using ws = await makeScenery({
+    files: FILES,
+    pml: configOf("legacy", "full_proxy"),
+    limits: { first_list_ms: 60_000 },
+  });
+  await using connection = await connect(ws, {
+    elicit: async ({ message }) => {
+      questions.push(message);
+      await read();
+      return { action: "accept", content: { answer: reply } };
+    },
+  });
+  const { client } = connection;
+  await listed(client);
+  const skills = new SkillsClient(client);
+  const uri = "skill://one/shared/SKILL.md";
+  const { skill: before } = await skills.get(uri);
+  await skills.read(before, "references/GUIDE.md");
+  assert.deepEqual(questions, []);
+  // The SDK reports no change, because name and description are the same.
+  await writeFiles(ws.path, { "one/shared/references/GUIDE.md": "Changed\n" });
+  await client.callTool({ name: "one__reload", arguments: {} });
+  await assert.rejects(skills.get(uri), /the user answered no/);
+  assert.match(questions[0] ?? "", /The skill "skill:\/\/shared\/SKILL.md" of "one" has changed/);
+  assert.match(questions[0] ?? "", /file "skill:\/\/shared\/references\/GUIDE.md" was: .*sha256:/);
+  const entryOf = async () => {
+    const { skills: all } = await skills.list();
+    return all.find((one) => one.uri === uri);
+  };
+  assert.deepEqual(await entryOf(), before);
+  await assert.rejects(skills.read(before, "references/GUIDE.md"), /the user answered no/);
+  // The other skills of the server do not ask.
+  const { skill: other } = await skills.get("skill://one/git-flow/SKILL.md");
+  assert.equal((await skills.read(other)).verified, true);
+  reply = "Yes";
+  const { skill: after } = await skills.get(uri);
+  assert.notDeepEqual(after, before);
+  assert.equal((await skills.read(after, "references/GUIDE.md")).text, "Changed\n");
+  await until(async () => JSON.stringify(await entryOf()) === JSON.stringify(after));
+  assert.equal(questions.length, 3);
+});

@@ -112,7 +112,10 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
       records: this.#records,
       checks: CHECKS.map((checkOf) => checkOf({ policy, schemas, asking })),
       deadlines: this.#deadlines,
-      runner: new ServerRunner(this.logins, schemas, options.onUse),
+      runner: new ServerRunner(
+        { logins: this.logins, schemas, lists: options.servers.lists },
+        options.onUse,
+      ),
       services: this.#services(),
       redactor: options.redactor,
       mayRunUnrecorded: (call) => this.#mayRunUnrecorded(call),

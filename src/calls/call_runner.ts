@@ -10,17 +10,28 @@ import type { Outcome } from "../protocol/call.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Logins } from "../oauth/logins.ts";
 import { askedOfClient } from "./server_requests.ts";
+import type { Lists } from "../servers/lists/lists.ts";
+import { mismatchOf, notOfSkill } from "./skill_results.ts";
 
 /** Runs calls at their servers. */
 export class ServerRunner implements CallRunner {
   readonly onUse: ((use: CallUse) => void) | undefined;
   readonly #logins: Logins;
   readonly #schemas: Schemas;
+  readonly #lists: Pick<Lists, "expire">;
 
   /** Takes the collaborators. `onUse` is called for each call of a tool that its server got. */
-  constructor(logins: Logins, schemas: Schemas, onUse?: (use: CallUse) => void) {
+  constructor(
+    { logins, schemas, lists }: {
+      readonly logins: Logins;
+      readonly schemas: Schemas;
+      readonly lists: Pick<Lists, "expire">;
+    },
+    onUse?: (use: CallUse) => void,
+  ) {
     this.#logins = logins;
     this.#schemas = schemas;
+    this.#lists = lists;
     this.onUse = onUse;
   }
 
@@ -29,6 +40,7 @@ export class ServerRunner implements CallRunner {
     // guard: asked-by-server
     if (call.via === "server") return askedOfClient(call);
     if (call.method === "tools/list") return listTools(call);
+    if (call.method !== undefined && call.tool === "@skills") return this.#readSkill(call);
     const definition = call.method === undefined ? call.definition() : undefined;
     // The server compares the definition that was checked.
     if (definition instanceof Promise) return definition.then(() => this.#send(call));
@@ -43,6 +55,24 @@ export class ServerRunner implements CallRunner {
   /** Returns a result as clients can use it. */
   fit({ id, server }: CallContext, outcome: Outcome): Outcome {
     return this.#schemas.fitting(outcome, id, server);
+  }
+
+  /**
+   * Passes a request about a skill on, and compares the result with the entry that the user approved.
+   * If they differ, the skills are listed again, and all checks begin again: the skill may have changed.
+   */
+  async #readSkill(call: CallContext): Promise<Outcome> {
+    const definition = await call.definition();
+    const outcome = await this.#send(call);
+    const problem = mismatchOf(definition, call, outcome);
+    if (problem === undefined) return outcome;
+    if (!call.isSkillRenewed) {
+      call.isSkillRenewed = true;
+      this.#lists.expire(call.server.name, ["skills"]);
+      call.change();
+    }
+    // guard: skill-bytes
+    throw notOfSkill(call, problem);
   }
 
   #send(call: CallContext): Promise<Outcome> {

@@ -79,6 +79,8 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   approval: (() => ApprovalAnswer) | undefined;
   /** Whether the rules or the definition changed after the checks. */
   hasChanged = false;
+  /** Whether the skills of its server were listed again, because a result did not match them. */
+  isSkillRenewed = false;
   running: RunningCall | undefined;
   /** When the start was recorded and when the server got the call; 0 before. In `performance.now()`. */
   startedAt = 0;
@@ -197,7 +199,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     !this.isBlocked && this.#services.isCurrent(this.version);
 
   readonly assertCurrent = (): void => {
-    if (!this.isCurrent()) this.#change();
+    if (!this.isCurrent()) this.change();
   };
 
   readonly assertListed = (listed: unknown): void => {
@@ -205,7 +207,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     const definition = this.#definition;
     // Another order of keys is compared again by the checks.
     const isSame = listed === definition || JSON.stringify(listed) === JSON.stringify(definition);
-    if (!isSame) this.#change();
+    if (!isSame) this.change();
   };
 
   /** Cancels the call with its request. */
@@ -235,7 +237,8 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     if (this.running?.isAsking) this.cancellation.cancel(finished());
   }
 
-  #change(): never {
+  /** Lets all checks begin again, because something that they read has changed. */
+  change(): never {
     this.hasChanged = true;
     throw keepsChanging(this);
   }

@@ -16,6 +16,7 @@ import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
+import { isSkillPin } from "../protocol/skills.ts";
 import { VERSION } from "../core/version.ts";
 import { isSharedMode } from "../io/private_files.ts";
 import { unresponsiveServers } from "../io/unresponsive_servers.ts";
@@ -213,7 +214,7 @@ async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
   const changed = app.servers.states().flatMap(({ name, changed = [] }) =>
     changed.map((tool) =>
       warned(
-        tool === INSTRUCTIONS ? `instructions of ${name}` : `tool ${name}:${visible(tool)}`,
+        changedName(name, tool),
         "changed, not approved",
         `Look at the change with \`pml lock update ${name}\``,
       )
@@ -282,6 +283,14 @@ async function context(app: App): Promise<CheckReport> {
     ...well(name, said),
     ...(tokens > MANY_TOKENS && { hint: "See `pml config --wizard`" }),
   };
+}
+
+/** Returns a tool, a skill or the instructions of a server, which changed. */
+function changedName(server: string, name: string): string {
+  if (name === INSTRUCTIONS) return `instructions of ${server}`;
+  return isSkillPin(name)
+    ? `skill ${visible(name.slice("@skill(".length, -1))} of ${server}`
+    : `tool ${server}:${visible(name)}`;
 }
 
 function well(name: string, said: string): CheckReport {

@@ -191,7 +191,9 @@ async function staleTools(
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
   if (pinned.length === 0 && pins.listedBy(name).length === 0) return [];
   // A known list may be outdated. The server's state reports a failure.
-  await unlessAborted(app.servers.lists.load(name).catch(() => {}), signal);
+  const { lists } = app.servers;
+  const skills = lists.prepare("skills", { only: name, isWhole: true });
+  await unlessAborted(Promise.all([lists.load(name), skills]).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);
   const found: ApprovalItem[] = [];
@@ -204,7 +206,7 @@ async function staleTools(
   for (const tool of tools) {
     const definition = tool === INSTRUCTIONS
       ? app.servers.saidBy(name)
-      : app.catalog.get(toolId(name, tool))?.own;
+      : app.servers.skillOf(name, tool) ?? app.catalog.get(toolId(name, tool))?.own;
     const stale = identity && definition && await pins.unapprovedTool(identity, definition);
     if (stale) found.push(stale);
   }

@@ -10,6 +10,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ServerIdentity } from "./server_identity.ts";
+import { isSkillPin } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { stampAt } from "../io/place.ts";
 import {
@@ -48,9 +49,9 @@ export class ListedDefinitions {
     return source === pinned.source ? memberOf(tools, tool) : undefined;
   }
 
-  /** Returns the names of all tools that a server ever listed. */
+  /** Returns the names of all tools that a server ever listed. Skills are not tools. */
   names(server: string): readonly string[] {
-    return Object.keys(this.#of(server).tools);
+    return Object.keys(this.#of(server).tools).filter((name) => !isSkillPin(name));
   }
 
   /** Adds tools that were never listed before. The earlier definition of a name stays. */

@@ -7,6 +7,7 @@
 import { isOwnPin, type ServerIdentity, type Unapproved } from "./server_identity.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
+import { isSkillPin } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { definitionChanges } from "./definition_changes.ts";
 import { definitionHash } from "./integrity.ts";
@@ -104,6 +105,9 @@ export async function staleTool(
 
 function subjectOf(server: string, { name }: ToolDefinition): string {
   if (name === INSTRUCTIONS) return `The text "instructions" of ${quoted(server)}`;
+  if (isSkillPin(name)) {
+    return `The skill ${quoted(name.slice("@skill(".length, -1), 200)} of ${quoted(server)}`;
+  }
   return `The tool ${quoted(name)} of ${quoted(server)}`;
 }
 

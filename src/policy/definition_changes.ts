@@ -5,7 +5,8 @@
  */
 
 import { withEqualNumbers } from "../core/exact_number.ts";
-import { type Json, type JsonObject, memberOf, objectOf, sorted } from "../core/json.ts";
+import { type Json, type JsonObject, memberOf, objectOf, sorted, textOf } from "../core/json.ts";
+import { skillIn } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
 /**
@@ -13,6 +14,8 @@ import type { ToolDefinition } from "../protocol/tool.ts";
  * would approve text that is not shown.
  */
 export function definitionChanges(was: ToolDefinition, is: ToolDefinition): readonly string[] {
+  const skill = skillIn(is);
+  if (skill !== undefined) return skillChanges(objectOf(was.skill), skill);
   const { inputSchema: before, outputSchema: beforeOut, ...rest } = was;
   const { inputSchema: now, outputSchema: nowOut, ...other } = is;
   return [
@@ -20,6 +23,23 @@ export function definitionChanges(was: ToolDefinition, is: ToolDefinition): read
     ...schemaChanges(before, now, "parameter"),
     ...schemaChanges(objectOf(beforeOut), objectOf(nowOut), "result"),
   ];
+}
+
+/** Returns lines for the changed fields and files of a skill. */
+function skillChanges(was: DefinitionMembers, is: DefinitionMembers): readonly string[] {
+  const { frontmatter: before, resources: files, ...rest } = was;
+  const { frontmatter: now, resources: nowFiles, ...other } = is;
+  return [
+    ...changed(rest, other, ""),
+    ...changed(objectOf(before), objectOf(now), ""),
+    ...changed(filesOf(files), filesOf(nowFiles), "file "),
+  ];
+}
+
+/** Returns the digests of files by their addresses. */
+function filesOf(resources: Json | undefined): DefinitionMembers {
+  if (!Array.isArray(resources)) return resources === undefined ? {} : { resources };
+  return Object.fromEntries(resources.map(objectOf).map(({ uri, ...file }) => [textOf(uri), file]));
 }
 
 function schemaChanges(was: JsonObject, is: JsonObject, what: string): readonly string[] {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import type { JsonObject } from "../core/json.ts";
+import { skillDefinition } from "../protocol/skills.ts";
 import { definitionChanges } from "./definition_changes.ts";
 
 const TOOL: ToolDefinition = {
@@ -44,4 +46,25 @@ Deno.test("definitionChanges() lists changed fields and parameters in full, and 
     'result "ok" is new: {"type":"boolean"}',
     'results, "type" is new: "object"',
   ]);
+});
+
+Deno.test("definitionChanges() describes a changed skill by its fields and files", () => {
+  const skillOf = (digest: string, more: JsonObject = {}) =>
+    skillDefinition({
+      uri: "skill://x/SKILL.md",
+      frontmatter: { name: "x", description: "d", ...more },
+      resources: [
+        { uri: "skill://x/SKILL.md", digest: "sha256:a", size: 1 },
+        { uri: `skill://x/${digest}`, digest, size: 1 },
+      ],
+    });
+  assert.deepEqual(definitionChanges(skillOf("b"), skillOf("b")), []);
+  assert.deepEqual(definitionChanges(skillOf("b"), skillOf("c", { "allowed-tools": "shell" })), [
+    '"allowed-tools" is new: "shell"',
+    'file "skill://x/b" is gone, was: {"digest":"b","size":1}',
+    'file "skill://x/c" is new: {"digest":"c","size":1}',
+  ]);
+  // A tool cannot hide its other changes behind a member of this name.
+  const tool = { name: "t", inputSchema: {}, skill: {} };
+  assert.equal(definitionChanges(tool, { ...tool, description: "d" }).length, 1);
 });

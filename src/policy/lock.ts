@@ -19,6 +19,7 @@ import {
   visible,
 } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
+import { isSkillPin } from "../protocol/skills.ts";
 import { NO_PERMISSIONS } from "../protocol/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { kindOf, manifestKindOf, pinnedKinds } from "../servers/kinds.ts";
@@ -231,7 +232,7 @@ function parseEntry(
   read.value(`${key}.tools`, entry.tools, OBJECT);
   for (const [tool, hash] of Object.entries(entry.tools as JsonObject)) {
     const at = `${key}.tools.${tool}`;
-    if (!isToolName(tool) && tool !== INSTRUCTIONS) {
+    if (!isToolName(tool) && tool !== INSTRUCTIONS && !isSkillPin(tool)) {
       throw read.wrong(at, "an unknown key", "the name of a tool");
     }
     read.value(at, hash, HASHED);

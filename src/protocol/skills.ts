@@ -17,6 +17,7 @@ import {
 import { memoized } from "../core/memo.ts";
 import type { ListItem } from "./lists.ts";
 import { safeText } from "./safe_text.ts";
+import type { ToolDefinition } from "./tool.ts";
 
 /** The method that lists the children of a directory. */
 export const DIRECTORY_READ = "resources/directory/read";
@@ -31,6 +32,7 @@ const [FRONTMATTER_MAX, FRONTMATTER_DEPTH] = [64_000, 32];
 const [URI_MAX, SEGMENTS_MAX] = [2_000, 64];
 
 const SCHEME = "skill://";
+const SKILL_PIN = /^@skill\([!-~]{1,2000}\)$/;
 /** An address without query and fragment. Characters beyond ASCII have percent codes in it. */
 const URI = /^([a-z][a-z\d+.-]*:(?:\/\/)?)([!$-.0-;=@-[\]_a-z~][!$-;=@-[\]_a-z~]*)$/i;
 const MANIFEST = "/SKILL.md";
@@ -162,6 +164,26 @@ export function hasAddress(skill: ListItem, uri: string): boolean {
   const key = keyOf(uri);
   if (files === undefined || key === undefined || key === root) return key !== undefined;
   return files.has(key) || [...files.keys()].some((file) => file.startsWith(`${key}/`));
+}
+
+/**
+ * Returns a skill as a definition, so that its digests are pinned like a tool. It is the same object
+ * for the same entry.
+ */
+export const skillDefinition = memoized((skill: ListItem): ToolDefinition => ({
+  name: `@skill(${textOf(skill.uri)})`,
+  inputSchema: {},
+  skill: skill as JsonObject, // it came as JSON
+}));
+
+/** Returns whether a definition of this name is that of a skill. No tool has such a name. */
+export function isSkillPin(name: string): boolean {
+  return SKILL_PIN.test(name);
+}
+
+/** Returns the skill of a definition; undefined if it is that of a tool. */
+export function skillIn({ name, skill }: ToolDefinition): ListItem | undefined {
+  return isSkillPin(name) && isObject(skill) ? objectOf(skill) : undefined;
 }
 
 /** Returns the children of a directory of a skill; undefined if its files are not known. */

@@ -6,12 +6,13 @@
 
 import type { Call, Outcome } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { quoted, textOf } from "../core/json.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { type CheckedCall, methodDefinition, type ResolvedCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { skillDefinition, skillOf } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
 /** A server as the directory lists it: everything that is known without opening anything. */
@@ -75,12 +76,24 @@ export abstract class KnownServer implements Server {
   }
 
   /** Returns the definition of the tool or method of a call. */
-  definitionFor({ id, method, via }: Call): Maybe<ToolDefinition> {
-    if (method !== undefined) return methodDefinition(method);
+  definitionFor({ id, method, via, arguments: args }: Call): Maybe<ToolDefinition> {
+    if (method !== undefined) {
+      return splitToolId(id).tool === "@skills"
+        ? this.#skill(method, args.uri)
+        : methodDefinition(method);
+    }
     const { find } = this.#options;
     // guard: internal-tools
     if (via === OF_CAPABILITY) return this.#internal(id).then((tool) => tool ?? find(id));
     return find(id);
+  }
+
+  /** Returns the definition of the skill that an address belongs to, or of the method. */
+  async #skill(method: string, uri: unknown): Promise<ToolDefinition> {
+    // Reading the lists of a server runs its code.
+    const skills = this.blocked() === undefined ? await this.list("skills") : [];
+    const skill = skillOf(skills, textOf(uri));
+    return skill === undefined ? methodDefinition(method) : skillDefinition(skill);
   }
 
   /** Returns the definition of a tool that no list has. */

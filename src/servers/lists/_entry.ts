@@ -23,7 +23,7 @@ export interface ServerState {
   /** Why it is blocked or failed. */
   readonly why: string | undefined;
   readonly tools: number;
-  /** The names of tools whose definitions changed without an approval, if there are some. */
+  /** The names of tools and skills that changed without an approval, if there are some. */
   readonly changed?: readonly string[];
 }
 
@@ -45,6 +45,10 @@ export interface ListedServer {
   readonly ages: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
   unapproved: readonly string[];
+  /** The skills that clients are shown: of a skill that changed, the entry that is approved. */
+  skills: readonly ListItem[];
+  /** The skills that changed without an approval, by the names of their pins. */
+  changedSkills: readonly string[];
   /** The instructions of the server as it sent them, and those that are approved. */
   said: ToolDefinition | undefined;
   instructions: string | undefined;
@@ -67,6 +71,8 @@ export function newEntry(source: Server): ListedServer {
     isOutdated: false,
     renewing: undefined,
     unapproved: [],
+    skills: [],
+    changedSkills: [],
     said: undefined,
     instructions: undefined,
     rejected: [],
@@ -101,6 +107,7 @@ export function stateOf(entry: ListedServer): ServerState {
     (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
   const tools = lists.get("tools");
   const known = tools === undefined ? "unknown" : "ready";
+  const changed = [...entry.unapproved, ...entry.changedSkills];
   const trouble = failures.has("tools") ? "failed" : known;
   return {
     name: source.name,
@@ -109,7 +116,7 @@ export function stateOf(entry: ListedServer): ServerState {
     state: source.blocked() === undefined ? trouble : "blocked",
     why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
     tools: (tools?.length ?? 0) - rejected.length - entry.left,
-    ...(entry.unapproved.length > 0 && { changed: entry.unapproved }),
+    ...(changed.length > 0 && { changed }),
   };
 }
 

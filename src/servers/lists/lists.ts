@@ -17,6 +17,7 @@ import {
   unreadable,
 } from "../../protocol/lists.ts";
 import type { Server } from "../server.ts";
+import { skillDefinition, skillIn } from "../../protocol/skills.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Catalog } from "../../search/catalog.ts";
 import { catalogServerOf, isAsked, type ListedServer, newEntry } from "./_entry.ts";
@@ -155,7 +156,7 @@ export class Lists implements Disposable {
     list: ListName = "tools",
     options: PrepareOptions = {},
   ): Promise<void> {
-    if (list === "tools") await this.reviewAll();
+    if (list === "tools" || list === "skills") await this.reviewAll();
     for (let tries = 0; tries < LOADS_MAX; tries++) {
       const entries = this.#entries;
       await this.#prepareUnknown(list, options);
@@ -218,10 +219,10 @@ export class Lists implements Disposable {
     for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
   }
 
-  /** Returns the cached items of a list, by server. Blocked servers are left out. */
+  /** Returns the cached items of a list as clients are shown them, by server. Blocked servers are left out. */
   listed(list: ListName): readonly Listed[] {
-    return [...this.#entries.values()].flatMap(({ source, lists }) => {
-      const items = lists.get(list);
+    return [...this.#entries.values()].flatMap(({ source, lists, skills }) => {
+      const items = list === "skills" && lists.has(list) ? skills : lists.get(list);
       return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
     });
   }
@@ -276,13 +277,18 @@ export class Lists implements Disposable {
   async review(server: string): Promise<void> {
     const entry = this.#entries.get(server);
     if (entry !== undefined && await this.#review(entry)) this.#options.onChange("tools");
+    if (entry !== undefined && await this.#reviewSkills(entry)) this.#options.onChange("skills");
   }
 
   /** Does so for the servers with changed tools: another process may have approved them. */
   async reviewAll(): Promise<void> {
-    const changed = [...this.#entries.values()].filter(({ unapproved }) => unapproved.length > 0);
-    // A failure leaves the tools as they are shown.
-    await Promise.all(changed.map((entry) => this.#review(entry).catch(() => {})));
+    const entries = [...this.#entries.values()];
+    const changed = entries.filter(({ unapproved }) => unapproved.length > 0)
+      .map((entry) => this.#review(entry));
+    const skills = entries.filter(({ changedSkills }) => changedSkills.length > 0)
+      .map((entry) => this.#reviewSkills(entry));
+    // A failure leaves the tools and skills as they are shown.
+    await Promise.allSettled([...changed, ...skills]);
   }
 
   /** Stops loading changed lists. */
@@ -368,6 +374,7 @@ export class Lists implements Disposable {
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
   async #take(entry: ListedServer, { list, items, said, before }: Loaded): Promise<boolean> {
     const { source, lists } = entry;
+    if (list === "skills") return await this.#takeSkills(entry, { items, before });
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
@@ -401,6 +408,31 @@ export class Lists implements Disposable {
     return true;
   }
 
+  /** Takes other skills. Clients see a changed skill as it was approved. */
+  async #takeSkills(
+    entry: ListedServer,
+    { items, before }: Pick<Loaded, "items" | "before">,
+  ): Promise<boolean> {
+    const { source, lists } = entry;
+    const { shown, changed } = await skillsOf(source, items);
+    const isThere = this.#entries.get(source.name) === entry;
+    if (lists.get("skills") !== before || !isThere) return false;
+    lists.set("skills", items);
+    entry.skills = shown;
+    entry.changedSkills = changed;
+    return true;
+  }
+
+  /** Compares the skills of a server with the approved ones again. True if clients see others. */
+  async #reviewSkills(entry: ListedServer): Promise<boolean> {
+    const { source, lists, changedSkills } = entry;
+    const items = lists.get("skills");
+    if (items === undefined || source.blocked() !== undefined) return false;
+    const { changed } = await skillsOf(source, items);
+    if (`${changed}` === `${changedSkills}`) return false;
+    return await this.#takeSkills(entry, { items, before: items });
+  }
+
   /** Compares the tools of a server with the approved ones again. True if clients see others. */
   async #review(entry: ListedServer): Promise<boolean> {
     const { source, lists, said } = entry;
@@ -427,6 +459,24 @@ async function unapprovedOf(
 ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
   const all = said === undefined ? tools : [...tools, said];
   return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
+}
+
+/** Returns the skills that clients are shown, and the names of the pins of those that changed. */
+async function skillsOf(
+  source: Server,
+  skills: readonly ListItem[],
+): Promise<{ readonly shown: readonly ListItem[]; readonly changed: readonly string[] }> {
+  const definitions = skills.map(skillDefinition);
+  const approved = await source.approvedDefinitions?.(definitions) ??
+    new Map<ToolDefinition, ToolDefinition>();
+  const shownFor = (one: ToolDefinition) => {
+    const other = approved.get(one);
+    // guard: skill-list
+    if (other !== undefined) return skillIn(other);
+    return skillIn(one);
+  };
+  const shown = definitions.map(shownFor).filter((one) => one !== undefined);
+  return { shown, changed: [...approved.keys()].map(({ name }) => name) };
 }
 
 /** Returns the items of a list, and the instructions that a list of tools contains. */

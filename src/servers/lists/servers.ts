@@ -11,6 +11,7 @@ import type { Maybe } from "../../core/maybe.ts";
 import type { Exposure } from "../../config/exposure.ts";
 import { defined } from "../../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
+import { skillDefinition } from "../../protocol/skills.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Server } from "../server.ts";
 import { settingOf } from "../../core/tool_settings.ts";
@@ -180,6 +181,12 @@ export class Servers implements Disposable {
   /** Returns the instructions of a server as it sent them last, approved or not. */
   saidBy(server: string): ToolDefinition | undefined {
     return this.lists.entries.get(server)?.said;
+  }
+
+  /** Returns a skill of a server as it listed it last, approved or not, by the name of its pin. */
+  skillOf(server: string, name: string): ToolDefinition | undefined {
+    return this.lists.entries.get(server)?.lists.get("skills")?.map(skillDefinition)
+      .find((one) => one.name === name);
   }
 
   /** Takes instructions that were approved earlier, until the server is asked. */

@@ -10,6 +10,7 @@ import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import { splitToolId } from "../../core/tool_id.ts";
 import type { Pins } from "../../policy/pins.ts";
+import { skillIn } from "../../protocol/skills.ts";
 import { kindOf } from "../kinds.ts";
 
 /** Replaces the hash of a module that is not approved: no code has it. */
@@ -24,15 +25,19 @@ export async function unpinned(
   await pins.state();
   const before = identity();
   const first = await pins.unapproved(before);
-  const isKnown = method !== undefined || pins.hasCode(before, splitToolId(id).tool);
+  const { tool: name } = splitToolId(id);
+  const isSkill = method !== undefined && name === "@skills";
+  const isKnown = method !== undefined && !isSkill || pins.hasCode(before, name);
   // guard: definition-of-unapproved
   if (first !== undefined || isKnown) return first;
   try {
     const definition = await call.definition();
+    // An address that belongs to no skill of the list is not pinned: the rules ask about it.
+    if (isSkill && skillIn(definition) === undefined) return await pins.unapproved(identity());
     // Loading the definition may have installed the package, whose version is known now.
     const tool = await pins.unapprovedTool(identity(), definition);
-    // Modules have no instructions.
-    if (kindOf(identity().pinned).isSandboxed) return tool;
+    // Modules have no instructions, and no skill depends on them.
+    if (isSkill || kindOf(identity().pinned).isSandboxed) return tool;
     const all = await call.server.list("tools") as readonly ToolDefinition[]; // each server checks its tools
     const own = instructionsIn(all);
     const instructions = own && await pins.unapprovedTool(identity(), own);
