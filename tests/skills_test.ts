@@ -78,6 +78,8 @@ async function assertSkills(client: ConstructorParameters<typeof SkillsClient>[0
   assert.ok(one !== undefined && two !== undefined);
   assert.match((await skills.read(one)).body ?? "", /of one/);
   assert.match((await skills.read(two)).body ?? "", /of two/);
+  const own = await skills.readDirectory("skill://pml/using-pml");
+  assert.deepEqual(own.resources.map(({ uri }) => uri), ["skill://pml/using-pml/SKILL.md"]);
   const root = await skills.readDirectory("skill://one/shared");
   assert.deepEqual(root.resources.map(({ uri, mimeType }) => [uri, mimeType]), [
     ["skill://one/shared/SKILL.md", "text/markdown"],

@@ -57,11 +57,10 @@ const RULE_NAME_OF: Readonly<Record<Exclude<ListName, "tools">, PartRuleName>> =
 
 const LISTS = ["resources", "resourceTemplates", "skills"] as const;
 
-const OWN: Readonly<Record<Exclude<ListName, "tools">, readonly JsonObject[]>> = {
+const OWN: Readonly<Record<Exclude<ListName, "tools" | "skills">, readonly JsonObject[]>> = {
   resources: OWN_RESOURCES,
   resourceTemplates: OWN_TEMPLATES,
   prompts: [],
-  skills: [],
 };
 
 /** Names the resources, prompts and skills of servers, and finds them by these names. */
@@ -84,7 +83,7 @@ export class Offers {
     // Clients with a slow server would wait for all of their tools: some count a connection as ready
     // only when these lists are answered.
     await servers.lists.prepare(list, { atOnce: true });
-    const own = prefix() ? OWN[list] : [];
+    const own = prefix() ? await ownItems(list) : [];
     const isDenied = (server: string, ruleName: PartRuleName) =>
       judge(toolId(server, ruleName)).kind === "deny";
     const items = servers.lists.listed(list)
@@ -311,6 +310,11 @@ export class Offers {
     const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
     return new PmlError("BAD_REQUEST", message, { hint: `Read ${names.join(" or ")}` });
   }
+}
+
+/** Returns the items of PML itself. */
+async function ownItems(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
+  return list === "skills" ? [(await import("./_own_skill.ts")).OWN_SKILL] : OWN[list];
 }
 
 /** Returns whether one of the skills contains an address. */

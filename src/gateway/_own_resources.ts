@@ -71,6 +71,11 @@ export function isOwnResource(uri: unknown): boolean {
   return OWN_RESOURCES.some((one) => one.uri === uri);
 }
 
+/** Returns whether an address belongs to the skill of PML itself. */
+export function isOwnSkill(uri: unknown): boolean {
+  return typeof uri === "string" && uri.startsWith("skill://pml/using-pml");
+}
+
 /** Reads one of them. Servers that were never asked for their tools are asked first. */
 export async function readOwn(
   uri: unknown,

@@ -24,7 +24,7 @@ import type { DroppedMembers } from "./_dropped_members.ts";
 import { ResourceFollowing } from "./_following.ts";
 import type { Offers, ServerItem } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
-import { isKept, isOwnResource, readOwn, readStoredOutput } from "./_own_resources.ts";
+import { isKept, isOwnResource, isOwnSkill, readOwn, readStoredOutput } from "./_own_resources.ts";
 import { invalidParams, requiredText } from "./_params.ts";
 import { type ForwardedRequest, ServerRequests } from "./_server_requests.ts";
 import { addressesOf, checkedSkill, withAddresses, withinDirectory } from "./_skills.ts";
@@ -111,6 +111,7 @@ export class Requests implements Disposable {
 
   /** Serves a request. Rejects with the error for the client. */
   serve(request: ClientRequest): Promise<JsonObject> {
+    if (isOwnSkill(request.params.uri)) return serveOwnSkill(request, this.#parts);
     const handler = HANDLERS.get(request.context.method) ?? passOn;
     return handler(request, this.#parts);
   }
@@ -165,6 +166,15 @@ function contentOf({ messages }: JsonObject): readonly ContentBlock[] {
   const all = Array.isArray(messages) ? messages : [];
   return all.map((one) => objectOf(objectOf(one).content))
     .filter(({ type }) => typeof type === "string") as unknown as readonly ContentBlock[];
+}
+
+/** Serves requests for the skill of PML itself. They need no rule, as PML's other resources. */
+async function serveOwnSkill(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
+  const { client, params, context: { method } } = request;
+  const { ownSkillAnswer } = await import("./_own_skill.ts");
+  const answer = ownSkillAnswer(method, params.uri);
+  if (answer !== undefined) return resultFor(client, answer);
+  return await (HANDLERS.get(method) ?? passOn)(request, parts);
 }
 
 async function passOn(
