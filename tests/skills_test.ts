@@ -166,3 +166,25 @@ Deno.test("a changed skill asks with its difference, and is shown as approved un
   await until(async () => JSON.stringify(await entryOf()) === JSON.stringify(after));
   assert.equal(questions.length, 3);
 });
+
+Deno.test("the skills of a removed server are gone from the next list", async () => {
+  await using ws = await makeScenery({
+    files: FILES,
+    pml: configOf("modern"),
+    limits: { first_list_ms: 60_000 },
+  });
+  await using connection = await connect(ws, {});
+  const { client } = connection;
+  await listed(client);
+  const skills = new SkillsClient(client);
+  const { one } = configOf("modern").mcpServers;
+  await writeFiles(ws.path, {
+    ".pml.json": JSON.stringify({ ...configOf("modern"), mcpServers: { one } }),
+  });
+  const uris = async () => (await skills.list()).skills.map(({ uri }) => uri);
+  await until(async () => !(await uris()).includes("skill://two/shared/SKILL.md"));
+  assert.equal((await uris()).includes("skill://one/shared/SKILL.md"), true);
+  await assert.rejects(skills.get("skill://two/shared/SKILL.md"), /Cannot find the resource/);
+  // Only one server has this address now.
+  assert.equal((await skills.get("skill://shared/SKILL.md")).skill.uri, "skill://shared/SKILL.md");
+});

@@ -28,6 +28,8 @@ import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { methodDefinition, type ResolvedCall, type Server } from "../servers/server.ts";
+import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
+import { skillTexts } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../calls/schemas.ts";
@@ -261,7 +263,11 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     // was saved.
     const isKnown = call.method !== undefined || server.origin.isShipped ||
       kindNamed(server.kind)?.isSaved === true || this.approvals.hasRead(hash);
-    const lines = isKnown ? [] : definitionLines(definition);
+    const skills = await this.#unreadSkills(call);
+    const lines = [
+      ...isKnown ? [] : definitionLines(definition),
+      ...skills === undefined ? [] : definitionLines(skills),
+    ];
     // guard: subject-grants
     return {
       tool: call.id,
@@ -279,7 +285,26 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
         ...offerFacts(call),
       ],
       ...lines.length === 0 ? {} : { definitionLines: lines },
+      ...skills === undefined ? {} : { otherTexts: [definitionHash(skills)] },
     };
+  }
+
+  /**
+   * Returns the names and descriptions of the skills of a server for its first question, because
+   * they steer the model. Undefined if there are none, the user has read them, or the server cannot
+   * list them.
+   */
+  async #unreadSkills({ server, method, id }: ResolvedCall): Promise<ToolDefinition | undefined> {
+    const isAboutServer = method === undefined || splitToolId(id).tool === "@skills";
+    if (!isAboutServer || server.hasList === undefined) return undefined;
+    // The question does not wait for a server that is not started.
+    const isListed = server.extensions?.().includes(SKILLS_EXTENSION) === true ||
+      await server.hasList("skills");
+    if (!isListed) return undefined;
+    const skills = await server.list("skills").catch(() => []);
+    if (skills.length === 0) return undefined;
+    const texts = skillTexts(skills);
+    return this.approvals.hasRead(definitionHash(texts)) ? undefined : texts;
   }
 
   #config(): Config {

@@ -137,7 +137,7 @@ export async function askAbout(
       }
       await approvals.markRead(
         subjects.filter(({ definitionLines }) => definitionLines !== undefined)
-          .map(({ definition }) => definition),
+          .flatMap(({ definition, otherTexts = [] }) => [definition, ...otherTexts]),
       );
       return { kind: said };
     case "No":

@@ -288,12 +288,17 @@ export class Offers {
       .map(({ server }) => server);
     const ofSkills = servers.lists.listed("skills")
       .filter(({ items }) => isInSkill(uri, items)).map(({ server }) => server);
-    return [...new Set([...listed, ...shown, ...ofSkills, ...this.#links.get(uri) ?? []])];
+    // A server that linked it may be removed.
+    const linked = [...this.#links.get(uri) ?? []].filter((server) => servers.has(server));
+    return [...new Set([...listed, ...shown, ...ofSkills, ...linked])];
   }
 
   /** Returns the servers of which a template covers an address that no server listed or linked. */
   async #coveringOf(uri: string): Promise<readonly string[]> {
-    const { servers } = this.#options;
+    const { servers, prefix } = this.#options;
+    // A template for all skills would also cover those of a server that was removed.
+    // guard: skill-templates
+    if (isSkillAddress(uri) && prefix()) return [];
     await servers.lists.prepare("resourceTemplates");
     return servers.lists.listed("resourceTemplates")
       .filter(({ items }) => isCovered(uri, items)).map(({ server }) => server);

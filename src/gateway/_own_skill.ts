@@ -4,11 +4,13 @@
  * @module
  */
 
-import text from "../../config/skills/using-pml/SKILL.md" with { type: "text" };
+import file from "../../config/skills/using-pml/SKILL.md" with { type: "text" };
 import { sha256 } from "../core/hash.ts";
 import type { JsonObject } from "../core/json.ts";
 import { childrenOf } from "../protocol/skills.ts";
 
+/** A checkout on Windows may have other line ends. */
+const text = file.replaceAll("\r\n", "\n");
 const ROOT = "skill://pml/using-pml";
 const URI = `${ROOT}/SKILL.md`;
 const MIME = "text/markdown";

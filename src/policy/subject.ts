@@ -10,7 +10,7 @@ import type { OtherMembers } from "../protocol/call.ts";
 import { canonical, type Json, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** One call that needs the user's approval. The digest covers all but `definitionLines`. */
+/** One call that needs the user's approval. The digest covers all but the texts. */
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
@@ -34,6 +34,8 @@ export interface Subject {
    * cover them: it covers the hash of the definition.
    */
   readonly definitionLines?: readonly string[] | undefined;
+  /** The hashes of other texts in `definitionLines`, which an approval marks as read. */
+  readonly otherTexts?: readonly string[] | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ export interface Subject {
 export function digestOf(subjects: readonly Subject[]): string {
   try {
     // Numbers are compared as text: `1` and `1.0` are different subjects.
-    const bound = subjects.map(({ definitionLines: _, ...subject }) => subject);
+    const bound = subjects.map(({ definitionLines: _, otherTexts: _o, ...subject }) => subject);
     return sha256(canonical(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {
     throw new PmlError(

@@ -176,6 +176,16 @@ export const skillDefinition = memoized((skill: ListItem): ToolDefinition => ({
   skill: skill as JsonObject, // it came as JSON
 }));
 
+/** Returns the names and the descriptions of skills as a definition, for a question. */
+export const skillTexts = memoized((skills: readonly ListItem[]): ToolDefinition => ({
+  name: "@skills",
+  inputSchema: {},
+  skills: skills.map(({ uri, frontmatter }) => {
+    const { name, description } = objectOf(frontmatter);
+    return `${textOf(name)} (${textOf(uri)}): ${textOf(description)}`;
+  }),
+}));
+
 /** Returns whether a definition of this name is that of a skill. No tool has such a name. */
 export function isSkillPin(name: string): boolean {
   return SKILL_PIN.test(name);

@@ -12,7 +12,7 @@ import { until } from "../kit/wait.ts";
 import { writeFiles } from "../kit/workspace.ts";
 import { definitions, filesOf } from "../said_scene.ts";
 import { codeOf, endWell, journalOf } from "./oracles.ts";
-import { outcomeOfRequest, picked, read } from "./questions.ts";
+import { outcomeOf, outcomeOfRequest, picked, read } from "./questions.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
 const EXTENSION = "io.modelcontextprotocol/skills";
@@ -80,8 +80,15 @@ async function sceneOf(
 }
 
 async function list(pml: RawStdio, name: string): Promise<readonly Json[]> {
-  const { result } = await pml.request(`${name}/list`, {});
-  return (result?.[name] ?? []) as unknown as readonly Json[];
+  const all: Json[] = [];
+  let cursor: unknown;
+  do {
+    const params = cursor === undefined ? {} : { cursor };
+    const { result } = await pml.request(`${name}/list`, params);
+    all.push(...(result?.[name] ?? []) as unknown as readonly Json[]);
+    cursor = result?.nextCursor;
+  } while (cursor !== undefined);
+  return all;
 }
 
 async function uris(pml: RawStdio, name: string): Promise<readonly unknown[]> {
@@ -114,7 +121,7 @@ Deno.test("a hostile skill is left out of the list, and its reason is logged", a
   assert.deepEqual(contents, [{ uri: "skill://s/good/SKILL.md", text: TEXT }]);
   // The server answers with another skill than the one that was requested.
   const got = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
-  assert.match(JSON.stringify(got.error), /it is another skill/);
+  assert.match(JSON.stringify(got.error), /its entry is not the one in the list/);
   await endWell(scene.ws, pml);
 });
 
@@ -318,4 +325,40 @@ Deno.test("another process of PML compares skills with those that the user appro
   const shown = JSON.stringify((await pml.request("skills/list", {})).result);
   assert.match(shown, /"Good"/);
   assert.doesNotMatch(shown, /without a question/);
+});
+
+Deno.test("the first question of a server shows its skills, with hidden characters as codes", async () => {
+  const skills = [
+    skillAt(GOOD, [], { description: "Read this\nfirst \u00a0 now" }),
+    skillAt("skill://b/other/SKILL.md", [], { description: "Other" }),
+  ];
+  const tools = ["go", "stop"].map((name) => ({ name, inputSchema: { type: "object" } }));
+  const table = {
+    ...tableOf(skills),
+    "tools/list": { result: { tools } },
+    "tools/call": { result: { content: [{ type: "text", text: "gone" }] } },
+  };
+  await using scene = await sceneOf({ s: table }, { ask: ["s:*"] });
+  const { pml } = scene;
+  const first = await outcomeOf(pml, { name: "call", arguments: { tool: "s:go", arguments: {} } });
+  assert.ok(first.kind === "asked", JSON.stringify(first));
+  const { text } = first.asked;
+  assert.match(text, /\| skills 1: good \(skill:\/\/good\/SKILL.md\): Read this\n/);
+  assert.match(text, /\| {3}first \\u\{a0\} now/);
+  assert.match(text, /\| skills 2: other \(skill:\/\/b\/other\/SKILL.md\): Other/);
+  await read();
+  assert.match(JSON.stringify(await first.asked.answer(picked("Yes"))), /gone/);
+  const next = await outcomeOf(pml, { name: "call", arguments: { tool: "s:stop", arguments: {} } });
+  assert.ok(next.kind === "asked");
+  assert.doesNotMatch(next.asked.text, /skill:/);
+});
+
+Deno.test("a question about all skills of a server shows them", async () => {
+  const skills = [skillAt(GOOD, [], { description: "Read this first" })];
+  await using scene = await sceneOf({ s: tableOf(skills) }, { ask: ["s:@skills"] });
+  const uri = "skill://s/good/SKILL.md";
+  const outcome = await outcomeOfRequest(scene.pml, "resources/read", { uri });
+  assert.ok(outcome.kind === "asked", JSON.stringify(outcome));
+  assert.match(outcome.asked.text, /Yes covers all skills of this server/);
+  assert.match(outcome.asked.text, /Read this first/);
 });
