@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { CLIENT_SCENARIOS, runClientScenario } from "./conformance/clients.ts";
 import { differences, unexpectedOfClients } from "./conformance/expected.ts";
-import { REVISIONS, runServerSuite } from "./conformance/suite.ts";
+import { REVISIONS, runServerSuite, runSkillSuite } from "./conformance/suite.ts";
 
 /** The least number of checks of each revision, so that missing ones are noticed. */
 const LEAST = { "2025-11-25": 85, "2026-07-28": 185 };
@@ -20,6 +20,13 @@ for (const revision of REVISIONS) {
     assert.ok(checks.length >= LEAST[revision], `${checks.length} checks`);
   });
 }
+
+Deno.test("the conformance suite's scenarios of skills pass through PML", async () => {
+  const scenarios = ["enumeration", "manifest", "directory"].map((one) => `sep-2640-skills-${one}`);
+  const checks = await runSkillSuite(scenarios);
+  assert.deepEqual(checks.filter(({ status }) => status !== "SUCCESS"), []);
+  assert.ok(checks.length >= 40, `${checks.length} checks`);
+});
 
 Deno.test("the conformance suite's client scenarios pass with PML as the client", async () => {
   for (const [revision, scenarios] of Object.entries(CLIENT_SCENARIOS)) {

@@ -98,7 +98,8 @@ export class Offers {
           (item) => this.#named(item, { server, list }),
         )
       );
-    return [...own, ...items];
+    // Skills of servers come first: that of PML is for a model that knows none of them.
+    return list === "skills" ? [...items, ...own] : [...own, ...items];
   }
 
   /** Finds the server of a URI or a template. Throws if no server has it, or several do. */

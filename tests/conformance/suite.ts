@@ -68,6 +68,30 @@ export async function runServerSuite(
   return await runSuite(front.url, `${ws.root}/results`, more);
 }
 
+/** Runs the scenarios of skills through PML, with the SDK's server behind it. */
+export async function runSkillSuite(scenarios: readonly string[]): Promise<readonly Checked[]> {
+  const [command, ...args] = denoCommand("tests/kit/skills_server.ts");
+  const head = "---\nname: a\ndescription: Describes a\n---\n";
+  await using ws = await makeWorkspace({
+    files: { "skills/a/SKILL.md": head, "skills/a/references/b.md": "b" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["s:*"] },
+      mcpServers: { s: { command, args: [...args, "modern", "./skills"] } },
+    },
+  });
+  await using served = await servePml(ws);
+  await using connection = await served.connect();
+  await connection.client.readResource({ uri: "skill://s/a/SKILL.md" });
+  await using front = withToken(served);
+  const checks = [];
+  for (const scenario of scenarios) {
+    const folder = `${ws.root}/${scenario}`;
+    checks.push(...await runSuite(front.url, folder, ["--scenario", scenario]));
+  }
+  return checks;
+}
+
 /** Runs the server scenarios of a revision against a server itself. */
 export async function runDirectly(revision: string, url: string): Promise<readonly Checked[]> {
   await using ws = await makeWorkspace({});
