@@ -14,7 +14,8 @@ import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { until } from "./kit/wait.ts";
-import { writeFiles } from "./kit/workspace.ts";
+import { runPmlOnTerminal } from "./kit/run.ts";
+import { type Workspace, writeFiles } from "./kit/workspace.ts";
 
 const EXPOSURES = ["direct", "full_proxy", "meta_only"] as const;
 const KINDS = { legacy: "legacy", modern: "modern" } as const;
@@ -166,6 +167,32 @@ Deno.test("a changed skill asks with its difference, and is shown as approved un
   await until(async () => JSON.stringify(await entryOf()) === JSON.stringify(after));
   assert.equal(questions.length, 3);
 });
+
+Deno.test("pml lock update shows and approves a changed skill", async () => {
+  await using ws = await makeScenery({ files: FILES, pml: configOf("modern") });
+  const { read } = readers(ws);
+  await read();
+  await writeFiles(ws.path, skill("one", "shared", "changed"));
+  await Deno.remove(`${ws.home}/lists`, { recursive: true });
+  const shown = await runPmlOnTerminal(ws, ["lock", "update", "one"], {
+    typed: [[/Type "pin"/, "pin"]],
+  });
+  assert.match(shown.stdout, /The skill "skill:\/\/shared\/SKILL.md" of "one" has changed/);
+  assert.equal(shown.code, 0, shown.stdout);
+  await read();
+});
+
+/** Returns a function that reads a skill in a new process that cannot ask. */
+function readers(ws: Workspace) {
+  return {
+    read: async () => {
+      await using connection = await connect(ws, {});
+      const skills = new SkillsClient(connection.client);
+      const { skill } = await skills.get("skill://one/shared/SKILL.md");
+      await skills.read(skill);
+    },
+  };
+}
 
 Deno.test("the skills of a removed server are gone from the next list", async () => {
   await using ws = await makeScenery({

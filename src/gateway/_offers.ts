@@ -10,6 +10,7 @@ import { isPage, pageAddress, pageAt, toolPage, withPageAddresses } from "../pro
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
 import {
   hasAddress,
@@ -182,8 +183,12 @@ export class Offers {
     };
     const [resources, templates, skills] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
-    if (templates && isCovered(name, templates)) return true;
     if (skills && isInSkill(name, skills)) return true;
+    // A server of skills has a template for all of them, and a skill that it does not list is not
+    // pinned.
+    // guard: skill-unlisted
+    if (isSkillAddress(name) && this.#hasSkills(server, skills)) return false;
+    if (templates && isCovered(name, templates)) return true;
     return isPage(name) && (await itemsOf("tools")).some((one) => toolPage(one) === name);
   }
 
@@ -242,6 +247,11 @@ export class Offers {
   #skillsOf(server: string): readonly ListItem[] {
     const { lists } = this.#options.servers;
     return lists.listed("skills").find((one) => one.server === server)?.items ?? [];
+  }
+
+  #hasSkills(server: string, skills: readonly ListItem[] = []): boolean {
+    const extensions = this.#options.servers.extensions().get(server) ?? [];
+    return skills.length > 0 || extensions.includes(SKILLS_EXTENSION);
   }
 
   #noSkills(server: string, items: readonly ListItem[]): readonly ListItem[] {

@@ -242,3 +242,27 @@ Deno.test("rulesVersion() depends on rules and sources, not on their order", () 
   const versions = new Set([one, ...others].map(rulesVersion));
   assert.equal(versions.size, 6);
 });
+
+Deno.test("rules for resources apply to skills, unless a narrower one names them", () => {
+  const skills = toolId("fs", "@skills");
+  const kindOf = (lists: Partial<Record<keyof RuleSet, readonly string[]>>) =>
+    makeJudge(set(lists), { known })(skills).kind;
+  assert.equal(kindOf({}), "allow");
+  assert.equal(kindOf({ ask: ["fs:@resources"] }), "ask");
+  assert.equal(kindOf({ ask: ["fs:@resources"], allow: ["fs:@skills"] }), "allow");
+  assert.equal(kindOf({ ask: ["fs:@skills"], allow: ["fs:@resources"] }), "ask");
+  assert.equal(kindOf({ ask: ["fs:*"], allow: ["fs:@resources"] }), "allow");
+  assert.equal(kindOf({ ask: ["*"] }), "ask");
+  assert.equal(kindOf({ deny: ["fs:@resources"], allow: ["fs:@skills"] }), "deny");
+  assert.equal(kindOf({ deny: ["fs:@prompts"] }), "allow");
+  const resources = makeJudge(set({ deny: ["fs:@skills"] }), { known })(toolId("fs", "@resources"));
+  assert.equal(resources.kind, "allow");
+  assert.equal(matches(parsePattern("fs:@resources"), skills), true);
+  assert.equal(matches(parsePattern("fs:@skills"), toolId("fs", "@resources")), false);
+  // The answer "Always" adds a rule that wins over one for resources.
+  const asks = set({ ask: ["fs:@resources"] });
+  assert.equal(
+    alwaysWins(asks, { rule: "fs:@skills", id: skills, args: {}, source: "file" }),
+    true,
+  );
+});

@@ -261,7 +261,7 @@ Deno.test("bytes that do not match the digest of a file never reach the client",
   }
 });
 
-Deno.test("an address that a template covers is refused if its skill does not list it", async () => {
+Deno.test("an address that only a template covers asks, and is refused if its skill does not list it", async () => {
   const table = {
     ...tableOf([skillAt(GOOD)]),
     "resources/templates/list": {
@@ -269,8 +269,15 @@ Deno.test("an address that a template covers is refused if its skill does not li
     },
   };
   await using scene = await sceneOf({ s: table }, { allow: ["s:*"] });
-  const answer = await scene.pml.request("resources/read", { uri: "skill://s/good/more.md" });
-  assert.match(JSON.stringify(answer.error), /the entry of the skill does not list it/);
+  const { pml } = scene;
+  const other = await outcomeOfRequest(pml, "skills/get", { uri: "skill://s/x/SKILL.md" });
+  assert.equal(other.kind, "asked", JSON.stringify(other));
+  const uri = "skill://s/good/more.md";
+  const outcome = await outcomeOfRequest(pml, "resources/read", { uri });
+  assert.ok(outcome.kind === "asked", JSON.stringify(outcome));
+  await read();
+  const answer = await outcome.asked.answer(picked("Yes"));
+  assert.match(JSON.stringify(answer), /the entry of the skill does not list it/);
 });
 
 Deno.test("a digest that changed without its file asks, and the file is refused after a yes", async () => {
