@@ -121,7 +121,7 @@ Deno.test("a hostile skill is left out of the list, and its reason is logged", a
   assert.deepEqual(contents, [{ uri: "skill://s/good/SKILL.md", text: TEXT }]);
   // The server answers with another skill than the one that was requested.
   const got = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
-  assert.match(JSON.stringify(got.error), /its entry is not the one in the list/);
+  assert.match(JSON.stringify(got.error), /its entry is not/);
   await endWell(scene.ws, pml);
 });
 
@@ -277,7 +277,7 @@ Deno.test("an address that only a template covers asks, and is refused if its sk
   assert.ok(outcome.kind === "asked", JSON.stringify(outcome));
   await read();
   const answer = await outcome.asked.answer(picked("Yes"));
-  assert.match(JSON.stringify(answer), /the entry of the skill does not list it/);
+  assert.match(JSON.stringify(answer), /does not list it/);
 });
 
 Deno.test("a digest that changed without its file asks, and the file is refused after a yes", async () => {
@@ -366,6 +366,6 @@ Deno.test("a question about all skills of a server shows them", async () => {
   const uri = "skill://s/good/SKILL.md";
   const outcome = await outcomeOfRequest(scene.pml, "resources/read", { uri });
   assert.ok(outcome.kind === "asked", JSON.stringify(outcome));
-  assert.match(outcome.asked.text, /Yes covers all skills of this server/);
+  assert.match(outcome.asked.text, /covers all skills/);
   assert.match(outcome.asked.text, /Read this first/);
 });

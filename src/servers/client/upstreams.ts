@@ -335,10 +335,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     return comparing.then(() => this.#sent(request, connection, session));
   }
 
-  /**
-   * Throws or rejects if the server no longer lists the tool that was checked. Returns a promise only
-   * if it has to list its tools first.
-   */
+  /** Fails if the server no longer lists the checked tool. A promise lists its tools first. */
   #compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
     const { server, call, owner, isCompared } = request;
     if (!isCompared) return undefined;
