@@ -183,6 +183,7 @@ export class ProbePeer implements AsyncDisposable {
   plain(value: unknown): Json {
     const text = JSON.stringify(value ?? null).replaceAll(PREFIX, "")
       .replaceAll(`${SERVER}__`, "").replaceAll(`Server ${SERVER} asks: `, "")
+      .replaceAll(`ui://${SERVER}/`, "ui://").replaceAll(`skill://${SERVER}/`, "skill://")
       .replaceAll(`"${SERVER}/deep"`, '"deep"').replaceAll(this.#workspace.path, "WORKSPACE");
     return JSON.parse(text, (_, one) => withoutOwn(one));
   }

@@ -381,7 +381,7 @@ const EXTENSIONS: readonly Probe[] = [
     exceptions: [{ reason: "PML asks the user first: no list of the server has the address" }],
   },
   ...listProbes("apps", {
-    ...{ method: "tools/list", key: "tools", exceptions: [LISTED] },
+    ...{ method: "tools/list", key: "tools" },
     items: [["page", "a tool with a page is listed"], ["button", "a tool for apps is listed"]],
   }),
   {
@@ -400,7 +400,6 @@ const EXTENSIONS: readonly Probe[] = [
     run: async (peer) => {
       return await peer.request("tools/call", { name: "button", arguments: {} });
     },
-    exceptions: [{ reason: "PML knows tools by the name of their server" }],
   },
   {
     name: "custom request of the client",
