@@ -101,7 +101,7 @@ const TOOL = {
   disabled: setting(flag, "True removes the tool.", false),
   rename: setting(
     newName,
-    "The name that clients see. Rules always use the name from the server, which is the default.",
+    "The name for clients; by default the name from the server, which rules always use.",
   ),
   description: setting(string, "The description for clients; by default that of the server."),
   arguments: setting(
