@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
-import { integrityOf } from "../src/policy/integrity.ts";
+import { integrityOf } from "../src/core/hash.ts";
 import { agreeing, called, WEATHER } from "./capability_scene.ts";
 import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
 import { pmlCommand } from "./kit/pml_command.ts";

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { integrityOf } from "../src/policy/integrity.ts";
+import { integrityOf } from "../src/core/hash.ts";
 import { moduleOffer, type Offer, put, spawnHub, spawnHubWith } from "./kit/hub.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { startPostgres } from "./kit/postgres.ts";

@@ -37,8 +37,8 @@ import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
-import type { AskGateOptions } from "../calls/gate.ts";
-import { approvalRequired } from "../calls/left.ts";
+import type { AskCallOptions } from "../calls/decisions.ts";
+import { approvalRequired } from "../calls/approval_required.ts";
 import { callableTool, pageFacts } from "../calls/app_tools.ts";
 import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
 import type { Subject } from "../policy/subject.ts";
@@ -69,7 +69,7 @@ export interface CallPathOptions extends ServerOpenerOptions {
 
 /** The pipeline of every call, with its approvals, servers and journal. */
 export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncDisposable {
-  /** Runs a call through every gate. */
+  /** Runs a call through every check. */
   readonly callTool: CallTool;
   /** Looks at calls before they run. */
   readonly ahead: Ahead;
@@ -136,8 +136,8 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
 
   /** Stores an approval request for `pml approve`, and returns the error that names it. */
   readonly leave = async (question: Question): Promise<PmlError> => {
-    const left = await this.approvals.leave(question.handle);
-    return approvalRequired(question, { left, workspace: this.#config().workspace });
+    const pending = await this.approvals.leave(question.handle);
+    return approvalRequired(question, { pending, workspace: this.#config().workspace });
   };
 
   /** Notes of each request that its client did not read its answer. */
@@ -222,7 +222,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     return await this.machine.starts.during(call.server.name, { onProgress, work });
   }
 
-  #asking(): AskGateOptions & TrustOptions {
+  #asking(): AskCallOptions & TrustOptions {
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),

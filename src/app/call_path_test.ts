@@ -5,7 +5,7 @@ import type { ApprovalAnswer, Outcome } from "../protocol/call.ts";
 import type { Listing } from "../servers/known_server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import { Search } from "../search/search.ts";
 import { CallPathStage, type CallPathStageOptions, OracleServer } from "./_call_path_stage_test.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -34,7 +34,7 @@ function servicesOf(
   };
 }
 
-/** Opens the way to a module; `seen` is what the gate that asks sees of it, `files` what runs. */
+/** Opens the way to a module; `seen` is what the check that asks sees of it, `files` what runs. */
 async function openModule(
   seen: () => string | undefined,
   moduleFiles: ModuleFiles,
@@ -44,7 +44,7 @@ async function openModule(
 }
 
 Deno.test("callTool() runs no module whose file came after its trust was looked at", async () => {
-  // The gate that asks saw no file yet, so nothing was approved.
+  // The check that asks saw no file yet, so nothing was approved.
   await using at = await openModule(() => undefined, new ModuleFiles());
   await assert.rejects(at.call("late", "run"), { code: "INTEGRITY_MISMATCH" });
 });

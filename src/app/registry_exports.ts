@@ -18,7 +18,7 @@ import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import { type OmittedTool, parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
 export { parseExact } from "../core/exact_json.ts";

@@ -43,7 +43,7 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
     return found;
   };
   // The listing of an unknown name, with the kind of a module.
-  const listing = { ...app.directory.at(name), kind: MODULE.name, checksArguments: false };
+  const listing = { ...app.directory.at(name), kind: MODULE.name, checksSchemas: false };
   const approval = new NothingToApprove("a module that you write, with no grant");
   callPath.draft = new ModuleServer({ listing, approval, find }, modules, { use: () => use });
 }

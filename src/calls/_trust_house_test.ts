@@ -5,7 +5,7 @@ import { parsePattern } from "../core/pattern.ts";
 import type { ResolvedCall, Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "../policy/approvals.ts";
-import { type GateEvent, judged, refuse } from "./gate.ts";
+import { type ApprovalEvent, assertNotDenied, decisionOf } from "./decisions.ts";
 import { type Judge, makeJudge } from "../policy/rules.ts";
 import type { Subject } from "../policy/subject.ts";
 import { newCall, newPipeline, resolvedContext } from "./_context_test.ts";
@@ -41,7 +41,7 @@ export function subjectOf(call: Pick<Call, "id" | "arguments" | "actor">): Promi
 
 /** Resolves calls to a server, by the present rules. */
 export function resolving(server: Server, judge: () => Judge): (call: Call) => CallContext {
-  return (call) => resolvedContext(call, { server, verdict: judged(judge(), call, undefined) });
+  return (call) => resolvedContext(call, { server, verdict: decisionOf(judge(), call, undefined) });
 }
 
 /** Resolves calls, of which one that a deny rule matches stops here. */
@@ -50,7 +50,7 @@ export function admitted(
 ): (call: Call) => Promise<ResolvedCall> {
   return async (call) => {
     const next = await Promise.resolve(resolved(call));
-    refuse(next);
+    assertNotDenied(next);
     return next;
   };
 }
@@ -73,7 +73,7 @@ export function trusting(
       resolve: (context) => {
         const { server, judge } = resolve();
         context.resolve({ server, version: 1, isBlocked: false });
-        context.verdict = judged(judge, context, undefined);
+        context.verdict = decisionOf(judge, context, undefined);
       },
       checks: [notDenied, serverIsTrusted(options), () => void passed?.(), approved(options)],
       run: (context) => {
@@ -93,7 +93,7 @@ export async function house(
   const clock = { now: 1_000_000 };
   const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
   const approvals = new Approvals(home, { warn: assert.fail }, lifetime);
-  const events: GateEvent["event"][] = [];
+  const events: ApprovalEvent["event"][] = [];
   const ran: CallContext[] = [];
   const state = { trusted: false, accepted: 0, passed: 0 };
   const list = (texts: readonly string[] = []) =>
@@ -105,7 +105,7 @@ export async function house(
     subjectOf,
     alwaysOffered: () => undefined,
     always: () => Promise.resolve(),
-    record: ({ event, call }: GateEvent) => {
+    record: ({ event, call }: ApprovalEvent) => {
       assert.equal(call.id.split(":")[0], "weather", "each record names its tool");
       return Promise.resolve(void events.push(event));
     },

@@ -11,7 +11,7 @@ import type { ResolvedCall } from "../servers/server.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
 import { paced } from "../io/paced.ts";
 import { soon } from "../io/waiting.ts";
-import { askAbout, type AskGateOptions } from "./gate.ts";
+import { type AskCallOptions, askUser } from "./decisions.ts";
 import { keepsChanging, MAX_PASSES } from "./restart.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 import { readIn, trustSubject } from "../policy/trust_subject.ts";
@@ -23,7 +23,7 @@ const MOST_ROUNDS = 4;
 const LOOK_MS = 3_000;
 
 /** The options of `askForAll`. */
-export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
+export interface AskAllOptions extends Pick<AskCallOptions, "approvals" | "subjectOf" | "record"> {
   /** Returns the configuration that was read: the same object as long as no file changes. */
   readonly read: () => object;
   readonly workspace: () => string;
@@ -52,7 +52,7 @@ interface ApprovedCalls {
 /**
  * Asks once about all calls that need an answer. After a yes it saves the approvals, and returns a
  * ticket for each call by its `callId`. A ticket is valid once, for exactly the call that was
- * shown. The calls still pass all gates. A call that will be refused anyway is not asked about.
+ * shown. The calls still pass all checks. A call that will be refused anyway is not asked about.
  */
 export async function askForAll(
   calls: readonly Call[],
@@ -149,7 +149,7 @@ export async function askPerson(
   const [first] = calls;
   let answer = first?.answer;
   for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
-    const asked = await askAbout(calls, { ...options, subjects, answer });
+    const asked = await askUser(calls, { ...options, subjects, answer });
     if (asked.kind !== "ask") return;
     const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
     answer = await options.ask(defined({ ...asked.question, otherwise }));

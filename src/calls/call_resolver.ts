@@ -15,7 +15,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Servers } from "../servers/lists/servers.ts";
-import { judged, unasked } from "./gate.ts";
+import { allowingUnruled, decisionOf } from "./decisions.ts";
 import { isOfOffer, offerVerdict } from "./offer_access.ts";
 import type { Judge } from "../policy/rules.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -53,14 +53,14 @@ export class ServerResolver implements CallResolver {
     const { server: name, tool } = call.names;
     const draft = this.#options.draft();
     const server = draft?.name === name ? draft : directory.at(name);
-    const own = server === draft ? unasked(judge) : judge;
+    const own = server === draft ? allowingUnruled(judge) : judge;
     const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
     call.resolve({ server, version, isBlocked });
     const settings = settingsOf(server, isBlocked);
     const hasSettings = call.method === undefined && settingOf(settings, tool) !== undefined;
     if (hasSettings) return this.#withSettings(call, own);
     if (isOfOffer(call)) return this.#decideOffer(call, own);
-    call.verdict = judged(own, call, call.toolset);
+    call.verdict = decisionOf(own, call, call.toolset);
     return undefined;
   }
 
@@ -75,11 +75,11 @@ export class ServerResolver implements CallResolver {
     } catch (error) {
       call.settingsError = asPmlError(error);
     }
-    call.verdict = judged(judge, call, call.toolset);
+    call.verdict = decisionOf(judge, call, call.toolset);
   }
 
   async #decideOffer(call: CallContext, judge: Judge): Promise<void> {
-    const ruled = judged(judge, call, call.toolset);
+    const ruled = decisionOf(judge, call, call.toolset);
     const tools = await this.#pageVerdicts(call, judge);
     call.verdict = offerVerdict(call, { ruled, tools });
   }
@@ -100,7 +100,7 @@ export class ServerResolver implements CallResolver {
       isPinned: identity === undefined || await pins.isPinned(identity, tool),
     })));
     return pinned.filter(({ isPinned }) => isPinned).map(({ tool }) =>
-      judged(judge, { id: toolId(server.name, tool.name), arguments: {} }, toolset)
+      decisionOf(judge, { id: toolId(server.name, tool.name), arguments: {} }, toolset)
     );
   }
 }

@@ -54,7 +54,7 @@ export class ServerRunner implements CallRunner {
 
   /** Returns a result as clients can use it. */
   fit({ id, server }: CallContext, outcome: Outcome): Outcome {
-    return this.#schemas.fitting(outcome, id, server);
+    return this.#schemas.checkResult(outcome, id, server);
   }
 
   /**

@@ -14,7 +14,7 @@ import { notificationNeedsNoQuestion } from "./checks/notification.ts";
 import { withinRate } from "./checks/rate.ts";
 import { notDenied } from "./checks/rules.ts";
 import { serverIsTrusted, type TrustOptions } from "./checks/trust.ts";
-import type { AskGateOptions } from "./gate.ts";
+import type { AskCallOptions } from "./decisions.ts";
 
 /** The collaborators of checks. */
 export interface CheckServices {
@@ -22,7 +22,7 @@ export interface CheckServices {
   /** The schemas of the arguments of tools. */
   readonly schemas: ArgumentSchemas;
   /** The approvals, and the facts that they bind to. */
-  readonly asking: AskGateOptions & TrustOptions;
+  readonly asking: AskCallOptions & TrustOptions;
 }
 
 /** Every check. The order is part of the security model (docs/security-model.md). */

@@ -132,8 +132,8 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   }
 
   /** The id of the client's request, as JSON. */
-  get request(): string | undefined {
-    return this.#request.client.request;
+  get requestId(): string | undefined {
+    return this.#request.client.requestId;
   }
 
   /** The tools that exist for the client now; undefined for all. */
@@ -255,8 +255,8 @@ class ContextClient implements CallClient {
     this.#client = client;
   }
 
-  get request(): string | undefined {
-    return this.#client.request;
+  get requestId(): string | undefined {
+    return this.#client.requestId;
   }
 
   get able(): JsonObject | undefined {

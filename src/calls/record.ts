@@ -40,12 +40,12 @@ function textOf({ message }: PmlError): string {
 /** A call as its records see it. */
 type RecordedCall = Omit<Call, "client" | "cancellation"> & {
   /** The id of the client's request, as JSON. */
-  readonly request: string | undefined;
+  readonly requestId: string | undefined;
 };
 
 /** Returns the record of the start of a call. */
 export function startOf(call: RecordedCall): StartRecord {
-  const { verdict, request } = call;
+  const { verdict, requestId: request } = call;
   return {
     kind: "start",
     callId: call.callId,

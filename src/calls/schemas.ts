@@ -23,7 +23,7 @@ export type ArgumentCall = Pick<Call, "id" | "arguments" | "cancellation">;
 /** The tool of a call. */
 export interface ArgumentTool {
   readonly definition: ToolDefinition;
-  readonly server: Pick<Server, "checksArguments" | "wrongArguments">;
+  readonly server: Pick<Server, "checksSchemas" | "wrongArguments">;
 }
 
 /** Checks arguments and results. */
@@ -34,8 +34,8 @@ export class Schemas {
    * Checks the arguments of a call. Throws or rejects with BAD_ARGUMENTS. Returns undefined at once
    * for a server that checks its own arguments.
    */
-  arguments(call: ArgumentCall, { definition, server }: ArgumentTool): Maybe<undefined> {
-    if (server.checksArguments) return undefined;
+  checkArguments(call: ArgumentCall, { definition, server }: ArgumentTool): Maybe<undefined> {
+    if (server.checksSchemas) return undefined;
     // JSON would make null of it.
     if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);
     return refused(call.id, definition, server.wrongArguments?.(call, definition));
@@ -50,8 +50,8 @@ export class Schemas {
    * Returns an outcome. Throws OUTPUT_INVALID if the result of a module is not a result of MCP. The
    * module's child has compared it with `outputSchema`.
    */
-  fitting(outcome: Outcome, id: ToolId, server: Pick<Server, "checksArguments">): Outcome {
-    if (server.checksArguments) return outcome;
+  checkResult(outcome: Outcome, id: ToolId, server: Pick<Server, "checksSchemas">): Outcome {
+    if (server.checksSchemas) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
     // A client would refuse all of the result.

@@ -28,14 +28,14 @@ function call(args: JsonObject): Call {
 const own = new OwnSchemas();
 
 /** A pipeline with a check of arguments before a tool, of a module if nothing else is given. */
-function checked(outcome: Outcome, { checksArguments = false } = {}) {
+function checked(outcome: Outcome, { checksSchemas = false } = {}) {
   const ran: string[] = [];
   const output = { type: "object", required: ["n"] };
   const definition = { name: "t", inputSchema: schema, outputSchema: output };
   const schemas = new Schemas();
   const { callTool } = newPipeline({
     server: serverDouble("s", {
-      checksArguments,
+      checksSchemas,
       wrongArguments: (call, { inputSchema }) => own.wrong(inputSchema, call.arguments),
     }),
     definition: () => Promise.resolve(definition),
@@ -44,7 +44,7 @@ function checked(outcome: Outcome, { checksArguments = false } = {}) {
       ran.push(id);
       return Promise.resolve(outcome);
     },
-    fit: ({ id, server }, outcome) => schemas.fitting(outcome, id, server),
+    fit: ({ id, server }, outcome) => schemas.checkResult(outcome, id, server),
   });
   return { callTool, ran };
 }
@@ -74,15 +74,15 @@ Deno.test("Schemas refuse bad arguments with the place and the reason, and nothi
 Deno.test("Schemas change nothing for a server that checks its own arguments", async () => {
   const result = { content: [{ type: "hologram" }], structuredContent: { m: "1" } };
   const outcome: Outcome = { kind: "result", result };
-  const { callTool, ran } = checked(outcome, { checksArguments: true });
+  const { callTool, ran } = checked(outcome, { checksSchemas: true });
   assert.equal(await callTool(call({ path: 1, more: null })), outcome);
   assert.deepEqual(ran, ["s:t"]);
 });
 
-Deno.test("Schemas.arguments() returns undefined at once where nothing has to be checked", () => {
-  const server = serverDouble("s", { checksArguments: true });
+Deno.test("Schemas.checkArguments() returns undefined at once where nothing has to be checked", () => {
+  const server = serverDouble("s", { checksSchemas: true });
   const tool = { server, definition: { name: "t", inputSchema: schema } };
-  assert.equal(new Schemas().arguments(call({}), tool), undefined);
+  assert.equal(new Schemas().checkArguments(call({}), tool), undefined);
 });
 
 Deno.test("Schemas refuse an invalid MCP result, also of a tool without an output schema", async () => {

@@ -34,11 +34,11 @@ export const share: ValueSchema<number> = fraction("a number from 0 to 1", 1);
 export const price: ValueSchema<number> = fraction("a number that is 0 or more");
 /** A list of rules. */
 export const rules: ValueSchema<string[]> = list(
-  parsed("rule", text(`the rule ${GRAMMAR}`, { test: isRule }), RULE_MAX),
+  namedText("rule", text(`the rule ${GRAMMAR}`, { test: isRule }), RULE_MAX),
   "rules",
 );
 /** A pattern of tools, without arguments. */
-export const tool: ValueSchema<string> = parsed(
+export const tool: ValueSchema<string> = namedText(
   "tool",
   text('the pattern "server:tool", "server:*" or "*"', { test: isToolsPattern }),
   RULE_MAX,
@@ -73,7 +73,7 @@ export function text(
  * Returns a kind of texts that a function checks. `tools/generate/json_schema.ts` has a pattern for
  * its name.
  */
-export function parsed(
+export function namedText(
   name: string,
   texts: ValueSchema<string>,
   maxLength?: number,
@@ -103,7 +103,7 @@ function url(name: string, beginnings: readonly string[]): ValueSchema<string> {
   const wanted = `a URL that begins with ${
     beginnings.join(" or ")
   }, without a user name or password`;
-  return parsed(name, text(wanted, { test: (value) => isRegistryAddress(value, beginnings) }));
+  return namedText(name, text(wanted, { test: (value) => isRegistryAddress(value, beginnings) }));
 }
 
 function fraction(wanted: string, maximum?: number): ValueSchema<number> {

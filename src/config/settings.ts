@@ -37,9 +37,9 @@ import {
   flag,
   folder,
   json,
+  namedText,
   nonEmptyText,
   number,
-  parsed,
   path,
   price,
   registry,
@@ -89,12 +89,12 @@ const token = text(
 );
 const identity = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
 const granted = list(nonEmptyText, "strings");
-const grantee = parsed("serverName", text("the name of a server", { test: isFreeName }));
-const title = parsed(
+const grantee = namedText("serverName", text("the name of a server", { test: isFreeName }));
+const title = namedText(
   "serverTitle",
   text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) }),
 );
-const newName = parsed("toolName", text("the name of a tool", { test: isToolName }));
+const newName = namedText("toolName", text("the name of a tool", { test: isToolName }));
 
 /** The settings of one tool. */
 const TOOL = {
@@ -217,7 +217,7 @@ const SHARED = {
   registries: setting(
     list(
       either(
-        parsed(
+        namedText(
           "registryAddress",
           text(`${REGISTRY_URL}, or an object with url, token_env and public_key`, {
             test: (value) => isRegistryAddress(value, REGISTRY_BEGINNINGS),

@@ -230,7 +230,7 @@ export class Tasks implements TaskPlaces {
     const result = client.isStateless
       ? await requests.askAlone(wanted, {
         cancellation,
-        client: { request: idText },
+        client: { requestId: idText },
         answer: undefined,
       })
       : await requests.ask(request, wanted);

@@ -8,7 +8,7 @@ import type { Call } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import { unknownTool } from "../servers/lists/unknown_tool.ts";
-import { judged } from "../calls/gate.ts";
+import { decisionOf } from "../calls/decisions.ts";
 import type { Policy } from "../policy/policy.ts";
 
 /** Returns the error that the caller of a failed call gets. */
@@ -20,6 +20,6 @@ export function errorForIdentity(
   const { config, judge } = policy.now;
   const isHidden = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&
     config.narrowing?.identity !== undefined &&
-    judged(judge, call, call.client.toolset?.()).kind === "deny";
+    decisionOf(judge, call, call.client.toolset?.()).kind === "deny";
   return isHidden ? unknownTool(call.id, servers) : error;
 }

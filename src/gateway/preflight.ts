@@ -92,7 +92,7 @@ export class Ahead implements Preflight {
     const { inputSchema, ...definition } = await looked.definition();
     assertNames(looked, { ...definition, inputSchema });
     const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.arguments(looked, { definition: known, server });
+    await schemas.checkArguments(looked, { definition: known, server });
     return true;
   }
 
@@ -100,7 +100,7 @@ export class Ahead implements Preflight {
     const { server } = call;
     const definition = await call.definition();
     assertNames(call, definition);
-    await this.#options.schemas.arguments(call, { definition, server });
+    await this.#options.schemas.checkArguments(call, { definition, server });
   }
 }
 

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { callOf } from "../calls/_trust_house_test.ts";
 import { toolId } from "../core/tool_id.ts";
-import { askAbout } from "../calls/gate.ts";
+import { askUser } from "../calls/decisions.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
 import type { Subject } from "./subject.ts";
@@ -144,7 +144,7 @@ Deno.test("the journal records why an Always within 300 ms was not saved (GX13)"
   const { handle } = at.approvals.open([subject()], { always: "fs:write" });
   const call = { ...callOf({ answer: { handle, reply: "Always" } }), id: subject().tool };
   const events: string[] = [];
-  const { kind } = await askAbout([call], {
+  const { kind } = await askUser([call], {
     subjects: [subject()],
     answer: call.answer,
     approvals: at.approvals,

@@ -11,8 +11,6 @@ import { integrityOf } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
-export { integrityOf };
-
 /** Returns whether a value is such a hash. */
 export function isIntegrity(value: unknown): boolean {
   return typeof value === "string" && /^sha256-[0-9a-f]{64}$/.test(value);

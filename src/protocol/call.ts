@@ -116,7 +116,7 @@ export interface Page {
  */
 export interface CallClient {
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
-  readonly request?: string | undefined;
+  readonly requestId?: string | undefined;
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
   /**
    * Receives the log messages of the server: the params of `notifications/message`, and the members
@@ -160,10 +160,10 @@ export function changedClient(
   client: CallClient,
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
-  const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
+  const { requestId, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
   const { onQuestion, onOpen, onNotify, info } = client;
   return {
-    request,
+    requestId,
     onProgress,
     onMessage,
     onAsk,

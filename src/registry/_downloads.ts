@@ -12,7 +12,7 @@ import type { BackgroundRefresh } from "./_background.ts";
 import type { CachedRegistry } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { untilAborted } from "./client.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 
 /** The options of one caller of `code()`. `place` is the registry that has the code. */
 export interface Wanting {

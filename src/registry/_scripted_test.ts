@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import type { Fetch } from "../core/fetch.ts";
 import type { JsonObject } from "../core/json.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 
 /** A request as it arrived. */
 export interface Asked {

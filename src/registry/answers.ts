@@ -6,7 +6,7 @@
 
 import { decoded, textOf } from "../core/json.ts";
 import { publishedKind } from "../servers/kinds.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import type { RegistryStore } from "./registry_store.ts";
 
 /** The parts of a request that a registry needs. */

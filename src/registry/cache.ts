@@ -15,7 +15,7 @@ import { joined } from "../io/lines.ts";
 import { infoAt, stampAt } from "../io/place.ts";
 import { isSharedMode, privateFolder, type WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 
 /** Kinds of values that are stored by name instead of by hash. */
 export type CacheKind = "entry" | "catalog";

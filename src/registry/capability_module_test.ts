@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { capabilityModule } from "./_capability_module.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 
 /** Imports the module of a capability. */
 async function loaded(fqdn: string, content: object): Promise<Record<string, unknown>> {

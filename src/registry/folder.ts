@@ -19,7 +19,7 @@ import { readRegular } from "../io/regular_file.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import { kindNamed, KINDS } from "../servers/kinds.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import { type OmittedTool, parseManifest } from "./manifest.ts";
 import {
   capabilityManifest,

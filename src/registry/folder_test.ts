@@ -4,7 +4,7 @@ import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../protocol/tool.ts";
 import { exportedIn } from "../workflow/saved_capability.ts";
 import { Folder, type FolderReader } from "./folder.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
 const module = (version: string, more = "") =>

@@ -5,7 +5,8 @@
  * @module
  */
 
-export { canonicalHash, definitionHash, integrityOf } from "../policy/integrity.ts";
+export { integrityOf } from "../core/hash.ts";
+export { canonicalHash, definitionHash } from "../policy/integrity.ts";
 export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
 export {
   answer,

@@ -6,7 +6,7 @@
 
 import { defined, isObject, type Json, type JsonObject, memberOf, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../protocol/tool.ts";
-import { integrityOf } from "../policy/integrity.ts";
+import { integrityOf } from "../core/hash.ts";
 import { CAPABILITY } from "../servers/capability/kind.ts";
 
 /** One version of a server. */

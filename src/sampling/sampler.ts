@@ -119,7 +119,7 @@ export class Sampler {
       callId: crypto.randomUUID(),
       facts,
       client: {
-        request: client.request,
+        requestId: client.requestId,
         onQuestion: client.onQuestion,
         onProgress: (progress) => {
           if (showsWork(progress)) show(client, progress.message ?? "");

@@ -170,7 +170,7 @@ class LazyServer implements Server {
   }
 
   wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
-    if (this.checksArguments) return undefined;
+    if (this.checksSchemas) return undefined;
     return this.#by(async (server) => await server.wrongArguments?.(...of));
   }
 

@@ -43,8 +43,8 @@ export interface Server {
    * Whether it notifies clients of changed lists. Such a server may show each client other lists.
    */
   readonly tells: boolean;
-  /** Whether the server checks the arguments of all its tools itself. */
-  readonly checksArguments: boolean;
+  /** Whether the server checks the arguments and results of all its tools itself. */
+  readonly checksSchemas: boolean;
   /**
    * Returns the identity that an approval binds to; undefined for servers that ship with PML. An
    * install can change it.

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { integrityOf } from "../../src/policy/integrity.ts";
+import { integrityOf } from "../../src/core/hash.ts";
 import { FakeRegistry } from "../kit/fake_registry.ts";
 import { type Offer, put, spawnHub, type TestHub } from "../kit/hub.ts";
 import type { Message } from "../kit/json_rpc.ts";

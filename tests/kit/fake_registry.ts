@@ -11,7 +11,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import type { JsonObject } from "../../src/core/json.ts";
 import { parseModuleMeta } from "../../src/protocol/tool.ts";
 import { answer, type RegistryRequest, type RegistryResponse } from "../../src/registry/answers.ts";
-import { integrityOf } from "../../src/policy/integrity.ts";
+import { integrityOf } from "../../src/core/hash.ts";
 import {
   chosen,
   entriesPage,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { integrityOf } from "../../src/policy/integrity.ts";
+import { integrityOf } from "../../src/core/hash.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./fake_registry.ts";
 
 const SOURCE = `export const __meta__ = {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { integrityOf } from "../../src/policy/integrity.ts";
+import { integrityOf } from "../../src/core/hash.ts";
 import { denoCommand } from "./pml_command.ts";
 import { type Serving, spawnServing } from "./registry_contract.ts";
 import { runPml } from "./run.ts";

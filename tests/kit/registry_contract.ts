@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { integrityOf } from "../../src/policy/integrity.ts";
+import { integrityOf } from "../../src/core/hash.ts";
 import { within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 import type { Command } from "./pml_command.ts";

@@ -4,23 +4,23 @@
  * @module
  */
 
-import { askAbout, type AskGateOptions, keepRule, refuse } from "../gate.ts";
+import { type AskCallOptions, askUser, assertNotDenied, keepRule } from "../decisions.ts";
 import { isAboutAll, isOfOffer } from "../offer_access.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
 
 /** Returns a check that lets allowed calls pass, and asks about the others. */
-export function approved(options: AskGateOptions): Check {
+export function approved(options: AskCallOptions): Check {
   return (call) => {
     // The rules may have changed while another check waited.
-    refuse(call);
+    assertNotDenied(call);
     return call.verdict?.kind === "allow" ? undefined : askedFor(call, options);
   };
 }
 
-async function askedFor(call: CallContext, options: AskGateOptions): Promise<CheckResult> {
+async function askedFor(call: CallContext, options: AskCallOptions): Promise<CheckResult> {
   const subject = await options.subjectOf(call);
-  const asked = await askAbout([call], {
+  const asked = await askUser([call], {
     ...options,
     subjects: [subject],
     answer: call.answer,

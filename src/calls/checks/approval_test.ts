@@ -4,7 +4,7 @@ import type { ApprovalAnswer, ApprovalReply, Call } from "../../protocol/call.ts
 import type { Verdict } from "../../protocol/verdict.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { Approvals } from "../../policy/approvals.ts";
-import { type GateEvent, judged } from "../gate.ts";
+import { type ApprovalEvent, decisionOf } from "../decisions.ts";
 import { digestOf, type Subject } from "../../policy/subject.ts";
 import { ALLOW, ASK, DENY, DONE, newCall, newPipeline, resolvedContext } from "../_context_test.ts";
 import { approved } from "./approval.ts";
@@ -24,7 +24,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
   const approvals = new Approvals(home, { warn: assert.fail }, lifetime);
   const order: string[] = [];
-  const events: GateEvent[] = [];
+  const events: ApprovalEvent[] = [];
   const failing = { always: false, record: false };
   const check = approved({
     approvals,
@@ -44,7 +44,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
   });
   const seen: Pick<Call, "answer" | "verdict">[] = [];
   const pipeline = newPipeline({
-    verdict: judged(() => options.verdict ?? ASK, newCall(), undefined),
+    verdict: decisionOf(() => options.verdict ?? ASK, newCall(), undefined),
     checks: [check],
     run: ({ answer, verdict }) => {
       seen.push({ ...answer && { answer }, ...verdict && { verdict } });

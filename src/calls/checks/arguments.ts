@@ -13,7 +13,7 @@ import type { Check } from "./check.ts";
 /** Checks arguments against the schemas of tools. */
 export interface ArgumentSchemas {
   /** Throws or rejects with BAD_ARGUMENTS for arguments that the tool does not take. */
-  arguments(
+  checkArguments(
     call: CallContext,
     tool: { readonly definition: ToolDefinition; readonly server: Server },
   ): Maybe<undefined>;
@@ -40,6 +40,6 @@ function checked(
   const { server } = call;
   let checking: Maybe<undefined> = undefined;
   // guard: schema-arguments
-  checking = schemas.arguments(call, { definition, server });
+  checking = schemas.checkArguments(call, { definition, server });
   return checking;
 }

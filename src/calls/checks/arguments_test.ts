@@ -8,7 +8,7 @@ import { argumentsAreAcceptable, type ArgumentSchemas } from "./arguments.ts";
 
 const DEFINITION: ToolDefinition = { name: "write", inputSchema: { type: "object" } };
 const REFUSED = new PmlError("BAD_ARGUMENTS", "no");
-const NEVER: ArgumentSchemas = { arguments: () => assert.fail("a schema was read") };
+const NEVER: ArgumentSchemas = { checkArguments: () => assert.fail("a schema was read") };
 
 Deno.test("argumentsAreAcceptable() passes the arguments, the definition and the server on", async () => {
   const server = serverDouble("fs");
@@ -19,7 +19,7 @@ Deno.test("argumentsAreAcceptable() passes the arguments, the definition and the
     });
     const seen: unknown[] = [];
     const check = argumentsAreAcceptable({
-      arguments: (...of) => {
+      checkArguments: (...of) => {
         seen.push(of);
         return undefined;
       },
@@ -36,12 +36,12 @@ Deno.test("argumentsAreAcceptable() passes the arguments, the definition and the
 Deno.test("argumentsAreAcceptable() refuses arguments that the schema refuses, also later", async () => {
   const call = () => resolvedContext(newCall(), { definition: () => DEFINITION });
   const now = argumentsAreAcceptable({
-    arguments: () => {
+    checkArguments: () => {
       throw REFUSED;
     },
   });
   assert.throws(() => now(call()), REFUSED);
-  const later = argumentsAreAcceptable({ arguments: () => Promise.reject(REFUSED) });
+  const later = argumentsAreAcceptable({ checkArguments: () => Promise.reject(REFUSED) });
   await assert.rejects(async () => await later(call()), REFUSED);
 });
 

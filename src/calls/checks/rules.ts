@@ -4,12 +4,12 @@
  * @module
  */
 
-import { refuse } from "../gate.ts";
+import { assertNotDenied } from "../decisions.ts";
 import type { CallContext } from "../context.ts";
 
 /** Throws for a call that a deny rule matches, or whose fixed arguments cannot be added. */
 export function notDenied(call: CallContext): undefined {
-  refuse(call);
+  assertNotDenied(call);
   // guard: unsettled
   if (call.settingsError !== undefined) throw call.settingsError;
 }

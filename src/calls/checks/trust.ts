@@ -6,13 +6,13 @@
 
 import type { Maybe } from "../../core/maybe.ts";
 import type { Unapproved } from "../../policy/server_identity.ts";
-import { askAbout, type AskGateOptions } from "../gate.ts";
+import { type AskCallOptions, askUser } from "../decisions.ts";
 import { readIn, trustSubject } from "../../policy/trust_subject.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
 
 /** The options of `serverIsTrusted`. */
-export interface TrustOptions extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
+export interface TrustOptions extends Pick<AskCallOptions, "approvals" | "subjectOf" | "record"> {
   /** Returns the configuration that was read: the same object as long as no file changes. */
   readonly read: () => object;
   readonly workspace: () => string;
@@ -42,7 +42,7 @@ async function approvedLater(
   if (unapproved === undefined) return await passed(call, options);
   const { approvals, record, workspace, read } = options;
   const { code, isLook = false, facts, accept } = unapproved;
-  const asked = await askAbout([call], {
+  const asked = await askUser([call], {
     ...options,
     answer: call.answer,
     subjects: [trustSubject(call, { ...unapproved, workspace: workspace() })],

@@ -40,7 +40,7 @@ export async function requestApproval(
  * Returns the reply that a request sends back with its `requestState`; undefined if it has no such
  * text. The state may also be that of kept work, where the reply is `cancelled` and does not count.
  */
-export function approvalIn(
+export function approvalAnswerIn(
   { requestState: handle, inputResponses }: RequestContext,
 ): ApprovalAnswer | undefined {
   if (typeof handle !== "string") return undefined;

@@ -18,7 +18,7 @@ import type { Party } from "../_clients.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
 import type { GatewaySettings } from "../options.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
-import { approvalIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
+import { approvalAnswerIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
 import { ApprovalRequests } from "./approval_requests.ts";
 import { canOpenPage, canShowForm } from "./capabilities.ts";
 import {
@@ -91,7 +91,7 @@ export class Interaction implements Disposable, InputSource {
 
   /** Serves a request. The result may ask a client of 2026-07-28 for input. */
   serve(request: ClientRequest, makeCalls: MakeCalls): Promise<JsonObject> {
-    const answer = approvalIn(request.context);
+    const answer = approvalAnswerIn(request.context);
     return answer === undefined
       ? this.#begin(request, makeCalls)
       : this.#resume(request, makeCalls, answer);
@@ -214,17 +214,17 @@ export class Interaction implements Disposable, InputSource {
     let question = first;
     for (let count = 0; count < APPROVALS_MAX; count++) {
       const { handle } = question;
-      const way = this.#wayOf(question, clientRequest);
+      const method = this.#methodFor(question, clientRequest);
       // Clients bring the answer to any process, which knows nothing of other calls.
-      const isShared = way !== "terminal" && this.#replicaFor(clientRequest) === undefined;
+      const isShared = method !== "terminal" && this.#replicaFor(clientRequest) === undefined;
       const reply = isShared
         ? await this.#approvals.replyTo(question, { party, signal })
         : undefined;
-      if (reply === undefined && way === "input_required") {
+      if (reply === undefined && method === "input_required") {
         return await this.#inputRequired(question, clientRequest);
       }
       client.answer = reply === undefined
-        ? await this.#answerNow(question, client)
+        ? await this.#askOrLeave(question, client)
         : { handle, reply };
       const outcome = await makeCalls(client);
       if (outcome.kind === "result") return this.#resultOf(outcome, client);
@@ -234,7 +234,7 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /** Decides how an approval request reaches the user of a client. */
-  #wayOf(question: Question, { client, capabilities }: ClientRequest): ApprovalMethod {
+  #methodFor(question: Question, { client, capabilities }: ClientRequest): ApprovalMethod {
     if (!this.#reaches(question, capabilities)) return "terminal";
     return client.isStateless ? "input_required" : "elicitation";
   }
@@ -255,8 +255,11 @@ export class Interaction implements Disposable, InputSource {
     return approvalResult({ ...question, handle });
   }
 
-  /** Asks while the request waits. Other requests that wait for the answer get it, too. */
-  async #answerNow(
+  /**
+   * Asks the client while the request waits; other requests that wait for the answer get it, too.
+   * Throws if the question is left for the terminal.
+   */
+  async #askOrLeave(
     question: Question,
     { onQuestion, cancellation: { signal } }: RequestClient,
   ): Promise<ApprovalAnswer | undefined> {

@@ -68,7 +68,7 @@ export class RequestClient implements CallClient, RequestScope {
     return this;
   }
 
-  get request(): string {
+  get requestId(): string {
     return this.clientRequest.context.idText;
   }
 

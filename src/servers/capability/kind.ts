@@ -24,7 +24,7 @@ export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
   isSandboxed: true,
   isOnline: false,
   notifies: false,
-  checksArguments: false,
+  checksSchemas: false,
   isSaved: true,
   definition: {
     types: [],

@@ -263,7 +263,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const params = this.#paramsOf(server, call, owner);
     const last = { connection: undefined, isStateless: false };
     const request: ServerCall = { server, call, owner, params, isCompared, ...last };
-    const use = (connection: ServerConnection) => this.#ask(request, connection);
+    const use = (connection: ServerConnection) => this.#useConnection(request, connection);
     return this.#use(server, use, call.client);
   }
 
@@ -309,21 +309,21 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  /** Sends a request on a connection, after the server has listed the tool that was checked. */
-  #ask(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
+  /** Sends a request on a connection, or in a session for a client of an older revision. */
+  #useConnection(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
     const { server, call: { client, cancellation } } = request;
     if (client.isOlder !== true || !connection.mayHaveSession) {
-      return this.#askOn(request, connection);
+      return this.#compareAndSend(request, connection);
     }
     return this.#sessions.use(server, {
       stateless: connection,
-      use: (session) => this.#askOn(request, connection, session),
+      use: (session) => this.#compareAndSend(request, connection, session),
       signal: () => cancellation.signal,
     });
   }
 
-  /** Sends a request in a session, if there is one, after its tool was listed on the connection. */
-  #askOn(
+  /** Compares the tool that was checked with the list of the connection, and sends the request. */
+  #compareAndSend(
     request: ServerCall,
     connection: ServerConnection,
     session = connection,
@@ -331,8 +331,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     request.connection = connection;
     request.isStateless = session.isStateless;
     const comparing = this.#compare(request, connection);
-    if (comparing === undefined) return this.#sent(request, connection, session);
-    return comparing.then(() => this.#sent(request, connection, session));
+    if (comparing === undefined) return this.#sendAndRecover(request, connection, session);
+    return comparing.then(() => this.#sendAndRecover(request, connection, session));
   }
 
   /** Fails if the server no longer lists the checked tool. A promise lists its tools first. */
@@ -352,7 +352,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     call.assertListed(this.#byName(tools).get(call.tool));
   }
 
-  #sent(
+  #sendAndRecover(
     request: ServerCall,
     connection: ServerConnection,
     session: ServerConnection,
@@ -363,7 +363,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       : learning.then(() => this.#send(request, session));
     return sent.then(
       (result) => this.#outcomeOf(request, result),
-      (error) => this.#recovered(request, { connection, session, error }),
+      (error) => this.#recover(request, { connection, session, error }),
     );
   }
 
@@ -380,7 +380,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Sends a request again after the user opened a page for it. Returns or throws its error. */
-  async #recovered(
+  async #recover(
     request: ServerCall,
     { connection, session, error: first }: {
       readonly connection: ServerConnection;

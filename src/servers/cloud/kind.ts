@@ -45,7 +45,7 @@ export const CLOUD: ServerKind<CloudManifest> = {
   isSandboxed: false,
   isOnline: true,
   notifies: true,
-  checksArguments: true,
+  checksSchemas: true,
   isInCloud: true,
   hasUnlistedTools: true,
   manifest: {

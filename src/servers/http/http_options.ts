@@ -30,7 +30,7 @@ export interface HttpWireOptions extends Named {
   readonly limits: EventStreamLimits;
   readonly room?: WaitForMemory | undefined;
   /** The facts about the address. */
-  readonly transport: AddressState;
+  readonly addressState: AddressState;
 }
 
 /** How a server is reached. Variables are replaced by their values. */

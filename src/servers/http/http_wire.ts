@@ -50,7 +50,7 @@ export class HttpWire implements Wire {
       ends,
       session: new ServerHttpSession(options, (name) => ends.tool(name)),
     };
-    this.revisions = options.transport;
+    this.revisions = options.addressState;
   }
 
   /** Whether the stream for notifications of the server is open. */
@@ -94,7 +94,7 @@ export class HttpWire implements Wire {
 
   /** Makes the next connection try the older transport, if the address may support it. */
   explain(error: PmlError): PmlError {
-    return this.#way.options.transport.other(error);
+    return this.#way.options.addressState.other(error);
   }
 
   /** Aborts all open requests. */

@@ -39,7 +39,7 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   isSandboxed: false,
   isOnline: true,
   notifies: true,
-  checksArguments: true,
+  checksSchemas: true,
   definition: {
     types: TYPES,
     forms: (parts) => {

@@ -129,7 +129,7 @@ export class SseWire implements Wire {
     this.kill();
     if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
     const failure = requestError(this.#options, error);
-    this.#ends.ended(this.#isFound ? failure : this.#options.transport.other(failure));
+    this.#ends.ended(this.#isFound ? failure : this.#options.addressState.other(failure));
   }
 
   /** Reads the stream to its end. Returns the error for that, or throws it. */
@@ -176,7 +176,7 @@ export class SseWire implements Wire {
         detail: { may_have_run: false },
       });
     }
-    this.#options.transport.found({ isSse: true });
+    this.#options.addressState.found({ isSse: true });
     this.#session.address = to.href;
     this.#named.resolve();
   }

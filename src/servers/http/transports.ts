@@ -41,7 +41,7 @@ export function openTransport(
   return (ends) => {
     const { fetch, limits, room } = shared;
     const transport = new TransportChoice(server, shared);
-    const options = { ...server, fetch, limits: limits(), room, transport };
+    const options = { ...server, fetch, limits: limits(), room, addressState: transport };
     return transport.isSse ? new SseWire(options, ends) : new HttpWire(options, ends);
   };
 }

@@ -9,7 +9,7 @@ import { textOfUtf8 } from "../../core/utf8.ts";
 import { type Inspection, Loader, type ModuleInspector } from "./loader.ts";
 import type { ModuleReader } from "./module_files.ts";
 import { type ModuleCode, unloadable } from "./module_files.ts";
-import { integrityOf } from "../../policy/integrity.ts";
+import { integrityOf } from "../../core/hash.ts";
 import { loadModule, type LoadOptions } from "./load_check.ts";
 
 /** Reads the metadata of a module in a child without grants, as the loader does. */

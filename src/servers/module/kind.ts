@@ -16,7 +16,7 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   isSandboxed: true,
   isOnline: false,
   notifies: false,
-  checksArguments: false,
+  checksSchemas: false,
   definition: {
     types: ["deno"],
     forms: ({ type, path, flag, settings: tools }) => {

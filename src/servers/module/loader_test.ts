@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { NO_PERMISSIONS } from "../../protocol/tool.ts";
-import { integrityOf } from "../../policy/integrity.ts";
+import { integrityOf } from "../../core/hash.ts";
 import { Loader } from "./loader.ts";
 import { ModuleFiles } from "./module_files.ts";
 

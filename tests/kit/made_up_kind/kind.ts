@@ -27,7 +27,7 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
   isSandboxed: false,
   isOnline: false,
   notifies: false,
-  checksArguments: true,
+  checksSchemas: true,
   definition: {
     types: ["spoken"],
     forms: ({ type, filled, text, beside }) => {

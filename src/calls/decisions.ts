@@ -16,8 +16,8 @@ import type { Approvals } from "../policy/approvals.ts";
 import { deniedByRule, type Judge } from "../policy/rules.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 
-/** An event of the gate that asks, for the journal. */
-export interface GateEvent {
+/** An event of an approval request, for the journal. */
+export interface ApprovalEvent {
   readonly event: "asked" | "approved" | "always" | "always_not_kept" | "declined";
   readonly call: Call;
   readonly detail?: JsonObject;
@@ -27,11 +27,11 @@ export interface GateEvent {
 export interface AskOptions {
   readonly approvals: Approvals;
   /** Writes to the journal. The call waits for it. */
-  readonly record: (event: GateEvent) => Promise<void>;
+  readonly record: (event: ApprovalEvent) => Promise<void>;
 }
 
 /** The options of asking about a call. */
-export interface AskGateOptions extends AskOptions {
+export interface AskCallOptions extends AskOptions {
   /** Returns the subject of the question. The answer is bound to everything in it. */
   readonly subjectOf: (call: ResolvedCall) => Promise<Subject>;
   /**
@@ -58,7 +58,7 @@ export type AskResult =
  * Returns the decision of the rules about a call, where a tool outside of the toolset is denied. A
  * decision that the call already has is ignored.
  */
-export function judged(
+export function decisionOf(
   judge: Judge,
   { id, method, arguments: args, fixed, members, isNotification, via }:
     & Pick<Call, "id" | "method" | "arguments" | "fixed" | "members">
@@ -95,7 +95,7 @@ const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", so
  * Returns the judge for calls of a draft, which has no grants: each call is allowed, unless a rule of
  * the user asks about it or denies it.
  */
-export function unasked(judge: Judge): Judge {
+export function allowingUnruled(judge: Judge): Judge {
   return (...asked) => {
     const verdict = judge(...asked);
     const isOpen = verdict.kind === "ask" && verdict.source === "defaults";
@@ -104,7 +104,7 @@ export function unasked(judge: Judge): Judge {
 }
 
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
-export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
+export function assertNotDenied({ id, verdict }: Pick<Call, "id" | "verdict">): void {
   // guard: refuse-rule
   if (verdict?.kind === "deny") throw deniedByRule(id, verdict);
 }
@@ -113,7 +113,7 @@ export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
  * Asks about calls in one question. Returns the question, or the kind of yes. Throws APPROVAL_DECLINED
  * for a no.
  */
-export async function askAbout(
+export async function askUser(
   calls: readonly Call[],
   { subjects, rule, isShared, approvals, record, answer }: AskOptions & {
     readonly subjects: readonly Subject[];
@@ -125,7 +125,7 @@ export async function askAbout(
     readonly isShared?: boolean;
   },
 ): Promise<AskResult> {
-  const tell = (event: GateEvent["event"], detail: JsonObject) =>
+  const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
   const said = await approvals.said(answer, digestOf(subjects));
   switch (said) {
@@ -161,7 +161,7 @@ export async function askAbout(
 }
 
 /** Saves the rule before the call runs. If this fails, the yes is still valid once. */
-export async function keepRule(call: Call, { always, record }: AskGateOptions): Promise<void> {
+export async function keepRule(call: Call, { always, record }: AskCallOptions): Promise<void> {
   try {
     await always(call);
   } catch (error) {

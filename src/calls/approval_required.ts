@@ -10,8 +10,8 @@ import { quoted, visible } from "../core/json.ts";
 import type { PendingApproval } from "../policy/approvals.ts";
 
 /** The question that waits, if there is one, and the workspace. */
-export interface LeftQuestion {
-  readonly left: PendingApproval | undefined;
+export interface PendingQuestion {
+  readonly pending: PendingApproval | undefined;
   readonly workspace: string;
 }
 
@@ -28,23 +28,26 @@ const FACTS_MAX = 20;
 const WHY_MAX = 600;
 
 /** Returns the error with the steps for the user, and then the client. */
-export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
+export function approvalRequired(
+  question: Question,
+  { pending, workspace }: PendingQuestion,
+): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";
   // Calls of one server have the same facts.
-  const all = new Map(left?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]));
+  const all = new Map(pending?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]));
   const facts = [...all.values()].flatMap(withoutDefinitions);
   // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
-  const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
+  const what = pending?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
   const why = CHANGED.includes(code) && changed.length > 0
     ? `: ${visible(changed.map((line) => line.trim()).join(" "), WHY_MAX)}`
     : "";
   return new PmlError(code, `Cannot run ${quoted(what, 400)} without the user's approval${why}`, {
     hint: `Nothing was run. Ask the user to run \`pml approve\`${or} on a terminal in ` +
       `${JSON.stringify(workspace)}, then make exactly this call again`,
-    ...(left && {
-      detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
+    ...(pending && {
+      detail: { approval: pending.id, ...(CHANGED.includes(code) && { changed }) },
     }),
   });
 }
