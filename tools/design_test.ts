@@ -1,19 +1,47 @@
 import assert from "node:assert/strict";
 import { isDefined } from "../src/protocol/revisions.ts";
 import { repoFile } from "../tests/kit/pml_command.ts";
+import { walkFiles } from "./words/files.ts";
 
-/** A hop: a member or a function, and its file. */
-const HOP = /^ *\d+\. `([^`]+)`\s+\(`([^`]+\.ts)`\)/gm;
+/** A hop: a numbered item with the lines that continue it. */
+const HOP = /^ *\d+\. .*\n(?: {3,}.*\n)*/gm;
+/** A name in code: a member (`Server.call`, `Server.#send`), a function or a type. */
+const NAME = /^(?:[A-Z]\w*(?:\.#?\w+)?|#\w+|[a-z]\w*[A-Z]\w*)(?:\(\))?$/;
 
 Deno.test("docs/design.md names existing members in the path of a call", async () => {
   const page = await Deno.readTextFile(repoFile("docs/design.md"));
-  const [, hops = ""] = /\n## The path of [^\n]*\n(.*?)\n## /s.exec(page) ?? [];
-  const rows = [...hops.matchAll(HOP)];
-  assert.ok(rows.length > 20, `${rows.length} rows`);
-  for (const [, member = "", file = ""] of rows) {
-    const code = await Deno.readTextFile(repoFile(`src/${file}`));
-    for (const name of member.split(".")) assert.ok(code.includes(name), `${name} in ${file}`);
+  const [, section = ""] = /\n## The path of [^\n]*\n(.*?)\n## /s.exec(page) ?? [];
+  const code = new Map<string, string>();
+  for await (const { path, text } of walkFiles("src/")) {
+    if (!path.endsWith("_test.ts")) code.set(path, text);
   }
+  const all = [...code.values()].join("\n");
+  const hops = [...section.matchAll(HOP)].map(([hop]) => hop);
+  assert.ok(hops.length > 25, `${hops.length} hops`);
+  let folders: string[] = [];
+  let names = 0;
+  for (const hop of hops) {
+    folders = folders.slice(-1);
+    for (const [, text = "", file] of hop.matchAll(/`([^`]+)`(?:\s+\(`([^`]+\.ts)`)?/g)) {
+      const path = [file, text].find((one) => one?.endsWith(".ts"));
+      // A short name is a file next to one that the hop named before, or the hop before it.
+      const whole = path?.includes("/")
+        ? `src/${path}`
+        : folders.map((one) => `${one}/${path}`).findLast((one) => code.has(one)) ?? `${path}`;
+      if (path !== undefined) {
+        assert.ok(code.has(whole), `${path} does not exist`);
+        folders.push(whole.slice(0, whole.lastIndexOf("/")));
+      }
+      if (!NAME.test(text)) continue;
+      names++;
+      const where = file === undefined ? all : code.get(whole) ?? "";
+      for (const part of text.replace("()", "").split(".")) {
+        const isThere = new RegExp(`(?<![\\w#])${part}(?!\\w)`).test(where);
+        assert.ok(isThere, `${part} of ${text} is not in ${file ?? "src"}`);
+      }
+    }
+  }
+  assert.ok(names > 50, `${names} names`);
 });
 
 Deno.test("docs/design.md names existing files", async () => {

@@ -129,7 +129,7 @@ export class ServerConnection implements Living {
   #dead: PmlError | undefined;
 
   /** Returns the error for a server that breaks the protocol. */
-  readonly #broken = (why: string): PmlError =>
+  readonly #protocolError = (why: string): PmlError =>
     this.#denied(why) ?? protocolError(this.#options.name, why);
 
   private constructor(options: ConnectionOptions) {
@@ -144,10 +144,10 @@ export class ServerConnection implements Living {
         // Another connection follows the same resources.
         if (isOver) this.retire();
       },
-      broken: (why) => this.#fail(this.#broken(why)),
+      broken: (why) => this.#fail(this.#protocolError(why)),
       ended: (error) => this.#fail(error),
       said: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
-      missed: () => this.#missed(),
+      missed: () => this.#onMissed(),
       tool: options.tool,
     });
     const answerOptions = { ...options, refusals: this.#refusals };
@@ -157,8 +157,8 @@ export class ServerConnection implements Living {
       cancel: wire.cancel && ((id, params) => wire.cancel?.(id, params)),
       errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
       onRequest: (read, stream) => this.#incoming.take(read, stream),
-      onNotification: (notification, stream) => this.#notified(notification, stream),
-      onDropped: (method, members) => this.#dropped(method, members),
+      onNotification: (notification, stream) => this.#onNotification(notification, stream),
+      onDropped: (method, members) => this.#onDropped(method, members),
     });
     this.#incoming = new IncomingRequests(peer, { send: (message) => wire.send(message), answer });
     this.#responsiveness = new Responsiveness(peer, {
@@ -171,7 +171,7 @@ export class ServerConnection implements Living {
       capabilities: options.capabilities,
       clientInfo: (info) => options.clientInfo(info),
       answer,
-      broken: this.#broken,
+      broken: this.#protocolError,
       over: this.#over.signal,
     });
   }
@@ -328,7 +328,7 @@ export class ServerConnection implements Living {
     const options = withoutClient(cancellation);
     return await readList(name, {
       ask: (params) => this.request(LISTS[name].method, params, options),
-      broken: this.#broken,
+      broken: this.#protocolError,
       max: this.#options.limits.catalogTools,
     });
   }
@@ -389,7 +389,7 @@ export class ServerConnection implements Living {
       stateless: this.#stateless,
       capabilities: this.#options.capabilities,
       clientInfo: () => this.#options.clientInfo(),
-      broken: this.#broken,
+      broken: this.#protocolError,
       isSession: this.#options.isSession,
       signal,
     });
@@ -411,12 +411,12 @@ export class ServerConnection implements Living {
       // On pipes, the subscription lasts as long as the process.
       if (end instanceof RpcError || this.#wire.tells) return;
       await pause(LISTEN_MS, signal);
-      if (this.alive) this.#missed();
+      if (this.alive) this.#onMissed();
     }
   }
 
   /** Notifications may have been lost, so all lists and followed resources count as changed. */
-  #missed(): void {
+  #onMissed(): void {
     for (const uri of this.#followed) {
       this.#options.onNotification({ method: UPDATED, params: { uri } });
     }
@@ -430,7 +430,7 @@ export class ServerConnection implements Living {
     try {
       if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
     } catch (error) {
-      this.#fail(this.#broken(`it sent an invalid message: ${error}`));
+      this.#fail(this.#protocolError(`it sent an invalid message: ${error}`));
     }
   }
 
@@ -460,7 +460,7 @@ export class ServerConnection implements Living {
     this.#strayed();
   }
 
-  #notified(
+  #onNotification(
     { method, params: original, members }: IncomingNotification,
     request: RequestId | undefined,
   ): void {
@@ -479,7 +479,7 @@ export class ServerConnection implements Living {
   }
 
   /** Logs members of a message that are not passed on. */
-  #dropped(method: string, members: JsonObject): void {
+  #onDropped(method: string, members: JsonObject): void {
     const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
     const text = `Members of a message were not passed on (${quoted(method, 100)}): ` +
       names.join(", ");
@@ -493,7 +493,7 @@ export class ServerConnection implements Living {
 
   #strayed(): void {
     if (++this.#stray <= STRAY_MAX) return;
-    this.#fail(this.#broken(`it sent over ${STRAY_MAX} messages that answer no request`));
+    this.#fail(this.#protocolError(`it sent over ${STRAY_MAX} messages that answer no request`));
   }
 
   #denied(text: string): PmlError | undefined {

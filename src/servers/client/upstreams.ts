@@ -465,29 +465,29 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     let isRunning = false;
     try {
       const isOut = !this.#outages.isEmpty && this.#outages.of(keyOf(server)) !== undefined;
-      const held = isOut ? undefined : this.#pool.hold(name, server.version());
-      isRunning = held !== undefined;
-      if (held !== undefined) {
+      const lease = isOut ? undefined : this.#pool.hold(name, server.version());
+      isRunning = lease !== undefined;
+      if (lease !== undefined) {
         // `using` takes ten times as long as `finally`.
         try {
-          return await use(held.living);
+          return await use(lease.living);
         } finally {
-          held[Symbol.dispose]();
+          lease[Symbol.dispose]();
         }
       }
-      const work = () => this.#started(server, use);
+      const work = () => this.#useNew(server, use);
       return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
     } catch (error) {
       // The session did not handle the request, so it is sent again in another one.
-      if (isRunning && error instanceof SessionLost) return await this.#started(server, use);
-      throw this.#noted(server, error);
+      if (isRunning && error instanceof SessionLost) return await this.#useNew(server, use);
+      throw this.#noteOutage(server, error);
     } finally {
       this.#declared.end(name);
     }
   }
 
   /** Records that a remote server cannot be reached, if an error means that. Returns the error. */
-  #noted(server: UpstreamServer, error: unknown, isStart = false): unknown {
+  #noteOutage(server: UpstreamServer, error: unknown, isStart = false): unknown {
     const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
       (isStart || isUnsent(error));
     if (server.isRemote && isOutage) this.#outages.note(keyOf(server), error);
@@ -495,7 +495,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Uses a server that may have to be started, or cannot be reached now. */
-  async #started<T>(
+  async #useNew<T>(
     server: UpstreamServer,
     use: (connection: ServerConnection) => Promise<T>,
   ): Promise<T> {
@@ -504,7 +504,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     // Noted here, because after a few failures the pool only reports that it always fails.
     const start = () =>
       this.#start(server).catch((error) => {
-        throw this.#noted(server, error, true);
+        throw this.#noteOutage(server, error, true);
       });
     const run = <R>(use: (connection: ServerConnection) => Promise<R>) =>
       againIfLost(() => this.#pool.use(name, { name, version, start, use }));
@@ -517,7 +517,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     try {
       return await run(use);
     } catch (error) {
-      throw this.#noted(server, error);
+      throw this.#noteOutage(server, error);
     }
   }
 
@@ -525,7 +525,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const { name } = server;
     // A process that does not answer takes longer to end than the next one to start.
     for (const one of this.#running) {
-      if (one.name === name && one.hung) this.#ended(one, server, true);
+      if (one.name === name && one.hung) this.#noteEnd(one, server, true);
     }
     const connection = await this.#connect(server, {
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
@@ -562,7 +562,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
-        this.#ended(ended, server, isHung || ended.hung);
+        this.#noteEnd(ended, server, isHung || ended.hung);
         this.#tasks.end(ended);
         if (isHung && server.isRemote !== true) this.#restart(name);
       },
@@ -574,7 +574,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Notes once that a connection has ended, and whether its next result names that. */
-  #ended(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
+  #noteEnd(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
     const isFirst = this.#running.delete(connection);
     if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }

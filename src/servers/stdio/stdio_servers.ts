@@ -36,7 +36,7 @@ export type { NewestPackage, ServerScripts };
 /** Starts servers. */
 export class StdioServers {
   /** Returns the way to a server. Equal values give the same object. */
-  readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
+  readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#serverOf(server));
   readonly #host: ProgramHost;
   #launch: Launch | undefined;
 
@@ -47,7 +47,7 @@ export class StdioServers {
 
   /** Loads the code that starts programs; starts none. */
   async prepare(closing: AbortSignal): Promise<void> {
-    await this.#launching(closing);
+    await this.#loadLaunch(closing);
   }
 
   /**
@@ -55,7 +55,7 @@ export class StdioServers {
    * run.
    */
   async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
-    return await (await this.#launching(closing)).scriptsOf(server);
+    return await (await this.#loadLaunch(closing)).scriptsOf(server);
   }
 
   /** Returns the names of those servers whose command installs a package. */
@@ -63,21 +63,21 @@ export class StdioServers {
     servers: readonly ProgramDefinition[],
     closing: AbortSignal,
   ): Promise<readonly string[]> {
-    return (await this.#launching(closing)).packaged(servers);
+    return (await this.#loadLaunch(closing)).packaged(servers);
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: NamedPackage, closing: AbortSignal): Promise<NewestPackage | undefined> {
-    return await (await this.#launching(closing)).newestOf(server);
+    return await (await this.#loadLaunch(closing)).newestOf(server);
   }
 
   /** Loads the code that finds and installs programs, which calls of modules do not need. */
-  async #launching(closing: AbortSignal): Promise<Launch> {
+  async #loadLaunch(closing: AbortSignal): Promise<Launch> {
     const { Launch } = await import("./_launch.ts");
     return this.#launch ??= new Launch(this.#host, closing);
   }
 
-  #made(server: StdioValues): UpstreamServer {
+  #serverOf(server: StdioValues): UpstreamServer {
     const host = this.#host;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
@@ -90,7 +90,7 @@ export class StdioServers {
       // Other grants make another server.
       version: () => key + (confine ? JSON.stringify(host.grants(name) ?? null) : ""),
       prepare: async (closing) => {
-        const launched = await (await this.#launching(closing)).programOf(server);
+        const launched = await (await this.#loadLaunch(closing)).programOf(server);
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
           const { home } = host;
