@@ -47,7 +47,7 @@ Deno.test("a server of a made-up kind is asked about, pinned, called and cancell
   assert.ok(said.kind === "result");
   assert.deepEqual(said.result.content, [{ type: "text", text: "Polly speaks" }]);
   await stage.pins.settled();
-  const { kind, command, tools } = stage.pins.pinned("parrot") ?? {};
+  const { kind, command, tools } = stage.pins.pinOf("parrot") ?? {};
   assert.deepEqual([kind, command], ["spoken", ["speak", PARROT.phrase]]);
   assert.deepEqual(Object.keys(tools ?? {}), ["say"]);
 

@@ -113,7 +113,7 @@ export class CallPathStage implements AsyncDisposable {
     this.path = new CallPath({
       capabilities: () => Promise.reject(new Error("there are none")),
       events: {
-        told: NO_EVENTS,
+        events: NO_EVENTS,
         ...{ capabilities: () => ({}), clientInfo: () => undefined },
         level: () => undefined,
       },

@@ -304,8 +304,8 @@ export class App
   }
 
   /** Records requests whose answers the client did not read. */
-  readonly lost = (requests: readonly string[]): void =>
-    void this.#path?.then((path) => path.lost(requests), () => {});
+  readonly recordLostAnswers = (requests: readonly string[]): void =>
+    void this.#path?.then((path) => path.recordLostAnswers(requests), () => {});
 
   /** Returns the configuration as it was read. */
   loaded(): LoadedConfig {

@@ -33,7 +33,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     onUse: rememberedBy(app),
     spares: app,
     events: {
-      told: toldTo(app),
+      events: toldTo(app),
       capabilities: (able) => ableOf(app, able),
       clientInfo: (info) => app.config().clientName ? info ?? app.onlyClient : undefined,
       level: () => app.level,
@@ -100,7 +100,7 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 }));
 
 /** Returns the events of servers for clients. Before there is a gateway there is no client. */
-function toldTo(app: App): UpstreamsOptions["told"] {
+function toldTo(app: App): UpstreamsOptions["events"] {
   return {
     changed: (...change) => app.servers.lists.changed(...change),
     updated: (server, name, members) => {

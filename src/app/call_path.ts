@@ -141,7 +141,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   };
 
   /** Notes of each request that its client did not read its answer. */
-  lost(requests: readonly string[]): void {
+  recordLostAnswers(requests: readonly string[]): void {
     for (const request of requests) {
       this.#records.note({ kind: "event", event: "answer lost", about: { request } });
     }

@@ -396,7 +396,7 @@ Deno.test("a server of an unknown kind is called, asked about, listed and found"
   assert.deepEqual(stage.servers.states().map(({ name, kind, state }) => [name, kind, state]), [
     ["delphi", "oracle", "ready"],
   ]);
-  assert.deepEqual(stage.servers.lists.listed("tools").map(({ server }) => server), ["delphi"]);
+  assert.deepEqual(stage.servers.lists.itemsOf("tools").map(({ server }) => server), ["delphi"]);
   const { hits } = await new Search(stage.catalog).search("foretell the weather", { limit: 5 });
   assert.deepEqual(hits.map(({ id }) => id), ["delphi:ask"]);
   await assert.rejects(stage.call("delphi", "dark"), { code: "PERMISSION_DENIED" });

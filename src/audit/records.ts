@@ -22,7 +22,7 @@ export class Records implements JournalFailures, Disposable {
   readonly #opener: JournalOpener;
   readonly #log: Pick<Log, "error" | "info">;
   readonly #metrics: Pick<Metrics, "recorded">;
-  readonly #left: (() => void)[] = [];
+  readonly #waiters: (() => void)[] = [];
   #journal: Journal | undefined;
   #isBroken = false;
 
@@ -45,7 +45,7 @@ export class Records implements JournalFailures, Disposable {
 
   /** Runs the rest of a call after its answer is sent, so that the client does not wait for it. */
   later(work: () => void): void {
-    if (this.#left.push(work) === 1) setImmediate(() => this.#catchUp());
+    if (this.#waiters.push(work) === 1) setImmediate(() => this.#catchUp());
   }
 
   /** Writes the end of a call whose start was written, with the next records or after a few ms. */
@@ -101,7 +101,7 @@ export class Records implements JournalFailures, Disposable {
   }
 
   #catchUp(): void {
-    for (const work of this.#left.splice(0)) {
+    for (const work of this.#waiters.splice(0)) {
       try {
         work();
       } catch (error) {

@@ -38,7 +38,7 @@ export function pageFacts(
   server: string,
   { servers: { lists }, judge }: { readonly servers: Servers; readonly judge: Judge },
 ): readonly string[] {
-  const { items = [] } = lists.listed("tools").find((one) => one.server === server) ?? {};
+  const { items = [] } = lists.itemsOf("tools").find((one) => one.server === server) ?? {};
   if (!items.some((tool) => toolPage(tool) !== undefined)) return [];
   const own = items.filter(isForPages).map(({ name }) => String(name))
     .filter((name) => judge(toolId(server, name)).kind !== "deny")

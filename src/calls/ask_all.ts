@@ -45,8 +45,8 @@ interface CallQuestion {
 
 /** The texts of the calls that the user approved, and the configuration at that time. */
 interface ApprovedCalls {
-  readonly read: object;
-  readonly shown: ReadonlyMap<string, CallQuestion>;
+  readonly config: object;
+  readonly questions: ReadonlyMap<string, CallQuestion>;
 }
 
 /**
@@ -80,7 +80,7 @@ export async function askForAll(
     const isSame = options.read() === before;
     await acceptAll(opens, options);
     const shown = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
-    said = { read: options.read(), shown };
+    said = { config: options.read(), questions: shown };
   }
   return tickets;
 }
@@ -126,9 +126,9 @@ function isCovered(
   { call, subject, unapproved }: CallQuestion,
   { said, read }: { readonly said: ApprovedCalls | undefined; readonly read: () => object },
 ): boolean {
-  const before = said?.shown.get(call.callId);
+  const before = said?.questions.get(call.callId);
   // guard: ask-all-read
-  if (unapproved !== undefined || before === undefined || said?.read !== read()) return false;
+  if (unapproved !== undefined || before === undefined || said?.config !== read()) return false;
   if (before.unapproved !== undefined) {
     // The question about a server did not show the texts of its tools.
     // guard: ask-all-look

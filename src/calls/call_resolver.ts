@@ -44,11 +44,11 @@ export class ServerResolver implements CallResolver {
   /** Resolves a call. Returns a promise only if it has to wait for something. */
   resolve(call: CallContext): Promise<void> | undefined {
     const { policy } = this.#options;
-    if (!policy.isCurrent()) return policy.refresh().then(() => this.#found(call));
-    return this.#found(call);
+    if (!policy.isCurrent()) return policy.refresh().then(() => this.#resolveServer(call));
+    return this.#resolveServer(call);
   }
 
-  #found(call: CallContext): Promise<void> | undefined {
+  #resolveServer(call: CallContext): Promise<void> | undefined {
     const { policy: { now: { version, judge } }, directory } = this.#options;
     const { server: name, tool } = call.names;
     const draft = this.#options.draft();
@@ -91,7 +91,7 @@ export class ServerResolver implements CallResolver {
     const { servers, pins } = this.#options;
     const identity = await server.identity();
     const { items = [] } =
-      servers.lists.listed("tools").find((one) => one.server === server.name) ?? {};
+      servers.lists.itemsOf("tools").find((one) => one.server === server.name) ?? {};
     // The tools were validated when they were loaded.
     const tools = items as readonly ToolDefinition[];
     const named = tools.filter((tool) => toolPage(tool) === uri);

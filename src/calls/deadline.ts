@@ -109,7 +109,7 @@ export class RunningCall {
   readonly #reportMs: number;
   #call: TimedCall | undefined;
   #started = performance.now();
-  #heard = this.#started;
+  #heardAt = this.#started;
   /** When the client got the last report. */
   #reported = this.#started;
   #isResponsive = true;
@@ -143,7 +143,7 @@ export class RunningCall {
   notes(progress: ProgressReport): boolean {
     const { own } = progress;
     this.#reported = performance.now();
-    if (showsWork(progress)) this.#heard = this.#reported;
+    if (showsWork(progress)) this.#heardAt = this.#reported;
     if (own !== "waiting") this.#isResponsive = own !== "unresponsive";
     return own !== "responsive";
   }
@@ -157,7 +157,7 @@ export class RunningCall {
       const waited = performance.now() - this.#since;
       if (--this.#asking === 0) {
         this.#started += waited;
-        this.#heard += waited;
+        this.#heardAt += waited;
       }
     }
   }
@@ -170,7 +170,7 @@ export class RunningCall {
     // The time in which the client had to read first does not count, and its answer may wait unread.
     if (heldMs > this.#known) {
       this.#started += heldMs - this.#known;
-      this.#heard = performance.now();
+      this.#heardAt = performance.now();
     }
     this.#known = heldMs;
     if (this.#dueOf(call) > performance.now()) {
@@ -185,7 +185,7 @@ export class RunningCall {
     const call = this.#call;
     if (call === undefined) return;
     const { callMs, capMs } = this.#limits(call.id);
-    const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
+    const ms = this.#heardAt + callMs < this.#started + capMs ? callMs : capMs;
     call.cancel(timedOut(call.id, ms));
   }
 
@@ -204,7 +204,7 @@ export class RunningCall {
     const { callMs, capMs } = this.#limits(id);
     return this.isAsking
       ? performance.now() + callMs
-      : Math.min(this.#heard + callMs, this.#started + capMs);
+      : Math.min(this.#heardAt + callMs, this.#started + capMs);
   }
 
   /** Reports that the call runs, if the client got no report for some time. */

@@ -127,7 +127,7 @@ export async function askUser(
 ): Promise<AskResult> {
   const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
-  const said = await approvals.said(answer, digestOf(subjects));
+  const said = await approvals.meaningOf(answer, digestOf(subjects));
   switch (said) {
     case "Yes":
     case "Always":

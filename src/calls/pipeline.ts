@@ -99,11 +99,11 @@ export class CallPipeline {
         const result = checking instanceof Promise ? await checking : checking;
         if (result === "restart") continue;
         if (result !== undefined) {
-          return this.#ended(call, withoutCompletionQuestion(call, result), lost);
+          return this.#end(call, withoutCompletionQuestion(call, result), lost);
         }
         const outcome = await this.#run(call);
         if (outcome !== undefined) {
-          return this.#ended(call, this.#fit(call, outcome), lost);
+          return this.#end(call, this.#fit(call, outcome), lost);
         }
         call.answer = call.approval?.() ?? call.answer;
         call.approval = undefined;
@@ -141,11 +141,11 @@ export class CallPipeline {
       call.cancellation.throwIfCancelled();
       call.running = deadlines.begin(call);
       const outcome = await call.unlessCancelled(() => runner.run(call));
-      this.#used(call, outcome);
+      this.#noteAnswer(call, outcome);
       return outcome;
     } catch (error) {
       if (call.hasChanged) return undefined;
-      this.#used(call, undefined);
+      this.#noteAnswer(call, undefined);
       const isOver = call.cancellation.isCancelled || !await runner.signIn(call, error);
       if (isOver) throw error;
       return undefined;
@@ -186,7 +186,7 @@ export class CallPipeline {
     return call.method === undefined ? this.#options.runner.fit(call, outcome) : outcome;
   }
 
-  #ended(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {
+  #end(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {
     this.#record(call, outcome);
     return lost === undefined ? outcome : unrecorded(outcome, lost);
   }
@@ -201,7 +201,7 @@ export class CallPipeline {
   }
 
   /** Notes that the server of a call answered, or that it failed. */
-  #used(call: CallContext, outcome: Outcome | undefined): void {
+  #noteAnswer(call: CallContext, outcome: Outcome | undefined): void {
     call.answeredAt = performance.now();
     call.outcome = outcome;
   }
@@ -222,6 +222,8 @@ export class CallPipeline {
 
   #reportUse(call: CallContext): void {
     const { sentAt: since, answeredAt: ended, loadedDefinition: definition, outcome } = call;
-    if (since > 0) this.#options.runner.onUse?.({ call, definition, since, ended, outcome });
+    if (since > 0) {
+      this.#options.runner.onUse?.({ call, definition, since, ended, outcome });
+    }
   }
 }

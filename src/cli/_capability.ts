@@ -13,7 +13,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { named, usage } from "./_failure.ts";
+import { subcommandOf, usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
@@ -32,7 +32,7 @@ const FILE_MAX = 4_000_000;
 /** Runs `pml capability`. */
 export async function capability(at: CommandContext, typed: Typed): Promise<Shown> {
   const words = typed.words.length === 0 ? ["list"] : typed.words;
-  const work = named<Work>("capability", words, {
+  const work = subcommandOf<Work>("capability", words, {
     list: [list, 0],
     show: [show, 1],
     save: [save, 1],

@@ -12,7 +12,7 @@ import { withoutCmd } from "../config/windows_command.ts";
 import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { fileNotChanged, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, put, withListItem, type YamlSetting } from "./_yaml_text.ts";
+import { isAdded, plain, withEntry, withListItem, type YamlSetting } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -120,7 +120,7 @@ async function withTable(
   { path, at, entry, before }: FilePosition & { readonly before: ClientEntryValue | undefined },
 ): Promise<string> {
   const { stringify } = await import("smol-toml");
-  const wanted = put(await parseToml(text, path), { at, entry });
+  const wanted = withEntry(await parseToml(text, path), { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
   const tableOf = (value: unknown) =>
     `[${at.join(".")}]\n${stringify(value)}`.trimEnd().replaceAll("\n", end) + end;
@@ -153,7 +153,7 @@ export async function withValue(
   const before = text.slice(bom.length);
   const now = await read(before, path);
   const whole = adds ? { ...objectOf(now[at[0]]), ...objectOf(entry) } : entry;
-  const wanted = put(now, { at, entry: whole });
+  const wanted = withEntry(now, { at, entry: whole });
   const after = withJsonValue(before, { at, entry, adds, jsonc });
   if (isDeepStrictEqual(await read(after, path), plain(wanted))) return bom + after;
   throw uneditable(path);

@@ -12,7 +12,7 @@ import { writePreset } from "./_config_preset.ts";
 import { type SettingValue, settingWarnings, valuesOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
-import { named, unknownWords, usage } from "./_failure.ts";
+import { subcommandOf, unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
 const INTENT_MAX = 2_000;
@@ -27,7 +27,7 @@ export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
   if (words.length === 0) return await showConfig(at);
-  const does = named<(at: CommandContext, typed: Typed) => Promise<Shown>>("config", words, {
+  const does = subcommandOf<(at: CommandContext, typed: Typed) => Promise<Shown>>("config", words, {
     show: [showConfig, 0],
     set: [setValue, 0, Infinity],
     intent: [intent, 0, Infinity],

@@ -30,7 +30,7 @@ export async function dev(
   const now = () => JSON.stringify(files.map(stampAt));
   const module = new DevModule({ ...at, path, types, shown, isStale: () => now() !== seen });
   const { machine } = await app.callPath();
-  machine.heard = (_, entry) => shown.show({ event: "log", ...entry });
+  machine.onModuleLog = (_, entry) => shown.show({ event: "log", ...entry });
   app.watch();
   while (!input.isOver) {
     files = await (await authorsOf(app)).filesOf(path);

@@ -47,7 +47,7 @@ export function report(error: unknown, args: readonly string[]): number {
 type Subcommand<T> = readonly [does: T, least: number, most?: number];
 
 /** Returns the subcommand that the first word names. Throws `USAGE` for unknown words. */
-export function named<T>(
+export function subcommandOf<T>(
   command: string,
   words: readonly string[],
   known: Readonly<Record<string, Subcommand<T>>>,

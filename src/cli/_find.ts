@@ -201,7 +201,7 @@ async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string,
   const { server, tool } = splitToolId(id);
   const pins = await app.pins();
   await pins.state();
-  const { version, integrity, tools = {} } = pins.pinned(server) ?? {};
+  const { version, integrity, tools = {} } = pins.pinOf(server) ?? {};
   const code = integrity ?? app.policy.approvedCode(server);
   return defined({ version, code, tool: memberOf(tools, tool) });
 }
@@ -248,7 +248,7 @@ async function showTool(
     };
   }
   await prepare(at, splitToolId(id).server);
-  const definition = await app.servers.shown(id);
+  const definition = await app.servers.shownDefinition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);
   const permissions = await app.directory.at(server).permissionLines(tool);

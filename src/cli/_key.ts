@@ -26,7 +26,7 @@ import {
   type Typed,
   unchanged,
 } from "./_command_context.ts";
-import { named, usage } from "./_failure.ts";
+import { subcommandOf, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
@@ -40,12 +40,16 @@ const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 /** Stores a key, lists the sources of keys, removes a key, or sets the program that prints it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [, name = CLOUD_KEY, ...command], stdin } = typed;
-  const does = named<(at: CommandContext, said: KeyWords) => Promise<Shown>>("key", typed.words, {
-    set: [set, 0, 1],
-    from: [from, 2, Infinity],
-    list: [list, 0],
-    remove: [remove, 1],
-  });
+  const does = subcommandOf<(at: CommandContext, said: KeyWords) => Promise<Shown>>(
+    "key",
+    typed.words,
+    {
+      set: [set, 0, 1],
+      from: [from, 2, Infinity],
+      list: [list, 0],
+      remove: [remove, 1],
+    },
+  );
   assertName(name);
   return await does(at, { name, command, stdin });
 }

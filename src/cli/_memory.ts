@@ -8,12 +8,12 @@ import type { App } from "../app/app.ts";
 import { counted } from "../core/amounts.ts";
 import { visible } from "../core/json.ts";
 import { parseId } from "./_arguments.ts";
-import { named } from "./_failure.ts";
+import { subcommandOf } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 /** Shows the memory, of all tools or of one, or clears it. */
 export async function memory({ app }: CommandContext, { words }: Typed): Promise<Shown> {
-  const does = named("memory", words, { show: [show, 0, 1], clear: [clear, 0] });
+  const does = subcommandOf("memory", words, { show: [show, 0, 1], clear: [clear, 0] });
   return does(app, { memory: await app.memory(), name: words[1] });
 }
 

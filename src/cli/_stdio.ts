@@ -161,8 +161,8 @@ class StdioClient implements StdioHost {
     this.#app.backlog.size = size;
   }
 
-  lost(requests: readonly string[]): void {
-    this.#app.lost(requests);
+  onAnswersLost(requests: readonly string[]): void {
+    this.#app.recordLostAnswers(requests);
   }
 
   declared(able: JsonObject, info: JsonObject | undefined): void {

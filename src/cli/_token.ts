@@ -8,14 +8,18 @@ import type { Identity } from "../config/current_config.ts";
 import { quoted } from "../core/json.ts";
 import { newToken, tokenHash } from "../transport/http/token.ts";
 import { agreed, changeOf, setForPerson } from "./_config_file.ts";
-import { named, usage } from "./_failure.ts";
+import { subcommandOf, usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 const NAME = /^(?!local$)[\w.-]{1,64}$/;
 
 /** Makes, lists or revokes tokens. */
 export async function token(at: CommandContext, { words }: Typed): Promise<Shown> {
-  const does = named("token", words, { new: [make, 1], list: [list, 0], revoke: [revoke, 1] });
+  const does = subcommandOf("token", words, {
+    new: [make, 1],
+    list: [list, 0],
+    revoke: [revoke, 1],
+  });
   const [, name] = words;
   if (name !== undefined && !NAME.test(name)) {
     const why = 'it is not 1 to 64 of letters, digits, ".", "_" and "-", or it is "local"';

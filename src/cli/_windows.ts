@@ -93,8 +93,8 @@ class AttachedWindow implements StdioHost, Disposable {
     if (this.#windows.unread() > this.#most) this.#windows.shed();
   }
 
-  lost(requests: readonly string[]): void {
-    this.#windows.app.lost(requests);
+  onAnswersLost(requests: readonly string[]): void {
+    this.#windows.app.recordLostAnswers(requests);
   }
 
   declared(able: JsonObject): void {

@@ -39,7 +39,7 @@ export async function yamlWith(
         known.value = entry;
       } else if (yaml.isSeq(known) && isAdded(known.toJSON(), entry)) fill(document, known, entry);
       else set(document, { at, entry });
-      wanted = put(wanted, { at, entry });
+      wanted = withEntry(wanted, { at, entry });
     }
     const after = document.toString({ lineWidth: 0 });
     if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) {
@@ -142,14 +142,17 @@ function isNode(value: unknown): value is Node {
  * Returns plain data with a value set, also for a name such as `__proto__`. Values that are no objects
  * stay unchanged; the comparison then finds the difference.
  */
-export function put(data: unknown, { at: [first, ...rest], entry }: {
+export function withEntry(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];
   readonly entry: unknown;
 }): unknown {
   if (first === undefined || !isObject(data)) return data;
   const known = memberOf(data, first);
   if (entry === undefined && known === undefined) return data;
-  return { ...data, [first]: rest.length === 0 ? entry : put(known ?? {}, { at: rest, entry }) };
+  return {
+    ...data,
+    [first]: rest.length === 0 ? entry : withEntry(known ?? {}, { at: rest, entry }),
+  };
 }
 
 /** Returns a value as JSON has it, without keys that are undefined. */

@@ -41,13 +41,16 @@ export type CallMembers = Pick<Call, "meta" | "members">;
 /** The parts of a request that its members are split by. */
 export interface CallMembersOptions {
   /** The keys of `_meta` that the user added to the known ones. */
-  readonly listed: readonly string[];
+  readonly clientMeta: readonly string[];
   /** The other members of the message, next to `params`. */
   readonly message: JsonObject | undefined;
 }
 
 /** Splits the members of a request that is not a `tools/call`. `meta` is the `_meta` of its params. */
-export function metaOf(meta: unknown, { listed, message }: CallMembersOptions): CallMembers {
+export function metaOf(
+  meta: unknown,
+  { clientMeta: listed, message }: CallMembersOptions,
+): CallMembers {
   const { known, other } = splitMeta(meta, listed);
   return callMembers(known, other && { _meta: other }, message);
 }
@@ -55,7 +58,7 @@ export function metaOf(meta: unknown, { listed, message }: CallMembersOptions): 
 /** Splits the members of a `tools/call` request. */
 export function membersOf(
   params: JsonObject,
-  { listed, message }: CallMembersOptions,
+  { clientMeta: listed, message }: CallMembersOptions,
 ): CallMembers {
   const { known, other } = params._meta === undefined ? NO_META : splitMeta(params._meta, listed);
   let all: JsonObject | undefined = other && { _meta: other };

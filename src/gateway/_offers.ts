@@ -87,7 +87,7 @@ export class Offers {
     const own = prefix() ? await ownItems(list) : [];
     const isDenied = (server: string, ruleName: PartRuleName) =>
       judge(toolId(server, ruleName)).kind === "deny";
-    const items = servers.lists.listed(list)
+    const items = servers.lists.itemsOf(list)
       .filter(({ server }) => !isDenied(server, RULE_NAME_OF[list]))
       .flatMap(({ server, items }) =>
         rendered.items(
@@ -96,7 +96,7 @@ export class Offers {
             ? this.#noSkills(server, items)
             : items,
           `${list} ${server} ${prefix()}`,
-          (item) => this.#named(item, { server, list }),
+          (item) => this.#withName(item, { server, list }),
         )
       );
     // Skills of servers come first: that of PML is for a model that knows none of them.
@@ -179,7 +179,7 @@ export class Offers {
     const itemsOf = async (list: ListName) => {
       // A read needs the server anyway, so a slow start costs nothing more.
       await servers.lists.prepare(list, { only: server, isWhole: true });
-      return servers.lists.listed(list).find((one) => one.server === server)?.items ?? [];
+      return servers.lists.itemsOf(list).find((one) => one.server === server)?.items ?? [];
     };
     const [resources, templates, skills] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
@@ -246,7 +246,7 @@ export class Offers {
 
   #skillsOf(server: string): readonly ListItem[] {
     const { lists } = this.#options.servers;
-    return lists.listed("skills").find((one) => one.server === server)?.items ?? [];
+    return lists.itemsOf("skills").find((one) => one.server === server)?.items ?? [];
   }
 
   #hasSkills(server: string, skills: readonly ListItem[] = []): boolean {
@@ -258,7 +258,7 @@ export class Offers {
     return items.filter(({ uri }) => this.ruleNameOf({ server, name: String(uri) }) !== "@skills");
   }
 
-  #named(
+  #withName(
     item: ListItem,
     { server, list }: { readonly server: string; readonly list: Exclude<ListName, "tools"> },
   ): JsonObject {
@@ -280,7 +280,7 @@ export class Offers {
   }
 
   #promptOf(wire: string): ServerItem | undefined {
-    for (const { server, items } of this.#options.servers.lists.listed("prompts")) {
+    for (const { server, items } of this.#options.servers.lists.itemsOf("prompts")) {
       const found = items.find(({ name }) =>
         this.#promptName({ server, name: String(name) }) === wire
       );
@@ -292,12 +292,12 @@ export class Offers {
   /** Returns the servers that listed an address, or linked it in a result or a tool. */
   #ownersOf(uri: string): readonly string[] {
     const { servers } = this.#options;
-    const listed = servers.lists.listed("resources")
+    const listed = servers.lists.itemsOf("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
-    const shown = servers.lists.listed("tools")
+    const shown = servers.lists.itemsOf("tools")
       .filter(({ items }) => items.some((item) => toolPage(item) === uri))
       .map(({ server }) => server);
-    const ofSkills = servers.lists.listed("skills")
+    const ofSkills = servers.lists.itemsOf("skills")
       .filter(({ items }) => isInSkill(uri, items)).map(({ server }) => server);
     // A server that linked it may be removed.
     const linked = [...this.#links.get(uri) ?? []].filter((server) => servers.has(server));
@@ -311,7 +311,7 @@ export class Offers {
     // guard: skill-templates
     if (isSkillAddress(uri) && prefix()) return [];
     await servers.lists.prepare("resourceTemplates");
-    return servers.lists.listed("resourceTemplates")
+    return servers.lists.itemsOf("resourceTemplates")
       .filter(({ items }) => isCovered(uri, items)).map(({ server }) => server);
   }
 

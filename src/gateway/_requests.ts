@@ -155,7 +155,7 @@ export class Requests implements Disposable {
     if (method !== undefined) {
       return HAVE_PAGES.includes(method) ? offers.withPages(server, outcome) : outcome;
     }
-    if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
+    if (outcome.task !== undefined) return this.tasks.begin(call as Call, outcome);
     offers.link(server, outcome.result.content);
     return offers.withPages(server, outcome);
   }

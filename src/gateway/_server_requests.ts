@@ -101,7 +101,7 @@ export class ServerRequests {
       callId: crypto.randomUUID(),
       cancellation,
       client,
-      ...metaOf(_meta, { listed: this.#options.settings().clientMeta, message }),
+      ...metaOf(_meta, { clientMeta: this.#options.settings().clientMeta, message }),
       ...defined({ answer }),
     });
   }

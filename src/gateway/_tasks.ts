@@ -54,7 +54,7 @@ interface Begun {
   readonly client: Client | undefined;
   isOver: boolean;
   /** The open requests of the task, as the client sees them. */
-  readonly asked: Map<string, JsonObject>;
+  readonly requests: Map<string, JsonObject>;
 }
 
 /** Keeps the tasks of all clients. */
@@ -129,14 +129,14 @@ export class Tasks implements TaskPlaces {
   }
 
   /** Records a task that a call began. Returns the outcome with PML's id of the task. */
-  begun(call: Call, outcome: Extract<Outcome, { readonly kind: "result" }>): Outcome {
+  begin(call: Call, outcome: Extract<Outcome, { readonly kind: "result" }>): Outcome {
     const { content: _, ...result } = outcome.result;
     const { isStateless } = call.task ?? {};
     const state = objectOf(isStateless ? result : result.task);
     const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
     const there = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
-    const begun = { tool: call.id, there, asked: new Map(), client, isOver: false };
+    const begun = { tool: call.id, there, requests: new Map(), client, isOver: false };
     this.#all.set(own, begun);
     this.#ids.set(keyOf(begun), own);
     const [[first, oldest] = []] = this.#all;
@@ -167,13 +167,13 @@ export class Tasks implements TaskPlaces {
       throw invalidParams("no task of this id is known");
     }
     // Only answers to open requests of the task are passed on.
-    const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.asked.has(key));
+    const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.requests.has(key));
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
     const result = await this.#ask(request, { own, begun, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
-      : await this.#asked(begun, { request, asked: objectOf(result.inputRequests) });
+      : await this.#requestsOf(begun, { request, asked: objectOf(result.inputRequests) });
     return { ...result, ...defined({ inputRequests }) };
   }
 
@@ -181,7 +181,7 @@ export class Tasks implements TaskPlaces {
    * Returns the notification of a server's task with PML's id, and its client; undefined for a task
    * that is unknown or denied now. Its requests are checked when the client gets the state.
    */
-  told(
+  update(
     server: string,
     { inputRequests, _meta: _, ...state }: JsonObject,
   ): { readonly client: Client; readonly params: JsonObject } | undefined {
@@ -256,11 +256,11 @@ export class Tasks implements TaskPlaces {
    * Checks and rewords the requests of a task like other requests of servers. Denied ones are left
    * out.
    */
-  async #asked(
+  async #requestsOf(
     begun: Begun,
     { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
   ): Promise<JsonObject> {
-    const { asked: known } = begun;
+    const { requests: known } = begun;
     for (const key of known.keys()) if (!(key in asked)) known.delete(key);
     for (const [key, one] of Object.entries(asked)) {
       if (!known.has(key) && known.size < ASKED_MAX) await this.#put(one, { key, begun, request });
@@ -270,7 +270,7 @@ export class Tasks implements TaskPlaces {
 
   async #put(
     one: Json,
-    { key, begun: { tool, asked: known }, request }: {
+    { key, begun: { tool, requests: known }, request }: {
       readonly key: string;
       readonly begun: Begun;
       readonly request: ClientRequest;

@@ -53,7 +53,7 @@ export class ToolCalls {
       if (!isObject(args)) throw invalidParams("arguments must be an object");
       // An approval binds to the members that were shown, also if the configuration has changed.
       const { meta, members } = membersOf(params, {
-        listed: settings().clientMeta,
+        clientMeta: settings().clientMeta,
         message: request.context.members,
       });
       result = await this.#interaction.serve(request, (scope) => {

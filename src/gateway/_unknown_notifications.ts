@@ -139,7 +139,7 @@ export class UnknownNotifications {
       actor,
       arguments: args,
       client: { able, isOlder: !client.isStateless, toolset },
-      ...metaOf(_meta, { listed: clientMeta, message }),
+      ...metaOf(_meta, { clientMeta, message }),
     });
   }
 

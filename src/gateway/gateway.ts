@@ -97,7 +97,7 @@ export class Gateway implements ConnectionFactory, Disposable {
 
   /** Notifies the client that began a task of its state. */
   taskChanged(server: string, state: JsonObject): void {
-    const told = this.#requests?.tasks.told(server, state);
+    const told = this.#requests?.tasks.update(server, state);
     if (told !== undefined) this.clients.taskChanged(told);
   }
 

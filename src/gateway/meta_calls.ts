@@ -120,7 +120,7 @@ export class MetaCalls {
     const isOwn = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
     const given = textsIn(args);
-    if (given.length === 0 && server !== undefined && isOwn) return await this.#listed(server);
+    if (given.length === 0 && server !== undefined && isOwn) return await this.#listTools(server);
     // Offers of registries are found by the name of their server.
     const texts = given.length === 0 ? [server ?? ""] : given;
     const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
@@ -145,7 +145,7 @@ export class MetaCalls {
   }
 
   /** Lists the known tools of one server, in its order. */
-  async #listed(server: string): Promise<ToolResult> {
+  async #listTools(server: string): Promise<ToolResult> {
     const tools = this.#modelToolsOf(server);
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
@@ -233,7 +233,7 @@ export class MetaCalls {
     const isError = shown.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
       ? await declared(shown, await this.#options.observed())
-      : JSON.stringify(shown.map((one) => this.#shown(one)));
+      : JSON.stringify(shown.map((one) => this.#describe(one)));
     const ids = shown.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
     const said = this.#instructions(ids)
       .map(([server, own]) => ({ type: "text", text: instructionLines(server, own) }));
@@ -246,7 +246,7 @@ export class MetaCalls {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw unknownTool(name, servers);
       const { server } = splitToolId(id);
-      const shown = safeItem(await servers.shown(id));
+      const shown = safeItem(await servers.shownDefinition(id));
       if (!isForModel(shown)) throw unknownTool(name, servers);
       const tool = settings().prefix ? withPageAddress(shown, server) : shown;
       return { id, server, tool, remark: (await servers.about(id)).remark };
@@ -255,7 +255,7 @@ export class MetaCalls {
     }
   }
 
-  #shown(one: LookedAt): JsonObject {
+  #describe(one: LookedAt): JsonObject {
     if ("error" in one) {
       return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
     }
@@ -318,7 +318,7 @@ export class MetaCalls {
   }
 
   #batchCall(one: BatchRequest, request: ToolRequest): Call | PmlError {
-    const id = this.#known(one.tool);
+    const id = this.#knownId(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
     const args = one.arguments ?? {};
     const tool = this.#options.catalog.get(id)?.tool;
@@ -342,12 +342,12 @@ export class MetaCalls {
   }
 
   #idOf(name: string): ToolId {
-    const id = this.#known(name);
+    const id = this.#knownId(name);
     if (id === undefined) throw unknownTool(name, this.#options.servers);
     return id;
   }
 
-  #known(name: string): ToolId | undefined {
+  #knownId(name: string): ToolId | undefined {
     const [server = "", tool] = name.split(":");
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
     return this.#existing(name) ?? this.#options.servers.idOf(name);

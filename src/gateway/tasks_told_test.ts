@@ -53,14 +53,14 @@ Deno.test("notifications of a task reach only the client that began it", () => {
   });
   for (const { taskId, client } of all) {
     const result = { ...textResult(""), task: { taskId, status: "working" } };
-    tasks.begun(callBy(client, tasks), {
+    tasks.begin(callBy(client, tasks), {
       kind: "result",
       result: result as never,
       task: "working",
     });
   }
   const tell = (taskId: string) => {
-    const said = tasks.told("far", { taskId, status: "completed" });
+    const said = tasks.update("far", { taskId, status: "completed" });
     if (said !== undefined) clients.taskChanged(said);
   };
   for (const [at, { taskId }] of all.entries()) {
@@ -73,7 +73,7 @@ Deno.test("notifications of a task reach only the client that began it", () => {
   const names = all.map(({ told }) => told[0]?.taskId);
   assert.equal(new Set([...names, ...all.map(({ taskId }) => taskId)]).size, 6, "each has its own");
   tell("task-4");
-  assert.equal(tasks.told("near", { taskId: "task-1" }), undefined, "it is another server's");
+  assert.equal(tasks.update("near", { taskId: "task-1" }), undefined, "it is another server's");
   const [gone] = all;
   if (gone !== undefined) clients.remove(gone.client);
   tell("task-1");
@@ -97,7 +97,7 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
   });
   const client = new Clients(assert.fail).add(connection([]), false);
   const begin = (taskId: string) =>
-    tasks.begun(callBy(client, tasks), {
+    tasks.begin(callBy(client, tasks), {
       kind: "result",
       result: { ...textResult(""), task: { taskId, status: "working" } } as never,
       task: "working",
@@ -136,7 +136,7 @@ Deno.test("a task belongs to its party, whose clients may live for one request",
   const request = { client: one, capabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
   const call = { ...callBy(one, tasks), ...tasks.wantedBy(request as unknown as ClientRequest) };
   const state = { ...textResult(""), resultType: "task", taskId: "there", status: "working" };
-  const begun = tasks.begun(call, { kind: "result", result: state as never, task: "working" });
+  const begun = tasks.begin(call, { kind: "result", result: state as never, task: "working" });
   assert.ok(begun.kind === "result");
   const own = String(begun.result.taskId);
   const place = { server: "far", id: "there" };
@@ -160,8 +160,8 @@ Deno.test("a notification of a task whose tool the rules deny now reaches no cli
   const state = { taskId: "there", status: "working" };
   const result = { ...textResult(""), task: state };
   const outcome = { kind: "result", result: result as never, task: "working" } as const;
-  tasks.begun(callBy(client, tasks), outcome);
-  assert.equal(tasks.told("far", state)?.client, client);
+  tasks.begin(callBy(client, tasks), outcome);
+  assert.equal(tasks.update("far", state)?.client, client);
   kind = "deny";
-  assert.equal(tasks.told("far", state), undefined);
+  assert.equal(tasks.update("far", state), undefined);
 });

@@ -123,14 +123,14 @@ export class LineReader {
       if (newline < 0) return;
       // guard: memory-line
       if (isWhole) take({ kind: "line", bytes: part });
-      else if (this.#length <= this.#max) take(this.#held());
+      else if (this.#length <= this.#max) take(this.#truncated());
       this.#line.clear();
       this.#length = 0;
       from = newline + 1;
     }
   }
 
-  #held(): Line {
+  #truncated(): Line {
     const { bytes } = this.#line;
     if (this.#length <= this.#kept) return { kind: "line", bytes };
     return { kind: "cut", ends: bytes, size: this.#length, max: this.#kept };

@@ -100,7 +100,7 @@ interface Slot<T extends Living> {
   stay: () => void;
   living: T | undefined;
   /** The result of each `hold()`. */
-  held: PoolLease<T> | undefined;
+  lease: PoolLease<T> | undefined;
   /** Whether a use has succeeded. */
   good: boolean;
 }
@@ -161,7 +161,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const living = slot?.living;
     if (slot === undefined || living === undefined) return undefined;
     slot.users++;
-    return slot.held ??= { living, [Symbol.dispose]: () => this.#release(slot) };
+    return slot.lease ??= { living, [Symbol.dispose]: () => this.#release(slot) };
   }
 
   #running(key: string, version: string | undefined, isNew = false): Slot<T> | undefined {
@@ -215,7 +215,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
       wakes: Infinity,
       stay: () => {},
       living: undefined,
-      held: undefined,
+      lease: undefined,
       good: false,
     };
     this.#slots.set(key, slot);

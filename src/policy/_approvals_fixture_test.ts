@@ -36,7 +36,7 @@ export async function fixture() {
     warnings,
     clock,
     approvals,
-    take: async (id: string) => await approvals.said(undefined, id) === "terminal",
+    take: async (id: string) => await approvals.meaningOf(undefined, id) === "terminal",
     /** Opens a question, advances the clock by a second, and answers. */
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
       const { handle } = approvals.open([asked], { always: "fs:write" });

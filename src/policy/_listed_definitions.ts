@@ -55,7 +55,10 @@ export class ListedDefinitions {
   }
 
   /** Adds tools that were never listed before. The earlier definition of a name stays. */
-  async add({ name, pinned }: ServerIdentity, tools: readonly ToolDefinition[]): Promise<void> {
+  async add(
+    { name, pinned }: ServerIdentity,
+    tools: readonly ToolDefinition[],
+  ): Promise<void> {
     const file = this.#fileOf(name);
     await locked(`${file}.lock`, async () => {
       const before = this.#of(name);

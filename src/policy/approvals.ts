@@ -74,7 +74,7 @@ export class Approvals {
   readonly #open = new Map<string, OpenQuestion>();
   #size = 0;
   readonly #files: PendingFiles;
-  readonly #read: ReadDefinitions;
+  readonly #definitions: ReadDefinitions;
   readonly #members = new AskedMembers();
   readonly #clock: Clock;
   readonly #ttl: number;
@@ -83,7 +83,7 @@ export class Approvals {
   /** Starts without questions. Opens nothing in the home yet. */
   constructor(home: string, log: WarningLog, lifetime: ApprovalLifetime) {
     this.#files = new PendingFiles(home, log, lifetime);
-    this.#read = new ReadDefinitions(home, log);
+    this.#definitions = new ReadDefinitions(home, log);
     this.#clock = lifetime.clock ?? Date;
     this.#ttl = lifetime.ttl;
   }
@@ -131,12 +131,12 @@ export class Approvals {
 
   /** Returns whether the user has read the texts of a definition with this hash. */
   hasRead(definition: string): boolean {
-    return this.#read.has(definition);
+    return this.#definitions.has(definition);
   }
 
   /** Records which definitions the user has read and approved. */
   async markRead(definitions: readonly string[]): Promise<void> {
-    for (const definition of new Set(definitions)) await this.#read.add(definition);
+    for (const definition of new Set(definitions)) await this.#definitions.add(definition);
   }
 
   /** Returns an answer for a call that the user has just approved, alone or in a batch. */
@@ -166,7 +166,7 @@ export class Approvals {
   }
 
   /** Returns the meaning of the user's answer for a digest, from the client or a terminal. */
-  async said(
+  async meaningOf(
     answer: ApprovalAnswer | undefined,
     digest: string,
   ): Promise<AnswerMeaning | "terminal"> {

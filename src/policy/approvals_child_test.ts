@@ -86,7 +86,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
       return "lived";
     case "take":
       return String(
-        await new Approvals(home, { warn: complain }, { ttl: 600_000 }).said(undefined, file),
+        await new Approvals(home, { warn: complain }, { ttl: 600_000 }).meaningOf(undefined, file),
       );
     default:
       throw new TypeError(`No such word: ${word}`);

@@ -60,12 +60,12 @@ export class Pins {
     definitionKindOf(own).identity(own).url ?? ""
   );
   #files: PinFiles;
-  #listed: ListedDefinitions;
+  #listedDefinitions: ListedDefinitions;
   #state: Promise<PinState> | undefined;
-  #read: PinState | undefined;
+  #current: PinState | undefined;
   #checkedAt = 0;
   /** Servers and definitions that are equal to their pins. */
-  #passed = new WeakSet<object>();
+  #matching = new WeakSet<object>();
   readonly #modules = memoized((_: ServerIdentity) => new Set<string>());
   readonly #hash = memoized((definition: ToolDefinition) => definitionHash(definition));
   #waiting: Pin[] = [];
@@ -77,7 +77,7 @@ export class Pins {
     this.#workspace = workspace;
     this.#log = log;
     this.#files = new PinFiles(home, root, log);
-    this.#listed = new ListedDefinitions(home, root, log);
+    this.#listedDefinitions = new ListedDefinitions(home, root, log);
   }
 
   /** The path of `pml.lock`. */
@@ -94,10 +94,10 @@ export class Pins {
   forget(): void {
     this.#state = undefined;
     this.#waiting = [];
-    this.#passed = new WeakSet();
+    this.#matching = new WeakSet();
     const { home, root } = this.#workspace;
     this.#files = new PinFiles(home, root, this.#log);
-    this.#listed = new ListedDefinitions(home, root, this.#log);
+    this.#listedDefinitions = new ListedDefinitions(home, root, this.#log);
   }
 
   /** Returns the identity of a server of a file: the same object until its code changes. */
@@ -129,15 +129,15 @@ export class Pins {
     this.#checkedAt = now;
     const known = await this.#state?.catch(() => undefined);
     if (known !== undefined && known.stamp === this.#files.stamp()) return known;
-    this.#passed = new WeakSet();
+    this.#matching = new WeakSet();
     this.#state = this.#files.read();
-    this.#read = await this.#state;
-    return this.#read;
+    this.#current = await this.#state;
+    return this.#current;
   }
 
   /** Returns the last read pin of a name: from the lock, otherwise from the approvals. */
-  pinned(name: string): LockEntry | undefined {
-    const { lock = {}, home = {} } = this.#read ?? {};
+  pinOf(name: string): LockEntry | undefined {
+    const { lock = {}, home = {} } = this.#current ?? {};
     return memberOf(lock, name) ?? memberOf(home, name);
   }
 
@@ -150,11 +150,11 @@ export class Pins {
     { isWanted = false }: { readonly isWanted?: boolean } = {},
   ): Promise<Unapproved | undefined> {
     const state = await this.state();
-    if (this.#passed.has(identity)) return undefined;
+    if (this.#matching.has(identity)) return undefined;
     const stale = staleServer(identity, state);
     // guard: server-pins
     if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });
-    this.#passed.add(identity);
+    this.#matching.add(identity);
     return undefined;
   }
 
@@ -164,7 +164,7 @@ export class Pins {
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
     await this.state();
-    if (this.#passed.has(definition)) return undefined;
+    if (this.#matching.has(definition)) return undefined;
     // Includes pins that are being written.
     await this.#writing;
     const state = await this.state();
@@ -177,7 +177,7 @@ export class Pins {
     // guard: definition-pins
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
-    this.#passed.add(definition);
+    this.#matching.add(definition);
     if (kindOf(identity.pinned).isSandboxed) this.#modules(identity).add(definition.name);
     return undefined;
   }
@@ -195,7 +195,7 @@ export class Pins {
     if (kindOf(identity.pinned).isSandboxed) return changed;
     // Calls report unreadable pins. Here, tools are then compared with their first listing.
     const state = await this.state().catch(() => ({ lock: {}, home: {} }));
-    const listed = this.#listed;
+    const listed = this.#listedDefinitions;
     const hashOf = this.#hash;
     let since = performance.now();
     for (const definition of tools) {
@@ -225,7 +225,7 @@ export class Pins {
 
   /** Returns the names of all tools that a server ever listed here, and `INSTRUCTIONS`. */
   listedBy(server: string): readonly string[] {
-    return this.#listed.names(server);
+    return this.#listedDefinitions.names(server);
   }
 
   /** Returns the definition to show for a tool that changed; undefined if it did not. */
@@ -260,8 +260,8 @@ export class Pins {
 
   /** Returns the first definition of a tool. Later instructions are compared with empty ones. */
   #firstOf(identity: ServerIdentity, name: string): ToolDefinition | undefined {
-    const first = this.#listed.first(identity, name);
-    const isLate = name === INSTRUCTIONS && this.#listed.names(identity.name).length > 0;
+    const first = this.#listedDefinitions.first(identity, name);
+    const isLate = name === INSTRUCTIONS && this.#listedDefinitions.names(identity.name).length > 0;
     return first ?? (isLate ? { name, inputSchema: {} } : undefined);
   }
 
@@ -278,10 +278,10 @@ export class Pins {
 
   /** Returns whether a server or a tool is the pinned one. Compares only file times. */
   isPassed(compared: ServerIdentity | ToolDefinition): boolean {
-    if (!this.#passed.has(compared)) return false;
+    if (!this.#matching.has(compared)) return false;
     const now = performance.now();
     if (now - this.#checkedAt < FRESH_MS) return true;
-    const isSame = this.#read?.stamp === this.#files.stamp();
+    const isSame = this.#current?.stamp === this.#files.stamp();
     // If the files changed, the caller reads them asynchronously.
     if (isSame) this.#checkedAt = now;
     return isSame;
@@ -322,7 +322,7 @@ export class Pins {
     const without = (entries: PinState["lock"]) =>
       Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
     await this.#files.write(({ lock, home }) => ({ lock: without(lock), home: without(home) }));
-    await this.#listed.remove(names);
+    await this.#listedDefinitions.remove(names);
     this.forget();
   }
 
@@ -348,7 +348,7 @@ export class Pins {
     }
     const accept = async () => {
       await this.#write([{ ...pin, isApproved: true }], this.#files);
-      this.#passed.add(of);
+      this.#matching.add(of);
       this.#emit({ event: "accepted", ...subject });
     };
     const definition = pin.tool?.hash;
@@ -370,14 +370,14 @@ export class Pins {
     for (const { tool } of pins) {
       if (tool !== undefined) await files.keepDefinition(tool.hash, tool.definition);
     }
-    const known = this.#read?.stamp;
+    const known = this.#current?.stamp;
     const after = await files.write((now) => {
       // Another process wrote the files, so earlier comparisons may no longer be valid.
-      if (now.stamp !== known) this.#passed = new WeakSet();
+      if (now.stamp !== known) this.#matching = new WeakSet();
       return pinsAfter(now, pins);
     });
     if (files !== this.#files) return;
-    this.#read = after;
+    this.#current = after;
     this.#state = Promise.resolve(after);
   }
 

@@ -160,7 +160,7 @@ Deno.test("a registry server needs approval if new, changed, from another source
   assert.deepEqual([first?.code, first?.facts], ["APPROVAL_REQUIRED", ["the whole of it"]]);
   await first?.accept();
   assert.equal(await pins.unapproved(identity), undefined);
-  assert.equal(pins.pinned("mine")?.source, REGISTRY);
+  assert.equal(pins.pinOf("mine")?.source, REGISTRY);
   const command = ["npx", "-y", "mine", "--evil"];
   const changed = await pins.unapproved(identityOf("registry", { version: "0.9.0", command }));
   assert.equal(changed?.code, "APPROVAL_STALE");

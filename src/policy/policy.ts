@@ -155,7 +155,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     let trust: TrustState;
     do {
       loaded = this.#loaded;
-      trust = await this.trust.stateOf(await this.#shown());
+      trust = await this.trust.stateOf(await this.#shownFile());
       // If the files were read again meanwhile, this trust belongs to older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
@@ -235,7 +235,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
 
   /** Makes a new snapshot if another process granted or revoked the trust. */
   async #lookAtTrust(): Promise<void> {
-    const { trusted } = await this.trust.stateOf(await this.#shown());
+    const { trusted } = await this.trust.stateOf(await this.#shownFile());
     // guard: trust-revoked
     if (trusted !== this.#now.trust.trusted) await this.settle();
   }
@@ -281,7 +281,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
    */
   async unapproved(server?: string): Promise<Unapproved | undefined> {
     if (server !== undefined && this.#isApproved(server)) return undefined;
-    const unapproved = await this.trust.unapproved(await this.#shown(), this, server);
+    const unapproved = await this.trust.unapproved(await this.#shownFile(), this, server);
     if (unapproved === undefined) {
       // Another process may have added trust meanwhile.
       await this.settle();
@@ -297,7 +297,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** Reads the workspace file again, to compare it with the shown one. */
   async readAgain(): Promise<ShownFile | undefined> {
     this.#loaded = await reloadConfig(this.#loaded);
-    return await this.#shown();
+    return await this.#shownFile();
   }
 
   /** Returns why a server must not be listed now; undefined if it may be. */
@@ -369,7 +369,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return this.#parts.modules.integrityOf(module, this.#now.config.limits.moduleBytes);
   }
 
-  async #shown(): Promise<ShownFile | undefined> {
+  async #shownFile(): Promise<ShownFile | undefined> {
     const { environment, file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
     const listed = file.path === file.realPath && isTrustedByVariable(this.#loaded);

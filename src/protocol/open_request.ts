@@ -36,7 +36,7 @@ export interface OpenRequestOptions {
   /** Opens the connection of the client, or returns it. */
   readonly connect: (revisionKind: RevisionKind) => Promise<Connection>;
   /** Returns the connection, once it is open. */
-  readonly opened: () => Connection | undefined;
+  readonly openConnection: () => Connection | undefined;
   /** Sends the answer to a request. `members` is the text of its members; the id is JSON. */
   readonly answer: (id: string, members: string) => void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
@@ -122,7 +122,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Returns the result. Opens the connection of the client if it is not open. */
   serve(): Promise<JsonObject> {
-    const { opened, connect } = this.#options;
+    const { openConnection: opened, connect } = this.#options;
     const connection = opened();
     if (connection !== undefined) return this.#serveOn(connection);
     return connect(this.revisionKind).then((connection) => this.#serveOn(connection));
@@ -136,7 +136,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   /** Answers with a result. */
   answer(result: JsonObject): void {
     const { texts, answer } = this.#options;
-    const text = texts.said(result, this);
+    const text = texts.membersOf(result, this);
     const others = this.#answerMembers;
     // If the result could not be written, `text` is an error, which has no other members.
     const isAlone = others === undefined || !text.startsWith(RESULT);

@@ -38,7 +38,7 @@ export class ResultTexts {
   }
 
   /** Returns the members of an answer with a result, or with the error of writing that. */
-  said(
+  membersOf(
     result: JsonObject,
     request: { readonly method: string; readonly revisionKind: RevisionKind },
   ): string {

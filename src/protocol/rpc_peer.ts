@@ -77,7 +77,7 @@ export interface IncomingNotification {
 /** Follows the requests of a peer. */
 export interface PeerObserver {
   /** Is called with each message of the other side. */
-  heard(): void;
+  onMessage(): void;
   /** Is called when a request was sent that does not last. */
   began(options: RequestOptions): void;
   /** Is called when such a request was cancelled that began, or had its last progress, `at`. */
@@ -212,7 +212,7 @@ export class RpcPeer {
     try {
       this.#options.send(message, options.related);
     } catch (error) {
-      this.#taken(id);
+      this.#takePending(id);
       throw error; // for example params that are nested too deep
     }
     if (!lasts) this.#observer?.began(options);
@@ -224,7 +224,7 @@ export class RpcPeer {
    */
   cancel(id: RequestId, reason: unknown): void {
     const { at = Infinity } = this.#pending.get(id) ?? {};
-    const pending = this.#taken(id);
+    const pending = this.#takePending(id);
     if (pending === undefined) return;
     const { cancel, send } = this.#options;
     const text = reasonText(reason);
@@ -284,7 +284,7 @@ export class RpcPeer {
    * no request.
    */
   receive(read: Message, stream?: RequestId): boolean {
-    this.#observer?.heard();
+    this.#observer?.onMessage();
     switch (read.kind) {
       case "response":
         return this.#answered(read.message);
@@ -320,13 +320,13 @@ export class RpcPeer {
 
   /** Fails one request. */
   fail(id: RequestId, error: Error): void {
-    this.#taken(id)?.failed(error);
+    this.#takePending(id)?.failed(error);
   }
 
   /** Fails all present and later requests, and cancels the requests of the other side. */
   end(error: Error): void {
     this.#dead ??= error;
-    for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
+    for (const id of [...this.#pending.keys()]) this.#takePending(id)?.failed(error);
     for (const request of this.#open) request.cancel(error);
     this.#open.clear();
   }
@@ -336,7 +336,7 @@ export class RpcPeer {
     const id = ownIdOf(given);
     if (id === undefined) return false;
     if (this.#cancelled.delete(id)) return true; // too late
-    const pending = this.#taken(id);
+    const pending = this.#takePending(id);
     if (pending === undefined) return false;
     const { errorOf = RpcError.of } = this.#options;
     // JSON-RPC 1.0 programs add `"error": null` to each result.
@@ -356,7 +356,7 @@ export class RpcPeer {
     return this.#last;
   }
 
-  #taken(id: RequestId): PendingRequest | undefined {
+  #takePending(id: RequestId): PendingRequest | undefined {
     const held = this.#pending.get(id);
     if (held === undefined) return undefined;
     const { of: pending } = held;

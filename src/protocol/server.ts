@@ -145,7 +145,7 @@ export class ProtocolServer implements AsyncDisposable {
     options.questions?.connect((method, how) => this.#ask(method, how));
     this.#requestOptions = {
       texts: this.#texts,
-      opened: () => this.#connection,
+      openConnection: () => this.#connection,
       connect: (revisionKind) => this.#connecting ??= this.#connect(revisionKind),
       answer: (id, members) => this.#ends.answer(id, members),
       notify: (one, related) => this.#send(one, related),

@@ -82,12 +82,12 @@ export class Registries {
    * Returns the cached entry of a name; undefined if there is none, or if an earlier registry was
    * never asked for the name. Refreshes an expired entry in the background.
    */
-  known(name: string): FoundEntry | undefined {
+  cachedEntry(name: string): FoundEntry | undefined {
     return this.#known(name, (place) => this.#background.entry(place, name));
   }
 
   /** Returns the cached entry of a name at any age, without a refresh. */
-  kept(name: string): FoundEntry | undefined {
+  storedEntry(name: string): FoundEntry | undefined {
     return this.#known(name, () => {});
   }
 
@@ -104,7 +104,7 @@ export class Registries {
 
   /** Returns an entry, from the cache or the registries in order; undefined if none has it. */
   async find(name: string, { signal }: WaitSignal): Promise<FoundEntry | undefined> {
-    const known = this.known(name);
+    const known = this.cachedEntry(name);
     if (known !== undefined) return known;
     const finding = this.#finding.get(name) ??
       this.#ask(name).finally(() => this.#finding.delete(name));
@@ -118,7 +118,7 @@ export class Registries {
   }
 
   /** Returns the URLs of the registries to which a lookup may send a name, in order. */
-  asked(name: string): readonly string[] {
+  urlsFor(name: string): readonly string[] {
     return this.#order(parseFqdn(name)).map(({ source }) => source.url);
   }
 

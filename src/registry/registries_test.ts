@@ -29,7 +29,7 @@ Deno.test("Registries requests an entry and its code once and then uses the cach
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry]);
-  assert.equal(registries.known("hello"), undefined);
+  assert.equal(registries.cachedEntry("hello"), undefined);
   const found = await registries.find("hello", never);
   assert.ok(found);
   assert.equal(found.source, registry.url);
@@ -49,7 +49,7 @@ Deno.test("Registries requests an entry and its code once and then uses the cach
   registry.stop();
   // Another process, and no registry.
   const later = new Scene(home, [registry]).registries;
-  const known = later.known("hello");
+  const known = later.cachedEntry("hello");
   assert.equal(known?.hash, found.hash);
   assert.equal(known?.source, registry.url);
   assert.equal(new TextDecoder().decode(await later.code(known ?? found, never)), ONE);
@@ -72,7 +72,7 @@ Deno.test("Registries keeps the texts of numbers in an entry and hashes them as 
   registry.answer = entries({ hello: { json: exact ?? {} } });
   const registriesNow = () => new Scene(home, [registry], { publicKey: key }).registries;
   const found = await registriesNow().find("hello", never);
-  const again = registriesNow().known("hello");
+  const again = registriesNow().cachedEntry("hello");
   for (const one of [found, again]) {
     const [listed] = one?.manifest.tools ?? [];
     assert.equal(JSON.stringify(listed?.definition), tool);
@@ -128,7 +128,7 @@ Deno.test("Registries requests an entry again without its etag if the cached fil
   for (const spoil of spoiled) {
     Deno.writeTextFileSync(path, spoil);
     const { registries } = new Scene(home, [registry]);
-    assert.equal(registries.known("hello"), undefined);
+    assert.equal(registries.cachedEntry("hello"), undefined);
     assert.equal((await registries.find("hello", never))?.manifest.description, "Says hello");
     assert.equal(registry.asked.at(-1)?.headers.get("if-none-match"), null);
   }
@@ -141,33 +141,33 @@ Deno.test("Registries refreshes expired entries in the background and reports ch
   const scene = new Scene(home, [registry], { entryMs: 0 });
   const { registries, changed, warned } = scene;
   const first = await registries.find("hello", never);
-  registries.known("hello");
+  registries.cachedEntry("hello");
   await until(() => registry.asked.length === 2);
   assert.equal(registry.asked[1]?.headers.get("if-none-match")?.startsWith('"sha256-'), true);
   assert.deepEqual(changed, []);
   registry.answer = entries(hello(TWO, { version: "1.1.0" }));
   assert.equal(
-    registries.known("hello")?.hash,
+    registries.cachedEntry("hello")?.hash,
     first?.hash,
     "the cached entry is returned at once",
   );
-  await until(() => changed.length === 1 || (registries.known("hello"), false));
+  await until(() => changed.length === 1 || (registries.cachedEntry("hello"), false));
   assert.deepEqual(changed, ["hello"]);
   assert.equal(await scene.version("hello"), "1.1.0");
   // An unusable response changes nothing and is logged.
   registry.answer = () => json({ ...hello().hello.json, fqdn: "evil" });
-  await until(() => warned.length > 0 || (registries.known("hello"), false));
+  await until(() => warned.length > 0 || (registries.cachedEntry("hello"), false));
   assert.match(warned[0] ?? "", /fqdn is/);
   assert.equal(await scene.version("hello"), "1.1.0");
   registry.answer = entries({});
-  await until(() => registries.known("hello")?.gone === true);
+  await until(() => registries.cachedEntry("hello")?.gone === true);
   assert.equal(await scene.version("hello"), "1.1.0", "an entry in use stays usable");
   assert.equal(changed.length, 2);
   // An exact version never changes.
   registry.answer = entries(hello());
   await registries.find("hello@1.0.0", never);
   const { length } = registry.targets.filter((target) => target === "/hello@1.0.0");
-  registries.known("hello@1.0.0");
+  registries.cachedEntry("hello@1.0.0");
   await registries.refresh("hello", never);
   assert.equal(registry.targets.filter((target) => target === "/hello@1.0.0").length, length);
 });
@@ -190,7 +190,7 @@ Deno.test("Registries refreshes entries and catalogs with timestamps in the futu
   const { registries } = new Scene(home, [one, two]);
   const names = () => registries.catalog().map(({ fqdn }) => fqdn);
   assert.deepEqual(names(), ["a"]);
-  await until(() => registries.known("hello")?.gone === true);
+  await until(() => registries.cachedEntry("hello")?.gone === true);
   await until(() => names().includes("b"));
 });
 
@@ -218,7 +218,7 @@ Deno.test("Registries uses cached entries during an outage and fails at once for
   for (let call = 0; call < 20; call++) {
     await fails(registries.find(`other${call}`, never), "REGISTRY_OFFLINE");
     await fails(registries.code(found, never), "REGISTRY_OFFLINE");
-    assert.equal(registries.known("hello")?.offline, true);
+    assert.equal(registries.cachedEntry("hello")?.offline, true);
     assert.equal((await registries.find("hello", never))?.hash, found.hash);
   }
   assert.equal(scene.fetched, fetched, "no call waits for an unreachable registry");
@@ -227,7 +227,7 @@ Deno.test("Registries uses cached entries during an outage and fails at once for
   const later = new Scene(home, [registry], { restMs: 1, entryMs: 0 }).registries;
   await fails(later.code(found, never), "REGISTRY_OFFLINE");
   registry.start();
-  await until(() => later.known("hello")?.offline === false);
+  await until(() => later.cachedEntry("hello")?.offline === false);
   assert.equal(new TextDecoder().decode(await later.code(found, never)), ONE);
 });
 
@@ -266,7 +266,7 @@ Deno.test("Registries probes an unreachable registry in the background without d
   // The registry answers: the entry is cached although no caller waited for it.
   registry.answer = entries(hello());
   letGo();
-  await until(() => registries.kept("hello")?.offline === false);
+  await until(() => registries.storedEntry("hello")?.offline === false);
   assert.equal((await registries.find("hello", never))?.manifest.version, "1.0.0");
 });
 
@@ -274,10 +274,10 @@ Deno.test("Registries.kept() sends no request for an entry of any age", async ()
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry], { entryMs: 0 });
-  assert.equal(registries.kept("hello"), undefined);
+  assert.equal(registries.storedEntry("hello"), undefined);
   const found = await registries.find("hello", never);
   registry.asked.length = 0;
-  assert.equal(registries.kept("hello")?.hash, found?.hash);
+  assert.equal(registries.storedEntry("hello")?.hash, found?.hash);
   // Background requests are sent after a turn of the event loop, so this lookup comes later.
   await registries.find("ghost", never);
   assert.deepEqual(registry.targets, ["/ghost"]);
@@ -298,7 +298,7 @@ Deno.test("Registries sends requests in order, and none for private, invalid or 
   assert.deepEqual(open.asked, []);
   assert.equal(await scene.version("tool"), "1.0.0");
   assert.deepEqual(company.targets, ["/hello", "/tool"]);
-  assert.equal(registries.known("tool")?.source, open.url);
+  assert.equal(registries.cachedEntry("tool")?.source, open.url);
   assert.equal(await scene.version("mine"), undefined);
   assert.equal(await scene.version("nobody"), undefined);
   assert.equal(await scene.version("nobody"), undefined);
@@ -312,7 +312,7 @@ Deno.test("Registries sends requests in order, and none for private, invalid or 
   assert.equal(open.asked.length, length);
   // Another process also knows that the name is missing there.
   const later = new Scene(home, [company, open]).registries;
-  assert.equal(later.known("tool")?.source, open.url);
+  assert.equal(later.cachedEntry("tool")?.source, open.url);
   company.start();
   pins.hello = { source: open.url };
   const pinned = new Scene(home, [company, open], { pins });
@@ -321,7 +321,7 @@ Deno.test("Registries sends requests in order, and none for private, invalid or 
   const ill = ["../x", "a/b", "a%2fb", "a?b", "A", "", "a".repeat(300), "a\0", "con", "nul.txt"];
   for (const name of [...ill, "__proto__", "hеllo", "hello.", "fs:../x", "fs:a/b", "hello@../1"]) {
     await fails(registries.find(name, never), "NAME_INVALID");
-    await fails(() => registries.known(name), "NAME_INVALID");
+    await fails(() => registries.cachedEntry(name), "NAME_INVALID");
   }
   const odd = fc.string({ unit: "grapheme", maxLength: 80 });
   await fc.assert(fc.asyncProperty(odd, async (name) => {
@@ -349,7 +349,7 @@ Deno.test("Registries uses the pinned version if a registry's newest one is olde
     (await registries.refresh(name, never))?.manifest.version;
   assert.equal(await version(), "1.1.0");
   assert.deepEqual(registry.targets, ["/hello", "/hello@1.1.0"]);
-  assert.equal(registries.known("hello")?.manifest.version, "1.1.0");
+  assert.equal(registries.cachedEntry("hello")?.manifest.version, "1.1.0");
   assert.equal(await version("hello@1.0.0"), "1.0.0");
   newest = all[2];
   assert.equal(await version(), "2.0.0");
@@ -372,7 +372,7 @@ Deno.test("Registries accepts only signed entries from a registry with a key, an
   await new Scene(home, [registry]).registries.find("hello", never);
   const { registries } = new Scene(home, [registry], { publicKey: pem });
   // An entry that was cached before the key was configured is not used.
-  assert.equal(registries.known("hello"), undefined);
+  assert.equal(registries.cachedEntry("hello"), undefined);
   await fails(registries.find("hello", never), "REGISTRY_BAD_RESPONSE", /is not signed/);
   registry.answer = sign("2026-02-01T00:00:00Z", "1.1.0");
   const found = await registries.find("hello", never);

@@ -235,7 +235,7 @@ class ApprovedRequest implements SamplingRequest {
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
     await Promise.all(names.map((only) => servers.lists.prepare("tools", { only })));
     const isFit = fits(patterns, allowed);
-    const ids = servers.lists.listed("tools").flatMap(({ server, items }) =>
+    const ids = servers.lists.itemsOf("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
       isFit(id) && (missingVerdict([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
@@ -249,7 +249,7 @@ class ApprovedRequest implements SamplingRequest {
 
   async #offered(id: ToolId): Promise<RunnableTool | undefined> {
     try {
-      const tool = await this.#parts.servers.shown(id);
+      const tool = await this.#parts.servers.shownDefinition(id);
       const { description, inputSchema } = tool;
       const [server = ""] = id.split(":", 1);
       const name = wireName(shownId({ server: { name: server }, tool }));

@@ -7,7 +7,7 @@
 
 import { type CheckReport, runCheck } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
-import { tried } from "./_os_layer.ts";
+import { runToEnd } from "./_os_layer.ts";
 import { endsWithPml } from "./process.ts";
 
 /**
@@ -55,7 +55,7 @@ async function reaper(): Promise<CheckReport> {
     const said = "programs may outlive a killed PML: PML may not call the system";
     return { name, ok: false, said, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
-  const { ok, text } = await tried("/bin/sh", ["-c", FLEE]);
+  const { ok, text } = await runToEnd("/bin/sh", ["-c", FLEE]);
   const said = `all child processes end with PML, also when it is killed, ${
     text.startsWith("kept")
       ? "including detached ones"

@@ -127,12 +127,12 @@ export async function findBubblewrap(
   if (Deno.build.os !== "linux") return "not on this system";
   const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });
   if (program === undefined) return "not on PATH";
-  const said = await tried(program, ["--version"]);
+  const said = await runToEnd(program, ["--version"]);
   const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
   if (version === undefined) return `${program} prints no version`;
   const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
   const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
-  const trial = await tried(program, args);
+  const trial = await runToEnd(program, args);
   if (!trial.ok) return `it does not work here: ${trial.text.trim().slice(0, 200)}`;
   return { kind: "bwrap", program, version };
 }
@@ -140,7 +140,7 @@ export async function findBubblewrap(
 /**
  * Runs a program to its end with an empty environment. Returns its output, or why it failed.
  */
-export async function tried(
+export async function runToEnd(
   file: string,
   args: readonly string[],
   more: Partial<Program> = {},

@@ -65,7 +65,7 @@ export class Directory {
 
   /** Returns whether there is a server of this name. */
   has(name: string): boolean {
-    return this.#known().has(name);
+    return this.#lazyServers().has(name);
   }
 
   /** Returns whether there is a server of this name, or a file disables one. */
@@ -75,14 +75,14 @@ export class Directory {
 
   /** Returns every server. */
   all(): readonly Server[] {
-    return [...this.#known().values()];
+    return [...this.#lazyServers().values()];
   }
 
   #entry(name: string): LazyServer {
-    return this.#known().get(name) ?? this.#newEntry(this.#missing(name));
+    return this.#lazyServers().get(name) ?? this.#newEntry(this.#missing(name));
   }
 
-  #known(): ReadonlyMap<string, LazyServer> {
+  #lazyServers(): ReadonlyMap<string, LazyServer> {
     const { version } = this.#host.policy.now;
     if (version === this.#version) return this.#entries;
     this.#version = version;
@@ -223,11 +223,11 @@ class LazyServer implements Server {
 
   /** Runs a call. The pipeline removes secrets from its error. */
   call(call: CheckedCall): Promise<Outcome> {
-    return this.#server?.call(call) ?? this.#opened().then((server) => server.call(call));
+    return this.#server?.call(call) ?? this.#openOnce().then((server) => server.call(call));
   }
 
   forget(lists?: readonly ListName[]): void {
-    this.#opened().then((server) => server.forget(lists), () => {});
+    this.#openOnce().then((server) => server.forget(lists), () => {});
   }
 
   /** Uses an open server, without a promise if it needs none. */
@@ -246,13 +246,13 @@ class LazyServer implements Server {
 
   async #by<T>(act: (server: Server) => Maybe<T>): Promise<T> {
     try {
-      return await act(this.#server = await this.#opened());
+      return await act(this.#server = await this.#openOnce());
     } catch (error) {
       throw this.#redactor.cleaned(error);
     }
   }
 
-  #opened(): Promise<Server> {
+  #openOnce(): Promise<Server> {
     // The cause of a failure, such as a broken lock, may be repaired.
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;

@@ -55,7 +55,7 @@ export interface ServerPackages {
   /** Returns the identity of a server. An install can change it. */
   identityOf(own: ServerDefinition): ServerIdentity;
   /** Adds the identity of a server of a registry, by its definition. */
-  found(definition: ServerDefinition, identity: ServerIdentity): void;
+  addIdentity(definition: ServerDefinition, identity: ServerIdentity): void;
 }
 
 /** The machine that starts programs, runs modules and reaches addresses. */
@@ -73,7 +73,7 @@ export interface ServerMachine {
   /** Aborts when PML ends. */
   readonly closing: AbortSignal;
   /** Returns a program with the settings of its trial, if there is one. */
-  tried(server: StdioValues): StdioValues;
+  withTrial(server: StdioValues): StdioValues;
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud>;
   /** Returns the runner of modules. The first module loads it. */

@@ -80,7 +80,7 @@ export interface MachineOptions {
   /** Returns a server, in the cloud or elsewhere. */
   readonly upstreamOf: (name: string, isCloud: boolean) => UpstreamServer;
   /** The listeners to events of servers, and the capabilities, names and log level of clients. */
-  readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "clientInfo" | "level">;
+  readonly events: Pick<UpstreamsOptions, "events" | "capabilities" | "clientInfo" | "level">;
   /** Whether a client started this process. If that client ends, a hanging process is killed. */
   readonly hasClient?: boolean;
   /**
@@ -105,7 +105,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Reports the progress of starts to the calls that wait for them. */
   readonly starts: StartProgress = new StartProgress();
   /** Called with log entries of modules, without keys. */
-  heard: (server: string, entry: LogEntry) => void;
+  onModuleLog: (server: string, entry: LogEntry) => void;
   /** The PML home. */
   readonly home: string;
   /** The user's certificates, which confined servers may read. */
@@ -151,7 +151,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   constructor(options: MachineOptions) {
     this.#options = options;
     const { policy, log, upstreamOf } = options;
-    this.heard = logged(log);
+    this.onModuleLog = logged(log);
     const { environment } = policy.now.loaded;
     const { home } = environment;
     this.home = home;
@@ -257,7 +257,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
 
   /** Logs an entry of a module, without secrets. */
   logModule(server: string, { level, text }: LogEntry): void {
-    this.heard(server, { level, text: this.#options.redactor.redact(text) });
+    this.onModuleLog(server, { level, text: this.#options.redactor.redact(text) });
   }
 
   /** Logs a text of a server that is not a message. */
@@ -287,7 +287,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 
   /** Returns a program with the settings of its trial, if there is one. */
-  tried(server: StdioValues): StdioValues {
+  withTrial(server: StdioValues): StdioValues {
     const trial = this.#trials.get(server.name);
     return trial === undefined ? server : this.#tried(trial)(server);
   }
@@ -463,7 +463,7 @@ function valuesOf(
 }
 
 /** Returns a function that writes log entries of modules to the log. */
-function logged(log: Log): Machine["heard"] {
+function logged(log: Log): Machine["onModuleLog"] {
   return (server, { level, text }) => {
     const serious = level === "error" || level === "warn";
     log[serious ? level : "debug"](text, { server });

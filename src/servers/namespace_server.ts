@@ -34,7 +34,7 @@ export interface PartOpener {
 /** Passes each request on to the part that it is for. */
 export class NamespaceServer extends KnownServer {
   readonly #options: NamespaceServerOptions;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   /** Opens nothing yet. */
   constructor(options: NamespaceServerOptions) {
@@ -130,8 +130,8 @@ export class NamespaceServer extends KnownServer {
   }
 
   #tell(action: string): void {
-    if (this.#told.has(action)) return;
-    this.#told.add(action);
+    if (this.#reported.has(action)) return;
+    this.#reported.add(action);
     const { log, listing: { definition: { base } } } = this.#options;
     const what = base && kindNamed(base.kind)?.isSaved ? "what you saved" : "the server's own tool";
     log.info(`"${this.name}:${action}" is ${what}, and no capability of a registry`);

@@ -34,7 +34,7 @@ export class Packages implements PackagePins, ServerPackages {
   }
 
   /** Adds the identity of a registry's server. */
-  found(definition: ServerDefinition, identity: ServerIdentity): void {
+  addIdentity(definition: ServerDefinition, identity: ServerIdentity): void {
     this.#found.set(definition, identity);
   }
 
@@ -128,7 +128,7 @@ export class Packages implements PackagePins, ServerPackages {
 
   /** Returns the pinned version, if the pin is for exactly this command. */
   #pinnedVersion({ name, command, args }: ProgramDefinition): string | undefined {
-    const pinned = this.#pins.pinned(name);
+    const pinned = this.#pins.pinOf(name);
     // The version of a registry's entry is not that of the package.
     const isIt = pinned !== undefined && isOwnPin(pinned) &&
       JSON.stringify(pinned.command) === JSON.stringify([command, ...args]);

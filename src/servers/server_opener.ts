@@ -77,7 +77,7 @@ export class ServerOpener
   readonly servers: Servers;
   readonly #options: ServerOpenerOptions;
   readonly #find: FindTool;
-  readonly #opened = new WeakMap<Listing, Server>();
+  readonly #servers = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
   readonly #runtimes = new Runtimes(this);
   readonly #finders = new Map<ServerSource, SourceFinder>();
@@ -180,12 +180,12 @@ export class ServerOpener
   }
 
   #open(listing: DirectoryListing): Server {
-    const known = this.#opened.get(listing);
+    const known = this.#servers.get(listing);
     if (known !== undefined) return known;
     const server = listing.entry === "namespace"
       ? this.#namespace(listing)
-      : this.#openFound(listing, this.#found(listing));
-    this.#opened.set(listing, server);
+      : this.#openFound(listing, this.#findServer(listing));
+    this.#servers.set(listing, server);
     return server;
   }
 
@@ -203,7 +203,7 @@ export class ServerOpener
   }
 
   /** Finds the definition and the approval of a server or of a name that no source lists. */
-  #found(listing: ServerListing | MissingListing): FoundServer {
+  #findServer(listing: ServerListing | MissingListing): FoundServer {
     // guard: disabled-unapproved
     if (listing.entry === "disabled") return { approval: DISABLED, kind: undefined };
     // guard: own-is-local

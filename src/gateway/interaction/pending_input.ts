@@ -184,7 +184,7 @@ export class PendingInput implements CancelListener {
 
 /** Keeps the work of requests while their clients collect input. */
 export class PendingInputs implements Disposable {
-  readonly #kept = new Map<string, PendingInput>();
+  readonly #works = new Map<string, PendingInput>();
   readonly #waitMs: () => number;
   readonly #processName: () => string;
 
@@ -216,13 +216,13 @@ export class PendingInputs implements Disposable {
     const { requestState: state } = request.context;
     // Other states belong to approval requests.
     if (typeof state !== "string" || !state.startsWith(STATE_PREFIX)) return undefined;
-    const pending = this.#kept.get(state);
+    const pending = this.#works.get(state);
     // guard: passed-on-gone
     if (pending === undefined && !state.startsWith(this.#prefix)) throw goneElsewhere();
     if (pending === undefined) throw ended();
     // guard: pending-party
     if (pending.request.client.party !== request.client.party) throw ended();
-    this.#kept.delete(state);
+    this.#works.delete(state);
     clearTimeout(pending.timer);
     if (identityOf(pending.request) !== identityOf(request)) {
       const error = otherRequest();
@@ -234,16 +234,16 @@ export class PendingInputs implements Disposable {
 
   /** Keeps work until its client sends the input, and returns the result that asks for it. */
   keep(pending: PendingInput): InputRequired {
-    if (this.#kept.size >= WAITING_MAX) {
+    if (this.#works.size >= WAITING_MAX) {
       const message = `Cannot ask: ${WAITING_MAX} requests wait for answers already`;
       const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
       pending.cancellation.cancel(error);
       throw error;
     }
     const requestState = `${this.#prefix}${crypto.randomUUID()}`;
-    this.#kept.set(requestState, pending);
+    this.#works.set(requestState, pending);
     pending.timer = setTimeout(() => {
-      this.#kept.delete(requestState);
+      this.#works.delete(requestState);
       pending.cancellation.cancel(
         new PmlError("TIMED_OUT", "Cannot go on: the question was not answered in time"),
       );
@@ -254,9 +254,9 @@ export class PendingInputs implements Disposable {
 
   /** Cancels the kept work of a party that has disconnected and cannot resume it. */
   leave(party: Party): void {
-    for (const [state, { request, timer, cancellation }] of this.#kept) {
+    for (const [state, { request, timer, cancellation }] of this.#works) {
       if (request.client.party !== party) continue;
-      this.#kept.delete(state);
+      this.#works.delete(state);
       clearTimeout(timer);
       cancellation.cancel(new Error("Connection closed"));
     }
@@ -264,11 +264,11 @@ export class PendingInputs implements Disposable {
 
   /** Cancels all kept work. */
   [Symbol.dispose](): void {
-    for (const { timer, cancellation } of this.#kept.values()) {
+    for (const { timer, cancellation } of this.#works.values()) {
       clearTimeout(timer);
       cancellation.cancel(ending("go on"));
     }
-    this.#kept.clear();
+    this.#works.clear();
   }
 
   get #prefix(): string {

@@ -28,7 +28,7 @@ export interface Handshake {
   /** Returns the name of the only client; undefined if there is none. */
   clientInfo(): JsonObject | undefined;
   /** Returns the error for a server that breaks the protocol. */
-  readonly broken: (why: string) => Error;
+  readonly protocolError: (why: string) => Error;
   readonly signal: AbortSignal;
   /** Whether only the older revisions are tried. */
   readonly isSession?: boolean | undefined;
@@ -89,7 +89,7 @@ async function findStateless(options: Handshake, { isStateless }: Agreement): Pr
 /** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
 async function startSession(options: Handshake, aside: RequestOptions): Promise<Agreement> {
   const agreed = await initialize(options, aside);
-  if (options.wire.hasSession !== true) throw options.broken("it opened no session");
+  if (options.wire.hasSession !== true) throw options.protocolError("it opened no session");
   return agreed;
 }
 
@@ -199,7 +199,7 @@ function mayBeOlder(error: unknown): boolean {
 }
 
 /** Returns the error that best explains why the handshake failed. */
-function failureOf(error: unknown, { wire, broken, isSession }: Handshake): unknown {
+function failureOf(error: unknown, { wire, protocolError: broken, isSession }: Handshake): unknown {
   const own = error instanceof RpcError
     ? broken(`it refused the handshake: ${error.message}`)
     : error;

@@ -25,7 +25,7 @@ class FakeWire implements Wire {
   send(message: JsonObject): void {
     this.got.push(String(message.method ?? "answer"));
     const send = (one: JsonObject) => {
-      setTimeout(() => this.#ends.received({ jsonrpc: "2.0", ...one }));
+      setTimeout(() => this.#ends.onMessage({ jsonrpc: "2.0", ...one }));
     };
     const isDone = this.#answer(message, send);
     if (message.method === "initialize" && isDone !== true) {

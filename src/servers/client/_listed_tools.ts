@@ -16,14 +16,14 @@ const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */
 export function isListedNow(
-  connection: Pick<ServerConnection, "listed" | "tells" | "lostAt">,
+  connection: Pick<ServerConnection, "listedTools" | "tells" | "lostAt">,
   { isRemote = false, owner, tools }: Pick<UpstreamServer, "isRemote"> & {
     readonly owner: ListKey;
     /** The cached tools. */
     readonly tools: readonly ListItem[];
   },
 ): boolean {
-  const last = connection.listed.get(owner);
+  const last = connection.listedTools.get(owner);
   if (last === undefined || tools !== last.tools) return false;
   // A program on a pipe is the same as long as the pipe is open.
   if (!isRemote) return true;

@@ -15,7 +15,7 @@ import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** The options of `Notices`. */
 export interface NoticesOptions {
-  readonly told: UpstreamEvents;
+  readonly events: UpstreamEvents;
   readonly tasks: RunningTasks;
   /** Removes cached lists of a server. Throws if its definition cannot be used. */
   readonly forget: (server: string, lists: readonly ListName[]) => void;
@@ -50,12 +50,12 @@ export class Notices {
       readonly client?: CallClient | undefined;
     },
   ): void {
-    const { told, forget } = this.#options;
-    if (method === "notifications/message") return told.logged(params, members);
-    if (method === "notifications/elicitation/complete") return told.elicited(params, members);
+    const { events, forget } = this.#options;
+    if (method === "notifications/message") return events.logged(params, members);
+    if (method === "notifications/elicitation/complete") return events.elicited(params, members);
     if (method === "notifications/resources/updated") {
       const others = notificationMembers(withoutNamed(params, ["uri"]), members);
-      return told.updated(server, textOf(params.uri), others);
+      return events.updated(server, textOf(params.uri), others);
     }
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
@@ -64,7 +64,7 @@ export class Notices {
     if (lists === undefined) {
       // It acknowledges a subscription of PML itself.
       if (method === "notifications/subscriptions/acknowledged") return;
-      return told.notified(server, { method, params, members, client });
+      return events.notified(server, { method, params, members, client });
     }
     // The server may have started before its definition was read again.
     try {
@@ -76,19 +76,19 @@ export class Notices {
     const others = notificationMembers(withoutOfPml(params), members);
     for (const [at, list] of lists.entries()) {
       // Clients are notified of the members once, although there are two lists of resources.
-      told.changed(server, list, at === 0 ? others : undefined);
+      events.changed(server, list, at === 0 ? others : undefined);
     }
   }
 
   /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
   #task(server: string, params: JsonObject): void {
-    const { told, tasks, onLog } = this.#options;
+    const { events, tasks, onLog } = this.#options;
     const state = readTaskState(params);
     if (state === undefined) return;
     tasks.update(server, state);
     try {
       const result = resultOf(params, { name: server, method: "tasks/get", extensions: () => [] });
-      told.task?.(server, result as unknown as JsonObject); // plain JSON
+      events.task?.(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
       onLog(server, "debug", `A notification was dropped: ${error}`);
     }

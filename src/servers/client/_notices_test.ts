@@ -5,10 +5,10 @@ import { Notices, type NoticesOptions } from "./_notices.ts";
 function taken(method: string): readonly unknown[] {
   const all: unknown[] = [];
   const note = (what: string) => (...args: unknown[]) => void all.push([what, ...args]);
-  const told = Object.fromEntries(
+  const events = Object.fromEntries(
     ["changed", "logged", "updated", "notified"].map((what) => [what, note(what)]),
   );
-  const options = { told, tasks: {}, forget: note("forgotten"), onLog: note("log") };
+  const options = { events, tasks: {}, forget: note("forgotten"), onLog: note("log") };
   new Notices(options as unknown as NoticesOptions).take("s", { method, params: { uri: "a:b" } });
   return all;
 }

@@ -43,7 +43,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   readonly #pool: Pool<ServerConnection>;
   readonly #declared: DeclaredCapabilities;
   /** The connections in the stateless revision of servers that have had a session. */
-  readonly #opened = new WeakSet<ServerConnection>();
+  readonly #withSession = new WeakSet<ServerConnection>();
 
   /** Takes the options; opens nothing. */
   constructor(options: OlderSessionsOptions) {
@@ -62,7 +62,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     const { name } = server;
     this.#declared.begin(name);
     try {
-      return await this.#used(server, request);
+      return await this.#useSession(server, request);
     } finally {
       this.#declared.end(name);
     }
@@ -87,7 +87,10 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  async #used<T>(server: UpstreamServer, { stateless, use, signal }: SessionUse<T>): Promise<T> {
+  async #useSession<T>(
+    server: UpstreamServer,
+    { stateless, use, signal }: SessionUse<T>,
+  ): Promise<T> {
     const { name } = server;
     let isOpen = false;
     const own = (session: ServerConnection) => {
@@ -124,8 +127,8 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
         (able) => this.#declared.capabilitiesFor(name, able),
       );
       this.#declared.connected(name, session);
-      if (this.#opened.has(stateless)) session.lostAt = performance.now();
-      this.#opened.add(stateless);
+      if (this.#withSession.has(stateless)) session.lostAt = performance.now();
+      this.#withSession.add(stateless);
       return session;
     } catch (error) {
       stateless.foundNoSession({ isRefused: asPmlError(error).code === "UPSTREAM_PROTOCOL" });

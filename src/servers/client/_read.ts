@@ -19,7 +19,7 @@ export interface ListReading {
   /** Requests a page. */
   readonly ask: (params: JsonObject) => Promise<Json>;
   /** Returns the error for a server that breaks the protocol. */
-  readonly broken: (why: string) => Error;
+  readonly protocolError: (why: string) => Error;
   /** The maximum number of items. */
   readonly max: number;
 }
@@ -40,7 +40,7 @@ const LOGGER_MAX = 200;
 /** Reads all pages of a list. */
 export async function readList(
   name: ListName,
-  { ask, broken, max }: ListReading,
+  { ask, protocolError: broken, max }: ListReading,
 ): Promise<ReadList> {
   const items: ListItem[] = [];
   const seen = new Set<unknown>();

@@ -60,7 +60,7 @@ export class Responsiveness implements PeerObserver, Disposable {
   }
 
   /** Notes that a message came. */
-  heard(): void {
+  onMessage(): void {
     this.#heardAt = performance.now();
     if (this.#isUnresponsive) this.#change(false);
   }
@@ -98,7 +98,7 @@ export class Responsiveness implements PeerObserver, Disposable {
     // A ping that could not be sent does not mean that the server hangs.
     const over = () => {
       this.#pingedAt = this.#cancelledAt = undefined;
-      this.heard();
+      this.onMessage();
     };
     this.#peer.request(method, params, { ...withoutClient(), lasts: true }).then(over, over);
   }

@@ -165,7 +165,7 @@ export class ServerLists {
   }
 
   /** Returns a list as far as it is cached. */
-  known(owner: ListKey, name: ListName): readonly ListItem[] {
+  cached(owner: ListKey, name: ListName): readonly ListItem[] {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 

@@ -21,7 +21,7 @@ export interface StatelessRequestsOptions {
   /** Answers a request of the server. */
   readonly answer: (request: PeerRequest) => Promise<JsonObject>;
   /** Returns the error for a server that breaks the protocol. */
-  readonly broken: (why: string) => Error;
+  readonly protocolError: (why: string) => Error;
   /** Aborts when the connection ends. */
   readonly over: AbortSignal;
 }
@@ -51,7 +51,7 @@ export class StatelessRequests {
       if (!isObject(result) || result.resultType !== "input_required") return result;
       answers = await this.answersTo(result as JsonObject, options); // parsed JSON
     }
-    throw this.#options.broken(`it asked ${ROUNDS_MAX} times before it answered`);
+    throw this.#options.protocolError(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
   /** Sends a notification. */
@@ -74,7 +74,7 @@ export class StatelessRequests {
 
   /** Answers all requests of an `input_required` result. Returns the params for the next try. */
   async answersTo(result: JsonObject, during: RequestOptions): Promise<JsonObject> {
-    const { answer, broken, over } = this.#options;
+    const { answer, protocolError: broken, over } = this.#options;
     const { inputRequests, requestState } = result;
     const requests = Object.entries(objectOf(inputRequests));
     if (requests.length > REQUESTS_MAX) {

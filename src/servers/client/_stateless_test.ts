@@ -11,7 +11,7 @@ async function errorAfter(error: RpcError): Promise<unknown> {
     answer: () => Promise.reject(error),
     capabilities: () => ({}),
     clientInfo: () => undefined,
-    broken: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
+    protocolError: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
     over: new AbortController().signal,
   });
   const inputRequests = { one: { method: "notes/pick", params: {} } };

@@ -105,7 +105,7 @@ const LISTEN_MS = 5_000;
 /** A connection to a server. */
 export class ServerConnection implements Living {
   /** The tools that the server has listed on this connection, by the owner of the list. */
-  readonly listed: WeakMap<ListKey, ListedTools> = new WeakMap();
+  readonly listedTools: WeakMap<ListKey, ListedTools> = new WeakMap();
   /** When the server could not be reached last, by `performance.now()`: it may have changed. */
   lostAt = -Infinity;
   readonly #options: ConnectionOptions;
@@ -135,19 +135,19 @@ export class ServerConnection implements Living {
   private constructor(options: ConnectionOptions) {
     this.#options = options;
     const wire = this.#wire = options.open({
-      received: (message, request) => this.#take(message, request),
+      onMessage: (message, request) => this.#take(message, request),
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
-      failed: (id, error, { isOver }) => {
+      onFailure: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
         if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
         if (id !== undefined) this.#peer.fail(id, error);
         // Another connection follows the same resources.
         if (isOver) this.retire();
       },
-      broken: (why) => this.#fail(this.#protocolError(why)),
-      ended: (error) => this.#fail(error),
-      said: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
-      missed: () => this.#onMissed(),
+      onProtocolError: (why) => this.#fail(this.#protocolError(why)),
+      onEnd: (error) => this.#fail(error),
+      onOutput: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
+      onMissed: () => this.#onMissed(),
       tool: options.tool,
     });
     const answerOptions = { ...options, refusals: this.#refusals };
@@ -171,7 +171,7 @@ export class ServerConnection implements Living {
       capabilities: options.capabilities,
       clientInfo: (info) => options.clientInfo(info),
       answer,
-      broken: this.#protocolError,
+      protocolError: this.#protocolError,
       over: this.#over.signal,
     });
   }
@@ -328,7 +328,7 @@ export class ServerConnection implements Living {
     const options = withoutClient(cancellation);
     return await readList(name, {
       ask: (params) => this.request(LISTS[name].method, params, options),
-      broken: this.#protocolError,
+      protocolError: this.#protocolError,
       max: this.#options.limits.catalogTools,
     });
   }
@@ -389,7 +389,7 @@ export class ServerConnection implements Living {
       stateless: this.#stateless,
       capabilities: this.#options.capabilities,
       clientInfo: () => this.#options.clientInfo(),
-      broken: this.#protocolError,
+      protocolError: this.#protocolError,
       isSession: this.#options.isSession,
       signal,
     });

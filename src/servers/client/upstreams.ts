@@ -75,7 +75,7 @@ export interface UpstreamsOptions extends Pick<ConnectionOptions, "clientInfo"> 
   readonly home: string;
   readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
   readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
-  readonly told: UpstreamEvents;
+  readonly events: UpstreamEvents;
   /** Pauses the readers of servers if too much waits for the client. */
   readonly room?: WaitForMemory | undefined;
   /** Reports installations to the calls that wait for them. */
@@ -126,7 +126,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     );
     this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
-      for (const list of LIST_NAMES) options.told.changed(name, list);
+      for (const list of LIST_NAMES) options.events.changed(name, list);
     });
     this.#sessions = new OlderSessions({
       ...options,
@@ -141,7 +141,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       (following) => this.#follow(following),
       {
         lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
-        again: options.told.updated,
+        again: options.events.updated,
       },
     );
   }
@@ -188,8 +188,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     if (list !== "tools") return usableItems(list, items, { name, ...this.#options });
     const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
     const all = withInstructions(own, connection.instructions);
-    const tools = sameOrNew(this.#lists.known(owner, "tools"), all);
-    connection.listed.set(owner, { tools, at, ttlMs });
+    const tools = sameOrNew(this.#lists.cached(owner, "tools"), all);
+    connection.listedTools.set(owner, { tools, at, ttlMs });
     return tools;
   }
 
@@ -203,16 +203,16 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     signal: AbortSignal,
   ): Promise<readonly ListItem[]> {
     const [owner, lists] = [this.#ownerOf(server), this.#lists];
-    const before = lists.known(owner, "tools");
+    const before = lists.cached(owner, "tools");
     let tools = before;
     // A server that reports changes without end is compared with the last list that came.
     for (let count = 0; count < LISTS_MAX; count++) {
       const { isRemote } = server;
-      if (isListedNow(connection, { isRemote, owner, tools: lists.known(owner, "tools") })) break;
+      if (isListedNow(connection, { isRemote, owner, tools: lists.cached(owner, "tools") })) break;
       const read = () => this.#read(server, { connection, owner, list: "tools" });
       tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
     }
-    if (tools !== before) this.#options.told.changed(server.name, "tools");
+    if (tools !== before) this.#options.events.changed(server.name, "tools");
     return tools;
   }
 
@@ -339,7 +339,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   #compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
     const { server, call, owner, isCompared } = request;
     if (!isCompared) return undefined;
-    const tools = this.#lists.known(owner, "tools");
+    const tools = this.#lists.cached(owner, "tools");
     if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
       return this.#compareListed(request, connection);
     }
@@ -428,7 +428,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       // Calls compare the tools themselves.
       if (list === "tools" && isCompared) continue;
       this.#lists.forget(owner, list);
-      this.#options.told.changed(name, list);
+      this.#options.events.changed(name, list);
     }
   }
 
@@ -546,7 +546,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       name,
       open: await openWire(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
-      onAsk: this.#options.told.asked,
+      onAsk: this.#options.events.asked,
       clientInfo: (info) => this.#options.clientInfo(info),
       ...own,
       withoutSecrets,
@@ -574,7 +574,11 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Notes once that a connection has ended, and whether its next result names that. */
-  #noteEnd(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
+  #noteEnd(
+    connection: ServerConnection,
+    { name, isRemote }: UpstreamServer,
+    isHung: boolean,
+  ): void {
     const isFirst = this.#running.delete(connection);
     if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }
@@ -588,7 +592,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
 
   /** Returns the definition of a tool, by its name here or at the server, if it is known. */
   #tool(owner: ListKey, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
+    return this.#toolsOf(this.#lists.cached(owner, "tools")).get(tool);
   }
 }
 

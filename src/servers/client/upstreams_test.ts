@@ -42,7 +42,7 @@ class ScriptedWire implements Wire {
 
   /** Sends a message of the server. */
   say(message: JsonObject): void {
-    this.#ends.received({ jsonrpc: "2.0", ...message });
+    this.#ends.onMessage({ jsonrpc: "2.0", ...message });
   }
 
   down(why: string, mayHaveRun: boolean): PmlError {
@@ -97,7 +97,7 @@ class Stage implements AsyncDisposable {
       home,
       limits: () => limits,
       onLog() {},
-      told: { notified() {}, changed() {}, updated() {}, logged() {}, elicited() {} },
+      events: { notified() {}, changed() {}, updated() {}, logged() {}, elicited() {} },
       starts: new StartProgress(),
     });
   }

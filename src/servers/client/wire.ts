@@ -69,22 +69,26 @@ export interface Denial {
 /** The callbacks of a wire. */
 export interface WireEnds {
   /** Receives a parsed message. `request` is set if it came on the stream of one request. */
-  received(message: unknown, request?: RequestId): void;
+  onMessage(message: unknown, request?: RequestId): void;
   /** Receives the beginning and the end of a message that is over the limits. */
   excess(ends: Uint8Array, excess: Excess): void;
   /**
    * Is called if one request failed, or without an id if the stream of notifications did. If
    * `isOver` is set, the next request needs another wire.
    */
-  failed(id: RequestId | undefined, error: PmlError, options: { readonly isOver: boolean }): void;
+  onFailure(
+    id: RequestId | undefined,
+    error: PmlError,
+    options: { readonly isOver: boolean },
+  ): void;
   /** Is called if the server broke the protocol. */
-  broken(why: string): void;
+  onProtocolError(why: string): void;
   /** Is called when the wire is closed. */
-  ended(error: PmlError): void;
+  onEnd(error: PmlError): void;
   /** Is called if notifications of the server may have been lost. */
-  missed(): void;
+  onMissed(): void;
   /** Receives output of the server that is not a message. */
-  said(text: string): void;
+  onOutput(text: string): void;
   /** Returns the definition of a tool of the server, if it is known. */
   tool(name: string): ListItem | undefined;
 }

@@ -82,7 +82,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
     onLog: () => {},
     withoutSecrets: (facts) => facts,
-    told: NOBODY,
+    events: NOBODY,
     starts: new StartProgress(),
   });
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });

@@ -70,7 +70,7 @@ export class ServerHttpRequest {
       if (signal.aborted || this.#isAnswered) return;
       const { options, session, ends } = this.#way;
       const failure = requestError(options, error);
-      ends.failed(this.#id, failure, { isOver: session.isOver(failure) });
+      ends.onFailure(this.#id, failure, { isOver: session.isOver(failure) });
     }
   }
 
@@ -149,7 +149,7 @@ export class ServerHttpRequest {
   }
 
   #received(message: unknown): void {
-    if (!isObject(message)) return this.#way.ends.received(message, this.#id);
+    if (!isObject(message)) return this.#way.ends.onMessage(message, this.#id);
     // A server that could not read the request does not know its id.
     const isUnnamed = (message.id ?? null) === null && isObject(message.error);
     if (isUnnamed) return this.#received({ ...message, id: this.#id });
@@ -158,7 +158,7 @@ export class ServerHttpRequest {
       const isGreeting = isInitialize(this.#message) && (message.error ?? null) === null;
       if (isGreeting) this.#way.session.greeted(message.result);
     }
-    this.#way.ends.received(message, this.#id);
+    this.#way.ends.onMessage(message, this.#id);
   }
 }
 

@@ -84,7 +84,7 @@ export class ServerHttpSession {
   greeted(result: unknown): void {
     const version = textOf(objectOf(result).protocolVersion);
     this.version = SESSION_ID.test(version) ? version : "2025-03-26";
-    this.#options.addressState.found({});
+    this.#options.addressState.store({});
   }
 
   /**

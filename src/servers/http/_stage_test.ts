@@ -68,7 +68,7 @@ export class Stage implements AsyncDisposable {
       ...options.server,
     };
     this.#way = http.of(server);
-    const told: UpstreamsOptions["told"] = {
+    const events: UpstreamsOptions["events"] = {
       notified: () => {},
       changed: (_, list) => void this.told.push(`changed ${list}`),
       updated: (_, uri) => void this.told.push(`updated ${uri}`),
@@ -86,7 +86,7 @@ export class Stage implements AsyncDisposable {
       home,
       limits: () => ({ ...limits, ...idle }),
       onLog: (_, level, text) => void this.told.push(`${level} ${text}`),
-      told,
+      events,
       starts: new StartProgress(),
     });
   }

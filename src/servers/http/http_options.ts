@@ -85,7 +85,7 @@ export interface AddressFacts {
 /** The stored facts about the address of a server. */
 export interface AddressState extends ServerRevisions {
   /** Stores a fact about the address. */
-  found(facts: AddressFacts): void;
+  store(facts: AddressFacts): void;
   /** Makes the next connection try the other transport once. Returns the error for the refusal. */
   other(error: PmlError): PmlError;
 }

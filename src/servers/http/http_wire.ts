@@ -115,7 +115,7 @@ export class HttpWire implements Wire {
     abort.abort();
   }
 
-  #opened(key: symbol): AbortController {
+  #begin(key: symbol): AbortController {
     const abort = new AbortController();
     this.#open.set(key, abort);
     return abort;
@@ -125,7 +125,7 @@ export class HttpWire implements Wire {
   async #tell(message: JsonObject): Promise<void> {
     if (this.#isClosed) return;
     const key = Symbol();
-    const abort = this.#opened(key);
+    const abort = this.#begin(key);
     using _ = after(TELL_MS, () => abort.abort());
     try {
       const answer = await this.#way.session.fetch("POST", { message, signal: abort.signal });
@@ -141,7 +141,7 @@ export class HttpWire implements Wire {
   /** Reads the notification stream of a server of the older revisions, if it has one. */
   async #hear(): Promise<void> {
     const { session, ends } = this.#way;
-    const { signal } = this.#opened(Symbol());
+    const { signal } = this.#begin(Symbol());
     const heard: Heard = { last: undefined, wait: waitOf(), isAgain: false };
     for (; !this.#isClosed; await pause(heard.wait, signal)) {
       try {
@@ -151,7 +151,7 @@ export class HttpWire implements Wire {
           await this.#take(stream, heard).finally(() => this.#interrupted());
         } else if (await this.#refused(stream, heard)) return;
       } catch (error) {
-        if (error instanceof TooLong) return ends.broken(error.message);
+        if (error instanceof TooLong) return ends.onProtocolError(error.message);
         heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
@@ -162,14 +162,14 @@ export class HttpWire implements Wire {
   #interrupted(): void {
     const { options, ends } = this.#way;
     if (!this.#isClosed) {
-      ends.failed(undefined, unreached(options, "its stream ended"), { isOver: false });
+      ends.onFailure(undefined, unreached(options, "its stream ended"), { isOver: false });
     }
   }
 
   async #take({ body }: Response, heard: Heard): Promise<void> {
     const { options, ends } = this.#way;
     // Notifications sent during the break are lost.
-    if (heard.isAgain && heard.last === undefined) ends.missed();
+    if (heard.isAgain && heard.last === undefined) ends.onMissed();
     heard.isAgain = true;
     await eachEvent(body, {
       ...options,
@@ -187,8 +187,8 @@ export class HttpWire implements Wire {
     const { status } = stream;
     await leave(stream);
     if (status === 404 && session.isKept) {
-      ends.missed();
-      ends.failed(undefined, new SessionLost(options.name), { isOver: true });
+      ends.onMissed();
+      ends.onFailure(undefined, new SessionLost(options.name), { isOver: true });
       return true;
     }
     heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
@@ -218,5 +218,5 @@ export function passMessage(
     ? { kind: "excess" as const, why: `it has more than ${max} bytes` }
     : readText(data, "server");
   if (read.kind === "excess") ends.excess(endsOf(data), { why: read.why });
-  else ends.received(read.value);
+  else ends.onMessage(read.value);
 }

@@ -32,11 +32,11 @@ export class SseWire implements Wire {
   readonly #ends: WireEnds;
   readonly #session: ServerHttpSession;
   readonly #over = new AbortController();
-  readonly #named = Promise.withResolvers<void>();
+  readonly #address = Promise.withResolvers<void>();
   /** Whether the stream named an address, so that the server supports HTTP+SSE. */
   #isFound = false;
   /** Resolves when the server accepts the next message. */
-  #ready: Promise<unknown> = this.#named.promise;
+  #ready: Promise<unknown> = this.#address.promise;
   readonly #messages = new OrderedMessages();
   /** The messages whose HTTP requests are not over. */
   readonly #sending = new Set<Promise<void>>();
@@ -49,10 +49,10 @@ export class SseWire implements Wire {
     this.#session = new ServerHttpSession(options, (name) => ends.tool(name));
     this.#ends = {
       ...ends,
-      received: (message) => {
+      onMessage: (message) => {
         const { id, method } = objectOf(message);
         if (method === undefined) this.#open.get(id)?.();
-        ends.received(message);
+        ends.onMessage(message);
       },
     };
     void this.#hear();
@@ -86,11 +86,11 @@ export class SseWire implements Wire {
 
   /** Waits briefly for messages on their way, and closes the stream, which ends the session. */
   async close(): Promise<void> {
-    await this.#sent();
+    await this.#waitForSends();
     this.kill();
   }
 
-  async #sent(): Promise<void> {
+  async #waitForSends(): Promise<void> {
     if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
   }
 
@@ -110,11 +110,11 @@ export class SseWire implements Wire {
       if (id === undefined) endSoon();
       if (response.ok) return await leave(response);
       const error = await session.refused(response);
-      if (id !== undefined) ends.received({ id, error });
+      if (id !== undefined) ends.onMessage({ id, error });
     } catch (error) {
       if (id === undefined || signal.aborted) return;
       const failure = requestError(options, error);
-      ends.failed(id, failure, { isOver: session.isOver(failure) });
+      ends.onFailure(id, failure, { isOver: session.isOver(failure) });
     } finally {
       rest?.[Symbol.dispose]();
       this.#open.delete(id);
@@ -125,11 +125,11 @@ export class SseWire implements Wire {
     const error = await this.#stream().catch((error) => error);
     if (this.#over.signal.aborted) return;
     // The server did not run requests that it refuses now.
-    await this.#sent();
+    await this.#waitForSends();
     this.kill();
-    if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
+    if (this.#isFound && error instanceof TooLong) return this.#ends.onProtocolError(error.message);
     const failure = requestError(this.#options, error);
-    this.#ends.ended(this.#isFound ? failure : this.#options.addressState.other(failure));
+    this.#ends.onEnd(this.#isFound ? failure : this.#options.addressState.other(failure));
   }
 
   /** Reads the stream to its end. Returns the error for that, or throws it. */
@@ -176,9 +176,9 @@ export class SseWire implements Wire {
         detail: { may_have_run: false },
       });
     }
-    this.#options.addressState.found({ isSse: true });
+    this.#options.addressState.store({ isSse: true });
     this.#session.address = to.href;
-    this.#named.resolve();
+    this.#address.resolve();
   }
 }
 

@@ -76,7 +76,7 @@ Deno.test("the transport of an address is stored for other processes, until it i
   const first = { home };
   assert.equal(opened(first).isSse, false);
   opened(first).other(no);
-  opened(first).found({ isSse: true });
+  opened(first).store({ isSse: true });
   const next = opened({ home });
   assert.equal(next.isSse, true);
   next.other(no);

@@ -53,7 +53,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly #olderFile: string;
   readonly #statelessFile: string;
   readonly #server: HttpValues;
-  readonly #known: Map<string, AddressFacts>;
+  readonly #facts: Map<string, AddressFacts>;
   readonly #key: string;
   readonly #file: string;
   readonly #because: PmlError | undefined;
@@ -61,14 +61,14 @@ export class TransportChoice implements AddressFacts, AddressState {
   /** Reads the present facts. */
   constructor(server: HttpValues, options: HttpServersOptions) {
     const { name, url } = this.#server = server;
-    this.#known = knownOf(options);
+    this.#facts = knownOf(options);
     this.#key = `${name} ${url}`;
     const fileOf = (fact: string) =>
       join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
     this.#file = fileOf("sse");
     this.#olderFile = fileOf("older");
     this.#statelessFile = fileOf("newest");
-    const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
+    const { olderUntil, isSse, because }: AddressFacts = this.#facts.get(this.#key) ?? {};
     this.olderUntil = olderUntil ?? Number(readCache(this.#olderFile) ?? 0);
     this.isSse = isSse ?? server.isSse ?? readCache(this.#file) === true;
     this.#because = because;
@@ -81,17 +81,17 @@ export class TransportChoice implements AddressFacts, AddressState {
 
   /** Whether a server of the stateless revision may have sessions of the older ones. */
   get mayHaveSession(): boolean {
-    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
+    const { noSessionUntil } = this.#facts.get(this.#key) ?? {};
     if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
     const kept = Number(readCache(this.#statelessFile) ?? 0);
-    this.found({ noSessionUntil: kept });
+    this.store({ noSessionUntil: kept });
     return !isAhead(kept);
   }
 
   /** Stores that a session could not be opened; for a long time if the server refused it. */
   foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
     const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
-    this.found({ noSessionUntil });
+    this.store({ noSessionUntil });
     if (isRefused) this.#keep(this.#statelessFile, noSessionUntil);
   }
 
@@ -99,15 +99,15 @@ export class TransportChoice implements AddressFacts, AddressState {
   foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
     const olderUntil = Date.now() + ms;
-    this.found({ olderUntil });
+    this.store({ olderUntil });
     this.#keep(this.#olderFile, olderUntil);
   }
 
   /** Stores a fact about the address. */
-  found(facts: AddressFacts): void {
+  store(facts: AddressFacts): void {
     const { olderUntil, isSse } = this;
-    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
-    this.#known.set(this.#key, {
+    const { noSessionUntil } = this.#facts.get(this.#key) ?? {};
+    this.#facts.set(this.#key, {
       olderUntil,
       isSse,
       ...noSessionUntil !== undefined && { noSessionUntil },
@@ -129,10 +129,10 @@ export class TransportChoice implements AddressFacts, AddressState {
     if (error.code !== "UPSTREAM_PROTOCOL") return error;
     if (this.isSse) drop(this.#file);
     if (this.#because === undefined) {
-      this.#known.set(this.#key, { isSse: !this.isSse, because: error });
+      this.#facts.set(this.#key, { isSse: !this.isSse, because: error });
       return new SessionLost(this.#server.name, "it refused the transport");
     }
-    this.#known.delete(this.#key);
+    this.#facts.delete(this.#key);
     // Most addresses support Streamable HTTP, so its error is more useful.
     return this.isSse ? this.#because : error;
   }

@@ -50,12 +50,12 @@ export interface ListedServer {
   /** The skills that changed without an approval, by the names of their pins. */
   changedSkills: readonly string[];
   /** The instructions of the server as it sent them, and those that are approved. */
-  said: ToolDefinition | undefined;
+  sentInstructions: ToolDefinition | undefined;
   instructions: string | undefined;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
   /** How many tools the user left out. */
-  left: number;
+  omittedCount: number;
   /** Names in the user's settings that no tool of the server has. */
   unmet: readonly string[];
 }
@@ -73,10 +73,10 @@ export function newEntry(source: Server): ListedServer {
     unapproved: [],
     skills: [],
     changedSkills: [],
-    said: undefined,
+    sentInstructions: undefined,
     instructions: undefined,
     rejected: [],
-    left: 0,
+    omittedCount: 0,
     unmet: [],
   };
 }

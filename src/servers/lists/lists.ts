@@ -62,7 +62,7 @@ interface Loaded {
   readonly list: ListName;
   readonly items: readonly ListItem[];
   /** The instructions of the server, with a list of tools. */
-  readonly said: ToolDefinition | undefined;
+  readonly instructions: ToolDefinition | undefined;
   readonly before: readonly ListItem[] | undefined;
 }
 
@@ -220,7 +220,7 @@ export class Lists implements Disposable {
   }
 
   /** Returns the cached items of a list as clients are shown them, by server. Blocked servers are left out. */
-  listed(list: ListName): readonly Listed[] {
+  itemsOf(list: ListName): readonly Listed[] {
     return [...this.#entries.values()].flatMap(({ source, lists, skills }) => {
       const items = list === "skills" && lists.has(list) ? skills : lists.get(list);
       return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
@@ -343,16 +343,16 @@ export class Lists implements Disposable {
     const age = this.#age;
     try {
       const all = await source.list(list);
-      const { items, said } = partsOf(entry, list, all);
+      const { items, instructions: said } = partsOf(entry, list, all);
       // A list for another client is used only if clients change too fast.
       if (age !== this.#age && tries > 1) return await this.#read(entry, list, tries - 1);
       ages.set(list, age);
       failures.delete(list);
       // A slow answer does not replace a newer one.
       if (before === items || lists.get(list) !== before) return false;
-      const isSameText = said?.description === entry.said?.description;
+      const isSameText = said?.description === entry.sentInstructions?.description;
       if (before === undefined || !isSameText || !await isSame(before, items)) {
-        const isTaken = await this.#take(entry, { list, items, said, before });
+        const isTaken = await this.#take(entry, { list, items, instructions: said, before });
         return isTaken && (before !== undefined || items.length > 0);
       }
       if (lists.get(list) === before) lists.set(list, items);
@@ -372,7 +372,10 @@ export class Lists implements Disposable {
   }
 
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
-  async #take(entry: ListedServer, { list, items, said, before }: Loaded): Promise<boolean> {
+  async #take(
+    entry: ListedServer,
+    { list, items, instructions: said, before }: Loaded,
+  ): Promise<boolean> {
     const { source, lists } = entry;
     if (list === "skills") return await this.#takeSkills(entry, { items, before });
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
@@ -400,10 +403,10 @@ export class Lists implements Disposable {
       changes: all,
       unapproved,
     });
-    entry.left = tools.length - kept.length;
+    entry.omittedCount = tools.length - kept.length;
     entry.unmet = unmet;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
-    entry.said = said;
+    entry.sentInstructions = said;
     entry.instructions = (said && unapproved.get(said) || said)?.description;
     return true;
   }
@@ -435,14 +438,14 @@ export class Lists implements Disposable {
 
   /** Compares the tools of a server with the approved ones again. True if clients see others. */
   async #review(entry: ListedServer): Promise<boolean> {
-    const { source, lists, said } = entry;
+    const { source, lists, sentInstructions: said } = entry;
     const items = lists.get("tools");
     if (items === undefined || source.blocked() !== undefined) return false;
     const tools = items as readonly ToolDefinition[]; // see #take
     const changed = await unapprovedOf(entry, tools, said);
     const unapproved = [...changed.keys()].map(({ name }) => name);
     if (`${unapproved}` === `${entry.unapproved}`) return false;
-    return await this.#take(entry, { list: "tools", items, said, before: items });
+    return await this.#take(entry, { list: "tools", items, instructions: said, before: items });
   }
 }
 
@@ -484,10 +487,13 @@ function partsOf(
   entry: ListedServer,
   list: ListName,
   all: readonly ListItem[],
-): Pick<Loaded, "items" | "said"> {
-  if (list !== "tools") return { items: all, said: entry.said };
+): Pick<Loaded, "items" | "instructions"> {
+  if (list !== "tools") return { items: all, instructions: entry.sentInstructions };
   // Each server checks the tools that it lists.
-  return { items: externalTools(all), said: instructionsIn(all as readonly ToolDefinition[]) };
+  return {
+    items: externalTools(all),
+    instructions: instructionsIn(all as readonly ToolDefinition[]),
+  };
 }
 
 /** Compares lists, which may be long, a piece at a time. */

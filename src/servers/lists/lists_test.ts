@@ -30,7 +30,7 @@ function makeLists() {
   const lists = new Lists({ catalog, waitMs: () => 1_000, onChange });
   lists.replace([server]);
   const texts = (list: ListName) =>
-    lists.listed(list).flatMap(({ items }) => items.map(({ description }) => description));
+    lists.itemsOf(list).flatMap(({ items }) => items.map(({ description }) => description));
   return { lists, told, asked, texts };
 }
 
@@ -63,7 +63,7 @@ Deno.test("prepare() also loads the list of a server whose definition changed me
   lists.replace([serverDouble("s", { list: () => Promise.resolve(items) })]);
   answer.resolve([]);
   await prepared;
-  assert.deepEqual(lists.listed("tools"), [{ server: "s", items }]);
+  assert.deepEqual(lists.itemsOf("tools"), [{ server: "s", items }]);
 });
 
 Deno.test("changed() drops nothing that the connections of a server cached", async () => {

@@ -135,10 +135,10 @@ export class Servers implements Disposable {
 
   async #loadDefinition(id: ToolId, server: string): Promise<ToolDefinition> {
     await this.lists.renew(server);
-    return (await this.#known(id)).own;
+    return (await this.#knownTool(id)).own;
   }
 
-  async #known(id: ToolId): Promise<CatalogTool> {
+  async #knownTool(id: ToolId): Promise<CatalogTool> {
     await this.lists.load(splitToolId(id).server);
     const known = this.#options.catalog.get(id);
     if (known !== undefined) return known;
@@ -180,7 +180,7 @@ export class Servers implements Disposable {
 
   /** Returns the instructions of a server as it sent them last, approved or not. */
   saidBy(server: string): ToolDefinition | undefined {
-    return this.lists.entries.get(server)?.said;
+    return this.lists.entries.get(server)?.sentInstructions;
   }
 
   /** Returns a skill of a server as it listed it last, approved or not, by the name of its pin. */
@@ -203,10 +203,10 @@ export class Servers implements Disposable {
   }
 
   /** Returns a tool's definition as it is shown, also for a server that is not approved yet. */
-  async shown(id: ToolId): Promise<ToolDefinition> {
+  async shownDefinition(id: ToolId): Promise<ToolDefinition> {
     await this.lists.reviewAll();
     const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
-    return offered?.tool ?? (await this.#known(id)).tool;
+    return offered?.tool ?? (await this.#knownTool(id)).tool;
   }
 
   /** The facts for the error of an unknown tool. */

@@ -247,7 +247,7 @@ Deno.test("prepare() at once waits for cached lists only, and reports the others
     source("module"),
   ]);
   await servers.lists.prepare("prompts", { atOnce: true });
-  const names = () => servers.lists.listed("prompts").map(({ server }) => server);
+  const names = () => servers.lists.itemsOf("prompts").map(({ server }) => server);
   assert.deepEqual(names(), ["cached", "module"]);
   assert.ok(!servers.lists.isComplete("prompts") && servers.lists.isComplete("resources"));
   const all = servers.lists.allLoaded();

@@ -96,8 +96,8 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** Returns the pin of a name. */
-  pinned(name: string): ReturnType<Pins["pinned"]> {
-    return this.#options.pins.pinned(name);
+  pinned(name: string): ReturnType<Pins["pinOf"]> {
+    return this.#options.pins.pinOf(name);
   }
 
   /** Returns the hosts that the user named for a server, which may be on this machine. */
@@ -125,12 +125,12 @@ export class RegistryLookup implements RegistryUser, Disposable {
 
   /** Returns the entry of a name. Requests it again if the user approved another entry. */
   async newest(name: string, signal: AbortSignal): Promise<FoundEntry | undefined> {
-    const known = this.#registries.known(name);
+    const known = this.#registries.cachedEntry(name);
     if (known === undefined) {
       return await reached(name, () => this.#registries.find(name, { signal }));
     }
     // Another process may have seen a newer entry, which was approved there.
-    const pinned = this.#options.pins.pinned(name)?.manifest;
+    const pinned = this.#options.pins.pinOf(name)?.manifest;
     if (pinned === undefined || pinned === known.hash) return known;
     // If the registry cannot be reached, the cached entry is used.
     return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
@@ -196,7 +196,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
       if (this.closing.aborted) throw error;
       const { code, message, hint } = asPmlError(error);
       const why = late.aborted ? LATE : message;
-      const kept = this.#registries.kept(name);
+      const kept = this.#registries.storedEntry(name);
       if (kept === undefined) {
         // Without an entry there is nothing to compare.
         throw new PmlError(

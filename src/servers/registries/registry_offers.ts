@@ -85,7 +85,7 @@ export class RegistryOffers {
     const registries = this.#options.registries();
     const said = this.#saidTo.get(registries) ?? new Set();
     this.#saidTo.set(registries, said);
-    const isKnown = said.has(name) || registries.kept(name) !== undefined ||
+    const isKnown = said.has(name) || registries.storedEntry(name) !== undefined ||
       (this.#catalog?.toolsOf(name).length ?? 0) > 0 || this.has(name);
     if (isKnown || await registries.offer(name, { signal: this.#briefly() })) return undefined;
     return {
@@ -95,7 +95,7 @@ export class RegistryOffers {
         `No catalog of a registry, and no rule of yours, names a ${
           name.includes(":") ? "capability" : "server"
         } ${quoted(name)}`,
-        ...registries.asked(name).map((url) =>
+        ...registries.urlsFor(name).map((url) =>
           `If you answer yes, PML sends this name to the registry ${quoted(url, Infinity)}`
         ),
         "Nothing runs yet. PML asks again about the server that the registry has",

@@ -79,7 +79,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     for (const [name, pin] of Object.entries(home)) {
       if (isOwnPin(pin) || this.#isHidden(name)) continue;
       this.#approved.add(name);
-      const found = this.lookup.now.kept(name);
+      const found = this.lookup.now.storedEntry(name);
       // guard: token-later
       if (found === undefined || this.lookup.refused(found) !== undefined) continue;
       const server = this.#serverOf(found);
@@ -128,7 +128,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   /** Returns why a server may not be used as it is; undefined if it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    const known = this.lookup.now.kept(name);
+    const known = this.lookup.now.storedEntry(name);
     if (known === undefined) return "no configured registry has it now";
     const wrong = this.lookup.refused(known);
     if (wrong !== undefined) return wrong.message;

@@ -42,7 +42,7 @@ export class HubFinder implements SourceFinder {
   #runsInCloud(name: string): boolean {
     const { pins, machine } = this.#services;
     // A name that was pinned to run here is not sent to the cloud, even if it is not available now.
-    const pinned = pins.pinned(name);
+    const pinned = pins.pinOf(name);
     // guard: pinned-here
     if (pinned !== undefined && !kindOf(pinned).isInCloud) return false;
     // The list of the hub adds names, and takes none from this machine.

@@ -52,7 +52,7 @@ export class RegistryFinder implements SourceFinder {
     if (definition === undefined) {
       return { approval: new NameApproval(this.#services, true), kind, manifest };
     }
-    this.#services.machine.packages.found(definition, identity);
+    this.#services.machine.packages.addIdentity(definition, identity);
     const approval = new RegistryApproval(definition, this.#services);
     const server = { approval, kind, definition, manifest, values: this.#values };
     const module = moduleOf(definition);

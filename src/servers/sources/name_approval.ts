@@ -104,7 +104,7 @@ export async function lookedUp(
     if (isCloud && error instanceof PmlError && error.code === "REGISTRY_OFFLINE") return undefined;
     throw error;
   }
-  const pinned = pins.pinned(name);
+  const pinned = pins.pinOf(name);
   if (pinned === undefined || isOwnPin(pinned)) return undefined;
   const { source } = pinned;
   throw policy.now.config.narrowing?.company?.forbidsRegistry(source)?.error ??

@@ -14,7 +14,7 @@ export const load: LoadRuntime = ({ machine }) =>
     open: ({ definition, values, ...options }) => {
       const program = definition && programOf(definition);
       if (program === undefined) throw new Error(`no command starts ${options.listing.name}`);
-      const upstream = () => machine.programs.of(machine.tried(values.stdio(program)));
+      const upstream = () => machine.programs.of(machine.withTrial(values.stdio(program)));
       return new McpServer({ ...options, upstreams: machine.upstreams, upstream });
     },
   });

@@ -36,7 +36,9 @@ export type { NewestPackage, ServerScripts };
 /** Starts servers. */
 export class StdioServers {
   /** Returns the way to a server. Equal values give the same object. */
-  readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#serverOf(server));
+  readonly of: (server: StdioValues) => UpstreamServer = memoized((server) =>
+    this.#serverOf(server)
+  );
   readonly #host: ProgramHost;
   #launch: Launch | undefined;
 
@@ -96,7 +98,7 @@ export class StdioServers {
           const { home } = host;
           const kept = new ServerLog(home, name);
           const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
-          return new StdioWire({ name, launched, kept, revisions }, host, ends);
+          return new StdioWire({ name, launched, log: kept, revisions }, host, ends);
         };
       },
     };

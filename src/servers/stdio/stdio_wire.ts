@@ -33,7 +33,7 @@ interface WireServer {
   readonly name: string;
   readonly launched: LaunchedProgram;
   /** Keeps the server's output that is not a message. */
-  readonly kept?: ServerLog | undefined;
+  readonly log?: ServerLog | undefined;
   /** Remembers the revisions of the server. */
   readonly revisions?: ServerRevisions | undefined;
 }
@@ -56,7 +56,7 @@ export class StdioWire implements Wire {
   readonly revisions: ServerRevisions | undefined;
   readonly #name: string;
   readonly #launched: LaunchedProgram;
-  readonly #kept: ServerLog | undefined;
+  readonly #log: ServerLog | undefined;
   readonly #host: WireHost;
   readonly #limits: WireLimits;
   readonly #ends: WireEnds;
@@ -65,7 +65,7 @@ export class StdioWire implements Wire {
   readonly #container: ContainerEnd | undefined;
   #containerEnded: Promise<void> | undefined;
   readonly #outbox: Outbox;
-  readonly #ended: Promise<void>;
+  readonly #exit: Promise<void>;
   /** Whether its further messages are ignored. */
   #isGivenUp = false;
   #stderr = "";
@@ -73,10 +73,14 @@ export class StdioWire implements Wire {
   #line: string | undefined = "";
 
   /** Starts the process. */
-  constructor({ name, launched, kept, revisions }: WireServer, host: WireHost, ends: WireEnds) {
+  constructor(
+    { name, launched, log: kept, revisions }: WireServer,
+    host: WireHost,
+    ends: WireEnds,
+  ) {
     this.#name = name;
     this.#launched = launched;
-    this.#kept = kept;
+    this.#log = kept;
     this.#host = host;
     this.#limits = host.limits;
     this.#ends = ends;
@@ -94,7 +98,7 @@ export class StdioWire implements Wire {
     this.#process = this.#started.running;
     host.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, this.#limits.lineBytes, ends);
-    this.#ended = this.#follow();
+    this.#exit = this.#follow();
   }
 
   /** Sends a JSON-RPC message. */
@@ -106,7 +110,7 @@ export class StdioWire implements Wire {
    * Returns the error for requests that will not be answered, with the last output of the process.
    */
   down(why: string, mayHaveRun: boolean): PmlError {
-    const [stderr, denial] = [this.#said, this.denial("")];
+    const [stderr, denial] = [this.#output, this.denial("")];
     const what = denial?.why ?? `${why}${causeIn(stderr)}`;
     const again = ["Nothing was sent twice; the next call starts it again", this.#launched.hint()];
     return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
@@ -117,7 +121,7 @@ export class StdioWire implements Wire {
 
   /** Returns the permission that the server lacks, from `text` or from its output. */
   denial(text: string): Denial | undefined {
-    return this.#launched.denial(text) ?? this.#launched.denial(this.#said);
+    return this.#launched.denial(text) ?? this.#launched.denial(this.#output);
   }
 
   /** Kills the process and all processes that it started. */
@@ -133,17 +137,17 @@ export class StdioWire implements Wire {
   async close(): Promise<void> {
     // A server that reads nothing is not waited for.
     void this.#outbox.close();
-    if (!await soon(this.#ended, EOF_MS)) {
+    if (!await soon(this.#exit, EOF_MS)) {
       this.#started.signal("SIGTERM");
-      await soon(this.#ended, TERM_MS);
+      await soon(this.#exit, TERM_MS);
     }
     this.kill();
-    await this.#ended;
+    await this.#exit;
     await this.#containerEnded;
     this.#host.groups.remove(this.#process.pid);
   }
 
-  get #said(): string {
+  get #output(): string {
     return this.#stderr + this.#host.withoutSecrets(this.#line ?? "");
   }
 
@@ -161,9 +165,9 @@ export class StdioWire implements Wire {
     // Kills processes that the program started and that still run: they keep its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
-    this.#kept?.[Symbol.dispose]();
+    this.#log?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    this.#ends.ended(this.down(`its process ended with ${how}`, true));
+    this.#ends.onEnd(this.down(`its process ended with ${how}`, true));
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -184,7 +188,9 @@ export class StdioWire implements Wire {
 
   #take(line: Line): void {
     const ends = this.#ends;
-    if (line.kind === "too-long") return ends.broken(`it wrote a line over ${line.max} bytes`);
+    if (line.kind === "too-long") {
+      return ends.onProtocolError(`it wrote a line over ${line.max} bytes`);
+    }
     if (line.kind === "cut") {
       const { size, max } = line;
       const why = `it has ${size} bytes, more than ${max}`;
@@ -193,17 +199,17 @@ export class StdioWire implements Wire {
     const read = readText(line.bytes, "server");
     if (read.kind === "excess") return ends.excess(endsOf(line.bytes), { why: read.why });
     const launched = this.#launched;
-    ends.received(launched.isConfined ? withRemark(read.value, launched) : read.value);
+    ends.onMessage(launched.isConfined ? withRemark(read.value, launched) : read.value);
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
-    for await (const chunk of stream) this.#heard(decoder.decode(chunk, { stream: true }));
-    if (this.#line) this.#heard("\n");
+    for await (const chunk of stream) this.#takeOutput(decoder.decode(chunk, { stream: true }));
+    if (this.#line) this.#takeOutput("\n");
   }
 
   /** Takes whole lines only, because a secret that is cut in two would not be recognized. */
-  #heard(text: string): void {
+  #takeOutput(text: string): void {
     const end = text.lastIndexOf("\n") + 1;
     const line = (this.#line ?? "") + text.slice(end);
     if (end === 0) {
@@ -214,8 +220,8 @@ export class StdioWire implements Wire {
     const said = this.#host.withoutSecrets((this.#line ?? "") + text.slice(from, end));
     this.#line = text.slice(end);
     this.#stderr = (this.#stderr + said).slice(-this.#limits.stderrBytes);
-    this.#kept?.add(said);
-    this.#ends.said(said);
+    this.#log?.add(said);
+    this.#ends.onOutput(said);
   }
 }
 
@@ -237,7 +243,7 @@ function started(
 class Outbox {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #max: number;
-  readonly #ends: Pick<WireEnds, "broken">;
+  readonly #ends: Pick<WireEnds, "onProtocolError">;
   readonly #unsent: string[] = [];
   #waiting = 0;
   #isWriting = false;
@@ -249,7 +255,7 @@ class Outbox {
   constructor(
     stdin: WritableStream<Uint8Array>,
     max: number,
-    ends: Pick<WireEnds, "broken">,
+    ends: Pick<WireEnds, "onProtocolError">,
   ) {
     this.#stdin = stdin.getWriter();
     this.#max = max;
@@ -261,7 +267,7 @@ class Outbox {
     const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
     // A single message may have any length.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#max) {
-      return this.#ends.broken("it does not read its input");
+      return this.#ends.onProtocolError("it does not read its input");
     }
     this.#waiting += line.length;
     this.#unsent.push(line);

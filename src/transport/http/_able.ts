@@ -26,7 +26,7 @@ interface CapabilitySet {
 export class Able {
   readonly #all = new Map<string, CapabilitySet>();
   readonly #onChange: (together: JsonObject) => void;
-  #told = "";
+  #reported = "";
 
   /** Calls `onChange` with the combined capabilities whenever they change. */
   constructor(onChange: (together: JsonObject) => void) {
@@ -75,8 +75,8 @@ export class Able {
     const own = isShared ? sets.map(({ experimental: _, ...others }) => others) : sets;
     const together = own.reduce(joined, {});
     const told = sorted(together);
-    if (told === this.#told) return;
-    this.#told = told;
+    if (told === this.#reported) return;
+    this.#reported = told;
     this.#onChange(together);
   }
 }

@@ -96,7 +96,7 @@ export class ListenStreams implements Disposable {
 
   /** Returns the members of the answer to a request that ends because PML ends. */
   answer(result: JsonObject): string {
-    return this.#texts.said(result, { method: LISTEN, revisionKind: "stateless" });
+    return this.#texts.membersOf(result, { method: LISTEN, revisionKind: "stateless" });
   }
 
   /** Removes a stream that has ended. */

@@ -62,14 +62,14 @@ const TAKES_EMPTY = "2025-11-25";
 export class ClientSession implements Ends, AsyncDisposable {
   readonly id: string;
   readonly #server: ProtocolServer;
-  readonly #sent: SentEvents;
+  readonly #events: SentEvents;
   readonly #posts = new Map<string, Post>();
   readonly #readers = new Map<string, StreamReader>();
 
   /** Starts a session. */
   constructor(id: string, sent: SentEvents, host: SessionHost) {
     this.id = id;
-    this.#sent = sent;
+    this.#events = sent;
     // Each session is a separate party.
     const connections: ConnectionFactory = {
       connect: (peer, isStateless) => host.connect(peer, isStateless, peer),
@@ -117,12 +117,14 @@ export class ClientSession implements Ends, AsyncDisposable {
 
   /** Opens the stream for messages that do not relate to a request, or resumes a broken stream. */
   get(lastEvent: string | undefined): Response {
-    const name = lastEvent === undefined ? STANDALONE : this.#sent.streamOf(lastEvent);
+    const name = lastEvent === undefined ? STANDALONE : this.#events.streamOf(lastEvent);
     if (name === undefined) return rejection(400, { why: "its event is no longer stored" });
     if (this.#readers.has(name)) return rejection(409, { why: "its stream is open" });
     const response = this.#read(name);
     if (lastEvent === undefined) return response;
-    for (const [id, text] of this.#sent.after(lastEvent)) this.#enqueue(name, eventBytes(text, id));
+    for (const [id, text] of this.#events.after(lastEvent)) {
+      this.#enqueue(name, eventBytes(text, id));
+    }
     const isOver = name !== STANDALONE &&
       !this.#posts.values().some(({ stream }) => stream === name);
     if (isOver) this.#close(name);
@@ -182,7 +184,7 @@ export class ClientSession implements Ends, AsyncDisposable {
     post.answer(this.#read(post.stream));
     if (post.revision < TAKES_EMPTY) return;
     // With this event id, a client can resume a stream that broke before its first message.
-    const first = `id: ${this.#sent.add(post.stream, "")}\nretry: ${RETRY_MS}\ndata: \n\n`;
+    const first = `id: ${this.#events.add(post.stream, "")}\nretry: ${RETRY_MS}\ndata: \n\n`;
     this.#enqueue(post.stream, new TextEncoder().encode(first));
   }
 
@@ -194,12 +196,12 @@ export class ClientSession implements Ends, AsyncDisposable {
         Deno.unrefTimer(alive);
         this.#readers.set(name, { controller, alive });
       },
-      cancel: () => void this.#left(name),
+      cancel: () => void this.#removeReader(name),
     });
     return new Response(body, { headers: { ...STREAM_HEADERS, [SESSION_HEADER]: this.id } });
   }
 
-  #left(name: string): StreamReader | undefined {
+  #removeReader(name: string): StreamReader | undefined {
     const reader = this.#readers.get(name);
     clearInterval(reader?.alive);
     this.#readers.delete(name);
@@ -207,7 +209,7 @@ export class ClientSession implements Ends, AsyncDisposable {
   }
 
   #write(name: string, text: string): void {
-    this.#enqueue(name, eventBytes(text, this.#sent.add(name, text)));
+    this.#enqueue(name, eventBytes(text, this.#events.add(name, text)));
   }
 
   #enqueue(name: string, bytes: Uint8Array): void {
@@ -215,6 +217,6 @@ export class ClientSession implements Ends, AsyncDisposable {
   }
 
   #close(name: string): void {
-    this.#left(name)?.controller.close();
+    this.#removeReader(name)?.controller.close();
   }
 }

@@ -60,7 +60,7 @@ export class Sessions implements AsyncDisposable {
   readonly #prefix: string;
   readonly #able: Able;
   readonly #all = new Map<string, SessionEntry>();
-  readonly #kept: SentBytes;
+  readonly #sentBytes: SentBytes;
   readonly #timer = setInterval(() => {
     for (const one of this.#idle(performance.now() - IDLE_MS)) void this.#end(one);
   }, CHECK_MS);
@@ -76,7 +76,7 @@ export class Sessions implements AsyncDisposable {
     this.#able = able;
     this.#most = connections;
     this.#prefix = prefix;
-    this.#kept = new SentBytes(queuedBytes);
+    this.#sentBytes = new SentBytes(queuedBytes);
     Deno.unrefTimer(this.#timer);
   }
 
@@ -120,7 +120,7 @@ export class Sessions implements AsyncDisposable {
       void this.#end(oldest);
     }
     const id = `${this.#prefix}${crypto.randomUUID()}`;
-    const sent = new SentEvents(this.#kept);
+    const sent = new SentEvents(this.#sentBytes);
     const serving = new ClientSession(id, sent, this.#host);
     const session: SessionEntry = { serving, sent, open: new Set(), usedAt: performance.now() };
     this.#all.set(id, session);

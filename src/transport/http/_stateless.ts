@@ -108,7 +108,7 @@ export class HttpStateless implements Disposable {
     const answer = new StatelessAnswer();
     const open = new OpenRequest(posted, {
       texts: this.#texts,
-      opened: () => connection,
+      openConnection: () => connection,
       connect: () => Promise.resolve(connection),
       answer: (id, members) => end(answerText(id, members)),
       notify: (one) => {

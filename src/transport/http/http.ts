@@ -104,10 +104,10 @@ class HttpServer {
    */
   readonly #open = new Map<
     ServerResponse,
-    { readonly endpoint: HttpEndpoint; readonly body: unknown; readonly left: unknown[] }
+    { readonly endpoint: HttpEndpoint; readonly body: unknown; readonly unanswered: unknown[] }
   >();
   /** The number of all requests whose answers are incomplete. */
-  #kept = 0;
+  #openCount = 0;
   /** The endpoints whose end is observed. */
   readonly #endpoints = new WeakSet<HttpEndpoint>();
 
@@ -124,16 +124,16 @@ class HttpServer {
     for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
     response.once("close", () => this.#open.delete(response));
     const made = this.#refused(request) ??
-      await this.#made(request, { response, signal }).catch((error) => {
+      await this.#answerTo(request, { response, signal }).catch((error) => {
         this.#host.failed(error);
         return this.#refuse(500, "PML failed");
       });
     if (response.writableEnded) return;
-    const left = this.#open.get(response)?.left ?? [];
+    const unanswered = this.#open.get(response)?.unanswered ?? [];
     await this.#answers.send(
       response,
       made,
-      (part) => removeAnswered(left, new TextDecoder().decode(part)),
+      (part) => removeAnswered(unanswered, new TextDecoder().decode(part)),
     );
   }
 
@@ -153,8 +153,8 @@ class HttpServer {
 
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
-    const { body, left } = this.#open.get(response) ?? {};
-    const ends = unknownEnds(left);
+    const { body, unanswered } = this.#open.get(response) ?? {};
+    const ends = unknownEnds(unanswered);
     if (response.headersSent) {
       for (const one of ends) response.write(eventBytes(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
@@ -191,7 +191,7 @@ class HttpServer {
     return undefined;
   }
 
-  async #made(
+  async #answerTo(
     request: IncomingMessage,
     { response, signal }: { readonly response: ServerResponse; readonly signal: AbortSignal },
   ): Promise<Response | TextAnswer> {
@@ -207,17 +207,17 @@ class HttpServer {
       return this.#refuse(406, `it accepts neither ${JSON_TYPE} nor ${EVENTS_TYPE}`);
     }
     // guard: token-share
-    if (endpoint.open >= (this.#options.connections - this.#kept + endpoint.open) * SHARE) {
+    if (endpoint.open >= (this.#options.connections - this.#openCount + endpoint.open) * SHARE) {
       return this.#refuse(503, "too many other requests with its token are open");
     }
     // A client that disconnected before the endpoint was open would be counted forever.
     // guard: token-left
     if (signal.aborted) return new Response();
     endpoint.open++;
-    this.#kept++;
+    this.#openCount++;
     response.once("close", () => {
       endpoint.open--;
-      this.#kept--;
+      this.#openCount--;
     });
     const read: ParsedBody = method === "POST"
       ? await readBody(request, { ...this.#options, coming: endpoint.coming })
@@ -230,7 +230,7 @@ class HttpServer {
     this.#open.set(response, {
       endpoint,
       body: read.json,
-      left: [read.json ?? []].flat(),
+      unanswered: [read.json ?? []].flat(),
     });
     // The endpoint does not need the token.
     const { authorization: _, ...headers } = request.headers as Record<string, string>;

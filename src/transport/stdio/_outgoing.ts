@@ -36,7 +36,7 @@ export class MessageWriter {
   readonly #output: Output;
   readonly #unreadMs: number;
   readonly #owner: OutgoingOwner;
-  readonly #gone = (why: unknown): void => this.#owner.giveUp(why);
+  readonly #onGone = (why: unknown): void => this.#owner.giveUp(why);
   readonly #queue: WaitingMessage[] = [];
   /** The waiting bytes in contiguous memory, as far as they fit. */
   readonly #texts = new Gathered();
@@ -97,7 +97,7 @@ export class MessageWriter {
       const since = performance.now();
       this.#watch(since + this.#unreadMs);
       // guard: written-memory
-      await this.#output.write(piece).catch(this.#gone);
+      await this.#output.write(piece).catch(this.#onGone);
       this.#due = Infinity;
       this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
       this.#written(piece.length);

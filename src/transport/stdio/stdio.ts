@@ -49,7 +49,7 @@ export interface StdioHost {
   /** Reports the number of bytes that wait for the client. */
   waiting(size: number): void;
   /** Reports the ids, as JSON, of the requests whose answers the client no longer reads. */
-  lost(requests: readonly string[]): void;
+  onAnswersLost(requests: readonly string[]): void;
   /** Reports the client's capabilities, and its name and version, whenever it declares them. */
   declared(capabilities: JsonObject, info: JsonObject | undefined): void;
   /** Reports an error that belongs to no request. */
@@ -106,7 +106,7 @@ class StdioConnection implements Ends, OutgoingOwner {
   readonly #closed = Promise.withResolvers<false>();
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
-  readonly #asked = Promise.withResolvers<true>();
+  readonly #request = Promise.withResolvers<true>();
   /** Sends the `initialize` answer, if it waits for lists. */
   #greetLate: (() => void) | undefined;
   #server: ProtocolServer | undefined;
@@ -132,9 +132,9 @@ class StdioConnection implements Ends, OutgoingOwner {
    */
   async listen(): Promise<boolean> {
     void this.#read();
-    const timer = setTimeout(() => this.#asked.resolve(true), FIRST_REQUEST_MS);
+    const timer = setTimeout(() => this.#request.resolve(true), FIRST_REQUEST_MS);
     try {
-      return await Promise.race([this.#asked.promise, this.closed]);
+      return await Promise.race([this.#request.promise, this.closed]);
     } finally {
       clearTimeout(timer);
     }
@@ -239,7 +239,7 @@ class StdioConnection implements Ends, OutgoingOwner {
 
   /** Answers the first request immediately if it is `initialize`. */
   #greets({ message, id }: RequestMessage): boolean {
-    this.#asked.resolve(true);
+    this.#request.resolve(true);
     if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;
     }
@@ -281,7 +281,7 @@ class StdioConnection implements Ends, OutgoingOwner {
   giveUp(why: unknown): void {
     if (!this.#open) return;
     this.#host.failed(asError(why));
-    this.#host.lost(this.#output.answers);
+    this.#host.onAnswersLost(this.#output.answers);
     void this.close();
   }
 }

@@ -35,7 +35,7 @@ function serve(name: string, prepare: () => Promise<unknown>) {
     prepare,
     listsAnswered: () => Promise.resolve(),
     waiting() {},
-    lost() {},
+    onAnswersLost() {},
     declared() {},
     failed() {},
   };
