@@ -59,16 +59,16 @@ export async function askForAll(
   options: AskAllOptions,
 ): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const tickets = new Map<string, ApprovalAnswer>();
-  let said: ApprovedCalls | undefined;
+  let approvedCalls: ApprovedCalls | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const left = calls.filter(({ callId }) => !tickets.has(callId));
-    const looks = await paced(left, (call) => {
+    const unanswered = calls.filter(({ callId }) => !tickets.has(callId));
+    const looks = await paced(unanswered, (call) => {
       const look = openOf(call, options);
       // Approved code may have to be installed first.
-      return said === undefined ? inTime(look) : look;
+      return approvedCalls === undefined ? inTime(look) : look;
     });
     const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
-      if (!isCovered(open, { said, read: options.read })) return true;
+      if (!isCovered(open, { said: approvedCalls, read: options.read })) return true;
       tickets.set(open.call.callId, options.approvals.ticket(open.subject));
       return false;
     });
@@ -79,8 +79,8 @@ export async function askForAll(
     // Changes while the user read were not shown.
     const isSame = options.read() === before;
     await acceptAll(opens, options);
-    const shown = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
-    said = { config: options.read(), questions: shown };
+    const shownQuestions = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
+    approvedCalls = { config: options.read(), questions: shownQuestions };
   }
   return tickets;
 }
@@ -91,19 +91,19 @@ async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
 }
 
 /** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
-async function openOf(given: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
+async function openOf(call: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
   try {
-    return await lookedAt(given, options);
+    return await lookedAt(call, options);
   } catch {
     // The call path refuses the call again, with the reason and a journal record.
     return undefined;
   }
 }
 
-async function lookedAt(given: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
+async function lookedAt(request: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
   const { look, assertFits, subjectOf, workspace } = options;
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const call = await look(given);
+    const call = await look(request);
     const unapproved = await call.server.unapproved(call);
     if (unapproved !== undefined) {
       const subject = trustSubject(call, { ...unapproved, workspace: workspace() });
@@ -115,7 +115,7 @@ async function lookedAt(given: Call, options: AskAllOptions): Promise<CallQuesti
     await assertFits(call);
     return { call, subject: await subjectOf(call) };
   }
-  throw keepsChanging(given);
+  throw keepsChanging(request);
 }
 
 /**
@@ -149,10 +149,10 @@ export async function askPerson(
   const [first] = calls;
   let answer = first?.answer;
   for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
-    const asked = await askUser(calls, { ...options, subjects, answer });
-    if (asked.kind !== "ask") return;
+    const result = await askUser(calls, { ...options, subjects, answer });
+    if (result.kind !== "ask") return;
     const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
-    answer = await options.ask(defined({ ...asked.question, otherwise }));
+    answer = await options.ask(defined({ ...result.question, otherwise }));
   }
   if (first !== undefined) throw keepsChanging(first);
 }

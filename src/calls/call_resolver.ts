@@ -94,8 +94,8 @@ export class ServerResolver implements CallResolver {
       servers.lists.itemsOf("tools").find((one) => one.server === server.name) ?? {};
     // The tools were validated when they were loaded.
     const tools = items as readonly ToolDefinition[];
-    const named = tools.filter((tool) => toolPage(tool) === uri);
-    const pinned = await Promise.all(named.map(async (tool) => ({
+    const pageTools = tools.filter((tool) => toolPage(tool) === uri);
+    const pinned = await Promise.all(pageTools.map(async (tool) => ({
       tool,
       isPinned: identity === undefined || await pins.isPinned(identity, tool),
     })));

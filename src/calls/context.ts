@@ -296,17 +296,17 @@ class ContextClient implements CallClient {
 
   get onAsk(): CallClient["onAsk"] {
     const { onAsk } = this.#client;
-    return onAsk && ((...asked) => this.#ask(() => onAsk(...asked)));
+    return onAsk && ((...args) => this.#ask(() => onAsk(...args)));
   }
 
   get onQuestion(): CallClient["onQuestion"] {
     const { onQuestion } = this.#client;
-    return onQuestion && ((...asked) => this.#ask(() => onQuestion(...asked)));
+    return onQuestion && ((...args) => this.#ask(() => onQuestion(...args)));
   }
 
   get onOpen(): CallClient["onOpen"] {
     const { onOpen } = this.#client;
-    return onOpen && ((...asked) => this.#ask(() => onOpen(...asked)));
+    return onOpen && ((...args) => this.#ask(() => onOpen(...args)));
   }
 
   #ask<T>(ask: () => Promise<T>): Promise<T> {

@@ -96,8 +96,8 @@ const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", so
  * the user asks about it or denies it.
  */
 export function allowingUnruled(judge: Judge): Judge {
-  return (...asked) => {
-    const verdict = judge(...asked);
+  return (...args) => {
+    const verdict = judge(...args);
     const isOpen = verdict.kind === "ask" && verdict.source === "defaults";
     return isOpen ? { ...verdict, kind: "allow" } : verdict;
   };
@@ -127,31 +127,31 @@ export async function askUser(
 ): Promise<AskResult> {
   const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
-  const said = await approvals.meaningOf(answer, digestOf(subjects));
-  switch (said) {
+  const meaning = await approvals.meaningOf(answer, digestOf(subjects));
+  switch (meaning) {
     case "Yes":
     case "Always":
     case "terminal":
-      if (said === "Yes" && answer?.reply === "Always") {
+      if (meaning === "Yes" && answer?.reply === "Always") {
         await tell("always_not_kept", { why: "the answer came within 300 ms" });
       }
       await approvals.markRead(
         subjects.filter(({ definitionLines }) => definitionLines !== undefined)
           .flatMap(({ definition, otherTexts = [] }) => [definition, ...otherTexts]),
       );
-      return { kind: said };
+      return { kind: meaning };
     case "No":
     case "cancelled":
-      await tell("declined", { reply: said });
+      await tell("declined", { reply: meaning });
       throw declined(
         calls,
-        said === "No" ? "the user answered no" : "the user dismissed the question",
+        meaning === "No" ? "the user answered no" : "the user dismissed the question",
       );
     case "no-channel":
     case undefined: {
       const question = approvals.open(subjects, {
         always: rule,
-        terminalOnly: said !== undefined,
+        terminalOnly: meaning !== undefined,
         isShared,
       });
       await tell("asked", { of: calls.length, terminalOnly: question.terminalOnly });

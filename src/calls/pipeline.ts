@@ -84,14 +84,16 @@ export class CallPipeline {
     const turn = capacity.enter(request);
     if (turn !== undefined) await turn;
     const call = new CallContext(request, services);
-    let lost: PmlError | undefined;
+    let recordError: PmlError | undefined;
     try {
       const resolving = this.#options.resolver.resolve(call);
       if (resolving !== undefined) await resolving;
-      lost = await records.start(startOf(call));
+      recordError = await records.start(startOf(call));
       // guard: audit-first
-      if (lost !== undefined && !await this.#options.mayRunUnrecorded(call)) throw lost;
-      call.isUnrecorded = lost !== undefined;
+      if (recordError !== undefined && !await this.#options.mayRunUnrecorded(call)) {
+        throw recordError;
+      }
+      call.isUnrecorded = recordError !== undefined;
       call.startedAt = performance.now();
       for (let pass = 0; pass < MAX_PASSES; pass++) {
         if (pass > 0) await this.#restart(call);
@@ -99,18 +101,18 @@ export class CallPipeline {
         const result = checking instanceof Promise ? await checking : checking;
         if (result === "restart") continue;
         if (result !== undefined) {
-          return this.#end(call, withoutCompletionQuestion(call, result), lost);
+          return this.#end(call, withoutCompletionQuestion(call, result), recordError);
         }
         const outcome = await this.#run(call);
         if (outcome !== undefined) {
-          return this.#end(call, this.#fit(call, outcome), lost);
+          return this.#end(call, this.#fit(call, outcome), recordError);
         }
         call.answer = call.approval?.() ?? call.answer;
         call.approval = undefined;
       }
       throw keepsChanging(call);
     } catch (error) {
-      throw this.#failed(call, error, lost);
+      throw this.#failed(call, error, recordError);
     } finally {
       call.end();
       capacity.leave(request);
@@ -186,18 +188,18 @@ export class CallPipeline {
     return call.method === undefined ? this.#options.runner.fit(call, outcome) : outcome;
   }
 
-  #end(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {
+  #end(call: CallContext, outcome: Outcome, recordError: PmlError | undefined): Outcome {
     this.#record(call, outcome);
-    return lost === undefined ? outcome : unrecorded(outcome, lost);
+    return recordError === undefined ? outcome : unrecorded(outcome, recordError);
   }
 
-  #failed(call: CallContext, error: unknown, lost: PmlError | undefined): unknown {
+  #failed(call: CallContext, error: unknown, recordError: PmlError | undefined): unknown {
     const { redactor, errorFor } = this.#options;
     if (call.startedAt > 0) this.#record(call, undefined, error);
     // The error of a server may repeat its secrets.
     const cleaned = call.running === undefined ? error : redactor.cleaned(error);
-    const isMarked = call.isUnrecorded && lost !== undefined;
-    return errorFor(call, isMarked ? failedUnrecorded(asPmlError(cleaned), lost) : cleaned);
+    const isMarked = call.isUnrecorded && recordError !== undefined;
+    return errorFor(call, isMarked ? failedUnrecorded(asPmlError(cleaned), recordError) : cleaned);
   }
 
   /** Notes that the server of a call answered, or that it failed. */

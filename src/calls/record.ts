@@ -19,17 +19,20 @@ const LONGEST_SHAPE = 12_000;
  * Adds a text block that says that the call was not recorded. The structured result stays
  * unchanged.
  */
-export function unrecorded(outcome: Outcome, lost: PmlError): Outcome {
+export function unrecorded(outcome: Outcome, recordError: PmlError): Outcome {
   if (outcome.kind === "ask") return outcome;
   const { content, _meta, ...rest } = outcome.result;
-  const said = { type: "text", text: textOf(lost) };
+  const note = { type: "text", text: textOf(recordError) };
   const meta = { ...objectOf(_meta), "pml/journal": "not recorded" };
-  return { kind: "result", result: { ...rest, content: [...content, said], _meta: meta } };
+  return { kind: "result", result: { ...rest, content: [...content, note], _meta: meta } };
 }
 
 /** Adds to an error that the call was not recorded. */
-export function failedUnrecorded({ code, message, hint, detail, cause }: PmlError, lost: PmlError) {
-  const hints = [...(hint === undefined ? [] : [hint]), textOf(lost)].join("\n");
+export function failedUnrecorded(
+  { code, message, hint, detail, cause }: PmlError,
+  recordError: PmlError,
+) {
+  const hints = [...(hint === undefined ? [] : [hint]), textOf(recordError)].join("\n");
   return new PmlError(code, message, { ...defined({ detail }), hint: hints, cause });
 }
 

@@ -63,13 +63,13 @@ export class Schemas {
 const TOO_LARGE = "there is a number too large for JSON";
 
 function hasInfinity(whole: unknown): boolean {
-  const left: unknown[] = [whole];
-  while (left.length > 0) {
-    const value = left.pop();
+  const rest: unknown[] = [whole];
+  while (rest.length > 0) {
+    const value = rest.pop();
     const number = numberOf(value);
     if (number !== undefined && !Number.isFinite(number)) return true;
     if (typeof value !== "object" || value === null) continue;
-    for (const inner of Object.values(value)) left.push(inner);
+    for (const inner of Object.values(value)) rest.push(inner);
   }
   return false;
 }

@@ -89,16 +89,16 @@ interface SplitMeta {
 }
 
 function splitMeta(meta: unknown, listed: readonly string[]): SplitMeta {
-  let known: Record<string, Json> | undefined;
+  let knownMeta: Record<string, Json> | undefined;
   let other: Record<string, Json> | undefined;
-  const sent = objectOf(meta);
-  for (const key of Object.keys(sent)) {
+  const members = objectOf(meta);
+  for (const key of Object.keys(members)) {
     if (keys.dropped.includes(key)) continue;
-    const value = sent[key] as Json;
+    const value = members[key] as Json;
     const isPassed = listed.includes(key) || isKnown(key, value);
-    setMember(isPassed ? known ??= {} : other ??= {}, key, value);
+    setMember(isPassed ? knownMeta ??= {} : other ??= {}, key, value);
   }
-  return { known, other };
+  return { known: knownMeta, other };
 }
 
 function isKnown(key: string, value: Json): boolean {

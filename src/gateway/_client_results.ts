@@ -16,8 +16,8 @@ const REPEATED = ["message", "hint"];
 
 /** Returns the result of a tool as the client of this name shows all of it, once. */
 export function forNamedClient(name: string, result: JsonObject): JsonObject {
-  const known = SHOWS_BOTH.includes(name) ? withoutRepeats(result) : result;
-  return DROPS_LINKS.includes(name) ? withLinkTexts(known) : known;
+  const shortened = SHOWS_BOTH.includes(name) ? withoutRepeats(result) : result;
+  return DROPS_LINKS.includes(name) ? withLinkTexts(shortened) : shortened;
 }
 
 /** Returns a failed result whose structured content does not repeat the text of PML's error. */

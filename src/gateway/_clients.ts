@@ -120,8 +120,8 @@ export class Clients {
 
   /** Returns the least serious log level that one of them wants. */
   level(): string {
-    const wanted = [...this.#all].map(({ level }) => level);
-    return LEVELS.find((level) => wanted.includes(level)) ?? USUAL_LEVEL;
+    const levels = [...this.#all].map(({ level }) => level);
+    return LEVELS.find((level) => levels.includes(level)) ?? USUAL_LEVEL;
   }
 
   /** Notifies all that a list has changed. */

@@ -35,7 +35,7 @@ export class ResourceFollowing {
   /** Follows a resource for a client that has a session. */
   async subscribe(request: ClientRequest, uri: string): Promise<void> {
     const { client } = request;
-    const ask = (wanted: ForwardedRequest) => this.#options.requests.ask(request, wanted);
+    const ask = (forwarded: ForwardedRequest) => this.#options.requests.ask(request, forwarded);
     await inTurn(client, () => this.#follow({ client, uri }, ask));
   }
 
@@ -47,7 +47,7 @@ export class ResourceFollowing {
   /** Follows these resources for a stream, and no others. */
   listen(listener: ClientListener, uris: readonly string[]): void {
     const { requests, onLost, onError } = this.#options;
-    const ask = (wanted: ForwardedRequest) => requests.askAlone(wanted);
+    const ask = (forwarded: ForwardedRequest) => requests.askAlone(forwarded);
     inTurn(listener, async () => {
       for (const uri of listener.followed.keys()) {
         if (!uris.includes(uri)) this.#unfollow(listener, uri);
@@ -63,7 +63,7 @@ export class ResourceFollowing {
 
   async #follow(
     { client, uri }: { readonly client: Follower; readonly uri: string },
-    ask: (wanted: ForwardedRequest) => Promise<unknown>,
+    ask: (forwarded: ForwardedRequest) => Promise<unknown>,
   ): Promise<void> {
     const { clients, offers } = this.#options;
     if (isOwnResource(uri) || client.followed.has(uri)) return;

@@ -281,10 +281,10 @@ export class Offers {
 
   #promptOf(wire: string): ServerItem | undefined {
     for (const { server, items } of this.#options.servers.lists.itemsOf("prompts")) {
-      const found = items.find(({ name }) =>
+      const prompt = items.find(({ name }) =>
         this.#promptName({ server, name: String(name) }) === wire
       );
-      if (found !== undefined) return { server, name: String(found.name) };
+      if (prompt !== undefined) return { server, name: String(prompt.name) };
     }
     return undefined;
   }
@@ -316,9 +316,9 @@ export class Offers {
   }
 
   #urisOf(items: readonly ListItem[]): ReadonlySet<unknown> {
-    const known = this.#uris.get(items) ?? new Set(items.map(({ uri }) => uri));
-    this.#uris.set(items, known);
-    return known;
+    const uris = this.#uris.get(items) ?? new Set(items.map(({ uri }) => uri));
+    this.#uris.set(items, uris);
+    return uris;
   }
 
   #ambiguous(uri: string, owners: readonly string[]): PmlError {

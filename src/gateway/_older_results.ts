@@ -32,11 +32,11 @@ export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
   const { structuredContent, ttlMs: _, cacheScope: __, ...rest } = result;
   const older = (block: Json) => olderBlock(block, revision);
   if (Array.isArray(messages)) {
-    const said = messages.map(objectOf).map((one) => ({
+    const texts = messages.map(objectOf).map((one) => ({
       ...one,
       content: older(one.content ?? {}),
     }));
-    return { ...rest, messages: said };
+    return { ...rest, messages: texts };
   }
   const blocks = Array.isArray(content) ? content.map(older) : [];
   const same = blocks.length > 0 ? { ...rest, content: blocks } : rest;

@@ -59,10 +59,10 @@ export class ServerRequests {
   }
 
   /** Sends a request for a client, which can be asked for input meanwhile. */
-  async ask(request: ClientRequest, wanted: ForwardedRequest): Promise<JsonObject> {
+  async ask(request: ClientRequest, forwarded: ForwardedRequest): Promise<JsonObject> {
     return await this.#options.interaction.serve(request, (scope) => {
       const { members } = request.context;
-      return this.#pass(members === undefined ? wanted : { ...wanted, members }, scope);
+      return this.#pass(members === undefined ? forwarded : { ...forwarded, members }, scope);
     });
   }
 
@@ -74,19 +74,19 @@ export class ServerRequests {
     const { client, context: { method }, params } = request;
     const ruleName = isDefined(method) ? undefined : methodRuleName(method);
     if (ruleName === undefined) throw new RpcError(ERROR.methodNotFound, "Method not found");
-    const owned = await serverOfRequest({ method, params, client }, owners);
-    return await this.ask(request, { ruleName, method, ...owned });
+    const target = await serverOfRequest({ method, params, client }, owners);
+    return await this.ask(request, { ruleName, method, ...target });
   }
 
   /** Sends a request for a client that cannot be asked for input meanwhile, or for no client. */
-  async askAlone(wanted: ForwardedRequest, scope = NO_REQUEST): Promise<JsonObject> {
-    const outcome = await this.#pass(wanted, scope);
+  async askAlone(forwarded: ForwardedRequest, scope = NO_REQUEST): Promise<JsonObject> {
+    const outcome = await this.#pass(forwarded, scope);
     if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
     return outcome.result as unknown as JsonObject; // plain JSON
   }
 
-  async #pass(wanted: ForwardedRequest, scope: RequestScope): Promise<Outcome> {
-    const { ruleName, server, method, params, members: message, isOffered = false } = wanted;
+  async #pass(forwarded: ForwardedRequest, scope: RequestScope): Promise<Outcome> {
+    const { ruleName, server, method, params, members: message, isOffered = false } = forwarded;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;

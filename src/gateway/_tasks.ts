@@ -47,7 +47,7 @@ export interface TasksOptions {
   readonly onLost: (error: Error) => void;
 }
 
-interface Begun {
+interface ServerTask {
   readonly tool: ToolId;
   /** Its id at the server. */
   readonly there: string;
@@ -60,7 +60,7 @@ interface Begun {
 /** Keeps the tasks of all clients. */
 export class Tasks implements TaskPlaces {
   readonly #options: TasksOptions;
-  readonly #all = new Map<string, Begun>();
+  readonly #all = new Map<string, ServerTask>();
   /** Their ids by the servers' own. */
   readonly #ids = new Map<string, string>();
   /** The client of a call that may begin a task. */
@@ -95,23 +95,23 @@ export class Tasks implements TaskPlaces {
     own: string,
     client: Pick<Client, "party">,
   ): { readonly server: string; readonly id: string } | undefined {
-    const begun = this.#all.get(own);
+    const task = this.#all.get(own);
     // guard: task-places
-    if (begun === undefined || !isOf(begun, { client })) return undefined;
-    return { server: splitToolId(begun.tool).server, id: begun.there };
+    if (task === undefined || !isOf(task, { client })) return undefined;
+    return { server: splitToolId(task.tool).server, id: task.there };
   }
 
   /** Follows these tasks at their servers, and no others. */
-  follow(wanted: readonly string[]): void {
-    for (const own of this.#followed.keys()) if (!wanted.includes(own)) this.#unfollow(own);
-    for (const own of wanted) {
-      const begun = this.#all.get(own);
-      if (begun === undefined || !this.has(own) || begun.isOver || this.#followed.has(own)) {
+  follow(ids: readonly string[]): void {
+    for (const own of this.#followed.keys()) if (!ids.includes(own)) this.#unfollow(own);
+    for (const own of ids) {
+      const task = this.#all.get(own);
+      if (task === undefined || !this.has(own) || task.isOver || this.#followed.has(own)) {
         continue;
       }
       if (this.#followed.size >= FOLLOWED_MAX) return;
-      const { server, tool } = splitToolId(begun.tool);
-      const params = { taskId: begun.there };
+      const { server, tool } = splitToolId(task.tool);
+      const params = { taskId: task.there };
       const asked = this.#options.requests.askAlone({
         ruleName: tool,
         server,
@@ -136,9 +136,9 @@ export class Tasks implements TaskPlaces {
     const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
     const there = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
-    const begun = { tool: call.id, there, requests: new Map(), client, isOver: false };
-    this.#all.set(own, begun);
-    this.#ids.set(keyOf(begun), own);
+    const serverTask = { tool: call.id, there, requests: new Map(), client, isOver: false };
+    this.#all.set(own, serverTask);
+    this.#ids.set(keyOf(serverTask), own);
     const [[first, oldest] = []] = this.#all;
     if (this.#all.size > MOST && first !== undefined && oldest !== undefined) {
       this.#unfollow(first);
@@ -146,9 +146,9 @@ export class Tasks implements TaskPlaces {
       this.#ids.delete(keyOf(oldest));
     }
     const task = { ...state, taskId: own };
-    const told = isStateless ? { ...task, resultType: "task" } : { ...result, task };
+    const taskResult = isStateless ? { ...task, resultType: "task" } : { ...result, task };
     // It is not the result of a tool, and has no content.
-    return { ...outcome, result: told as unknown as typeof outcome.result };
+    return { ...outcome, result: taskResult as unknown as typeof outcome.result };
   }
 
   /** Answers a request about a task. */
@@ -162,18 +162,20 @@ export class Tasks implements TaskPlaces {
     const { context: { method, inputResponses }, params } = request;
     if (method === "tasks/list") return await this.#list(request);
     const own = requiredText(params, "taskId");
-    const begun = this.#all.get(own);
-    if (begun === undefined || !isOf(begun, request)) {
+    const task = this.#all.get(own);
+    if (task === undefined || !isOf(task, request)) {
       throw invalidParams("no task of this id is known");
     }
     // Only answers to open requests of the task are passed on.
-    const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.requests.has(key));
-    const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };
+    const responses = Object.entries(inputResponses ?? {}).filter(([key]) =>
+      task.requests.has(key)
+    );
+    const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(responses) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
-    const result = await this.#ask(request, { own, begun, method, params: all });
+    const result = await this.#ask(request, { own, task, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
-      : await this.#requestsOf(begun, { request, asked: objectOf(result.inputRequests) });
+      : await this.#requestsOf(task, { request, asked: objectOf(result.inputRequests) });
     return { ...result, ...defined({ inputRequests }) };
   }
 
@@ -198,42 +200,42 @@ export class Tasks implements TaskPlaces {
 
   /** Records the state of a task. A task that has ended is no longer followed. */
   #stands(own: string, status: Json | undefined): void {
-    const begun = this.#all.get(own);
-    if (begun === undefined || !OVER.includes(status as string)) return;
-    begun.isOver = true;
+    const task = this.#all.get(own);
+    if (task === undefined || !OVER.includes(status as string)) return;
+    task.isOver = true;
     this.#unfollow(own);
   }
 
   #unfollow(own: string): void {
     const followed = this.#followed.get(own);
-    const begun = this.#all.get(own);
+    const task = this.#all.get(own);
     this.#followed.delete(own);
-    if (begun === undefined) return;
-    const { server } = splitToolId(begun.tool);
+    if (task === undefined) return;
+    const { server } = splitToolId(task.tool);
     followed?.then((isSo) =>
-      isSo && this.#options.unfollow({ server, uri: begun.there, isTask: true })
+      isSo && this.#options.unfollow({ server, uri: task.there, isTask: true })
     );
   }
 
   async #ask(
     request: ClientRequest,
-    { own, begun, method, params }: Omit<ForwardedRequest, "ruleName" | "server"> & {
+    { own, task, method, params }: Omit<ForwardedRequest, "ruleName" | "server"> & {
       readonly own: string;
-      readonly begun: Begun;
+      readonly task: ServerTask;
     },
   ): Promise<JsonObject> {
-    const { server, tool } = splitToolId(begun.tool);
-    const wanted = { ruleName: tool, server, method, params: { ...params, taskId: begun.there } };
+    const { server, tool } = splitToolId(task.tool);
+    const forwarded = { ruleName: tool, server, method, params: { ...params, taskId: task.there } };
     const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
     // A client without a session cannot be asked for input meanwhile.
     const result = client.isStateless
-      ? await requests.askAlone(wanted, {
+      ? await requests.askAlone(forwarded, {
         cancellation,
         client: { requestId: idText },
         answer: undefined,
       })
-      : await requests.ask(request, wanted);
+      : await requests.ask(request, forwarded);
     if (method === "tasks/get") this.#stands(own, result.status);
     const { _meta, ...rest } = result;
     const meta = objectOf(_meta);
@@ -243,10 +245,10 @@ export class Tasks implements TaskPlaces {
 
   /** Requests the states of tasks. Leaves out tasks that no longer exist at the server. */
   async #list(request: ClientRequest): Promise<JsonObject> {
-    const all = [...this.#all].filter(([, begun]) => isOf(begun, request));
+    const all = [...this.#all].filter(([, task]) => isOf(task, request));
     const { items, more } = partOf(all, request.params, ([own]) => own);
-    const states = items.map(([own, begun]) =>
-      this.#ask(request, { own, begun, method: "tasks/get", params: {} })
+    const states = items.map(([own, task]) =>
+      this.#ask(request, { own, task, method: "tasks/get", params: {} })
         .then((state) => [state], () => [])
     );
     return { tasks: (await Promise.all(states)).flat(), ...more };
@@ -257,22 +259,22 @@ export class Tasks implements TaskPlaces {
    * out.
    */
   async #requestsOf(
-    begun: Begun,
+    task: ServerTask,
     { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
   ): Promise<JsonObject> {
-    const { requests: known } = begun;
+    const { requests: known } = task;
     for (const key of known.keys()) if (!(key in asked)) known.delete(key);
     for (const [key, one] of Object.entries(asked)) {
-      if (!known.has(key) && known.size < ASKED_MAX) await this.#put(one, { key, begun, request });
+      if (!known.has(key) && known.size < ASKED_MAX) await this.#put(one, { key, task, request });
     }
     return Object.fromEntries(known);
   }
 
   async #put(
     one: Json,
-    { key, begun: { tool, requests: known }, request }: {
+    { key, task: { tool, requests: known }, request }: {
       readonly key: string;
-      readonly begun: Begun;
+      readonly task: ServerTask;
       readonly request: ClientRequest;
     },
   ): Promise<void> {
@@ -280,7 +282,7 @@ export class Tasks implements TaskPlaces {
     if (method !== "elicitation/create" && method !== "sampling/createMessage") return;
     const { server } = splitToolId(tool);
     const { signal } = request.context.cancellation;
-    const put = serverInput({
+    const forward = serverInput({
       ...this.#options,
       capabilities: request.capabilities,
       requestInput: ({ method, params }) => {
@@ -289,7 +291,7 @@ export class Tasks implements TaskPlaces {
       },
     });
     // Denied requests are left out.
-    await put({ server, method, params: objectOf(params), signal }).catch(() => {});
+    await forward({ server, method, params: objectOf(params), signal }).catch(() => {});
   }
 }
 
@@ -302,12 +304,12 @@ export function takes(
 
 /** Returns whether the party of a request began a task. */
 function isOf(
-  { client }: Begun,
+  { client }: ServerTask,
   request: { readonly client: Pick<Client, "party"> },
 ): boolean {
   return client?.party === request.client.party;
 }
 
-function keyOf({ tool, there }: Begun): string {
+function keyOf({ tool, there }: ServerTask): string {
   return `${splitToolId(tool).server} ${there}`;
 }

@@ -82,9 +82,9 @@ export class ToolCaller {
     // A client that validates the result with the schema would reject the link.
     const isWhole = definition === undefined || definition.outputSchema !== undefined;
     if (isWhole || outcome.result.isError === true) return outcome;
-    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
-    if (kept === undefined) return outcome;
-    return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
+    const stored = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
+    if (stored === undefined) return outcome;
+    return { ...outcome, result: { ...outcome.result, ...linkTo(stored) } };
   }
 
   /** Returns the definition of a tool that has run; undefined if its server has ended since. */
@@ -98,11 +98,11 @@ export class ToolCaller {
 }
 
 /** Returns the content that replaces a large result: how models and clients can read it. */
-function linkTo(kept: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
-  const { kept: uri } = kept;
+function linkTo(stored: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
+  const { kept: uri } = stored;
   const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
   return {
-    content: [...textResult(JSON.stringify(kept)).content, link],
+    content: [...textResult(JSON.stringify(stored)).content, link],
     structuredContent: undefined,
   };
 }

@@ -60,9 +60,9 @@ export async function serverOfRequest(
   const unknown = [...servers.extensions()]
     .map(([server, ids]) => ({ server, ids: ids.filter((id) => !isKnownExtension(id)) }))
     .filter(({ ids }) => ids.length > 0);
-  const named = unknown.filter(({ ids }) => ids.some((id) => isExtensionOf(id, method)));
+  const extensionServers = unknown.filter(({ ids }) => ids.some((id) => isExtensionOf(id, method)));
   const others = unknown.filter(({ ids }) => ids.some((id) => id !== SKILLS_EXTENSION));
-  const candidates = named.length > 0 ? named : others;
+  const candidates = extensionServers.length > 0 ? extensionServers : others;
   const [only] = candidates;
   if (only !== undefined && candidates.length === 1) return { server: only.server, params };
   throw notFound(candidates.map(({ server }) => server));

@@ -68,21 +68,21 @@ export class UnknownNotifications {
    * Passes a notification of a client on to the server that it belongs to. Resolves when the server
    * has it, or it was refused.
    */
-  fromClient(sent: ClientNotification): Promise<void> {
-    const { method, params, members, client: { party } } = sent;
+  fromClient(notification: ClientNotification): Promise<void> {
+    const { method, params, members, client: { party } } = notification;
     const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
     this.#ofParties.set(party, queue);
     const full = queue.take(sizeOf(params, members), async () => {
       try {
-        await this.#toOwner(sent);
+        await this.#toOwner(notification);
       } catch (error) {
         this.#refused(method, { why: reasonOf(error) });
       }
     });
     if (full !== undefined) this.#refused(method, { why: full });
-    const passed = queue.busy ?? Promise.resolve();
-    this.#pending.add(passed);
-    return passed.finally(() => this.#pending.delete(passed));
+    const earlier = queue.busy ?? Promise.resolve();
+    this.#pending.add(earlier);
+    return earlier.finally(() => this.#pending.delete(earlier));
   }
 
   /** Resolves when the notifications that clients have sent are passed on. */
@@ -102,8 +102,8 @@ export class UnknownNotifications {
     this.#ofServers.set(server, queue);
     const full = queue.take(sizeOf(params, members), async () => {
       try {
-        const onNotify = (passed: MethodNotification) =>
-          to.map((notify) => notify(passed)).includes(true);
+        const onNotify = (message: MethodNotification) =>
+          to.map((notify) => notify(message)).includes(true);
         const client = { onNotify };
         const id = toolId(server, ruleName);
         const others = members && { members: { message: members } };
@@ -129,11 +129,11 @@ export class UnknownNotifications {
     if (failure !== undefined) throw failure;
     const ruleName = ruleNameOf(method);
     if (ruleName === undefined) throw new Error("no server can have it");
-    const owned = await serverOfRequest({ method, params, client }, owners);
-    const { _meta, ...args } = owned.params;
+    const target = await serverOfRequest({ method, params, client }, owners);
+    const { _meta, ...args } = target.params;
     const { clientMeta, actor } = settings();
     await this.#pass({
-      id: toolId(owned.server, ruleName),
+      id: toolId(target.server, ruleName),
       method,
       via: method,
       actor,

@@ -34,8 +34,8 @@ export function isCovered(uri: string, items: readonly ListItem[]): boolean {
 }
 
 function templatesOf(items: readonly ListItem[]): Templates {
-  const known = compiled.get(items);
-  if (known !== undefined) return known;
+  const cached = compiled.get(items);
+  if (cached !== undefined) return cached;
   const all = items.slice(0, TEMPLATES_MAX).map(({ uriTemplate }) => uriTemplate)
     .filter((one) => typeof one === "string" && one.length <= TEMPLATE_MAX) as readonly string[];
   const templates = { texts: new Set(all), globs: new GlobSet(all.flatMap(globsOf)) };

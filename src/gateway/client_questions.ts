@@ -57,12 +57,12 @@ export class ClientQuestions {
   /** Passes a request of a server to the client; undefined if there is no such client. */
   get asked(): ((asked: ServerRequest) => Promise<JsonObject>) | undefined {
     const ask = this.#ask;
-    return ask && ((asked) => this.#pass(asked, ask));
+    return ask && ((request) => this.#pass(request, ask));
   }
 
-  async #pass(asked: ServerRequest, ask: AskOutside): Promise<JsonObject> {
+  async #pass(request: ServerRequest, ask: AskOutside): Promise<JsonObject> {
     const { gateway, capabilities, approvalMs } = this.#options;
-    this.#count(asked.server);
+    this.#count(request.server);
     const { onAsk } = await (await gateway()).inputFrom({
       capabilities: capabilities(),
       requestInput: async ({ method, params, members, signal, onProgress }) => {
@@ -70,10 +70,10 @@ export class ClientQuestions {
         const answer = await ask(method, { params, members, signal, ms, onProgress });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();
-        throw refused(asked.server, "the client did not answer");
+        throw refused(request.server, "the client did not answer");
       },
     });
-    return await onAsk(asked);
+    return await onAsk(request);
   }
 
   #count(server: string): void {

@@ -63,12 +63,12 @@ export async function exposed(
     query: queryOf(settings, query),
     naming,
   });
-  const named = tools.map((entry) => sources.rendered.tool(entry, naming));
-  if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
+  const ownTools = tools.map((entry) => sources.rendered.tool(entry, naming));
+  if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[]; // as they came
   // The line of servers is built after their lists were requested, so that it is current.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
-  return [...meta, ...named] as unknown as JsonObject[];
+  return [...meta, ...ownTools] as unknown as JsonObject[];
 }
 
 /** Returns the tools by their bare names. Of two with one name, the first by id counts. */
@@ -202,15 +202,15 @@ function filled(
     readonly cost: (entry: CatalogEntry) => number;
   },
 ): readonly CatalogEntry[] {
-  const taken = [...always];
+  const chosenTools = [...always];
   const cost = (entry: CatalogEntry) => maxTokens === undefined ? 0 : tokens(entry);
-  let left = (maxTokens ?? 0) - taken.reduce((sum, entry) => sum + cost(entry), 0);
+  let restTokens = (maxTokens ?? 0) - chosenTools.reduce((sum, entry) => sum + cost(entry), 0);
   for (const entry of others) {
-    if (taken.length >= maxUnderlyingTools) break;
+    if (chosenTools.length >= maxUnderlyingTools) break;
     const own = cost(entry);
-    if (always.has(entry) || own > 0 && own > left) continue;
-    left -= own;
-    taken.push(entry);
+    if (always.has(entry) || own > 0 && own > restTokens) continue;
+    restTokens -= own;
+    chosenTools.push(entry);
   }
-  return taken;
+  return chosenTools;
 }

@@ -143,8 +143,8 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     if (this.#meaning !== undefined) {
       return await this.#meaning.check(this.entries());
     }
-    const said = "lexical; `pml search install-model` adds search by meaning";
-    return { name: "search", ok: true, said };
+    const text = "lexical; `pml search install-model` adds search by meaning";
+    return { name: "search", ok: true, said: text };
   }
 
   /** Returns the missing part of the configured hybrid search, and how to install it. */
@@ -188,11 +188,11 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   async #follow(): Promise<void> {
     const { model } = this.#config();
     if (model === this.#meaning?.folder) return;
-    const opened = model === undefined ? undefined : await this.model(model);
+    const meaning = model === undefined ? undefined : await this.model(model);
     // Another search may have been faster.
-    if (opened?.folder === this.#meaning?.folder) return;
+    if (meaning?.folder === this.#meaning?.folder) return;
     const before = this.#meaning;
-    this.#meaning = opened;
+    this.#meaning = meaning;
     await before?.[Symbol.asyncDispose]();
   }
 

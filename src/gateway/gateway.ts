@@ -34,7 +34,7 @@ import { RenderedLists } from "./rendered_lists.ts";
 /** The subscription of a client without a session, until it is disposed. */
 export interface Listening extends Disposable {
   /** Sets the URIs of resources and the ids of tasks. */
-  set(wanted: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
+  set(listened: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
   /** Reports the members of a notification that the client does not take. */
   dropped(method: string, members: JsonObject): void;
 }
@@ -97,8 +97,8 @@ export class Gateway implements ConnectionFactory, Disposable {
 
   /** Notifies the client that began a task of its state. */
   taskChanged(server: string, state: JsonObject): void {
-    const told = this.#requests?.tasks.update(server, state);
-    if (told !== undefined) this.clients.taskChanged(told);
+    const updating = this.#requests?.tasks.update(server, state);
+    if (updating !== undefined) this.clients.taskChanged(updating);
   }
 
   /**
@@ -111,7 +111,7 @@ export class Gateway implements ConnectionFactory, Disposable {
     const { clients } = this;
     const listener: ClientListener = {
       party,
-      tell: tell ?? ((...told) => clients.tellStateless(party, ...told)),
+      tell: tell ?? ((...args) => clients.tellStateless(party, ...args)),
       tasks: [],
       followed: new Map(),
       turn: Promise.resolve(),
@@ -224,8 +224,8 @@ export class Gateway implements ConnectionFactory, Disposable {
       if (members !== undefined) this.#dropped.noteOfClient(method, members);
       return Promise.resolve();
     }
-    const sent = { ...this.#requestOf(client, { envelope }, params), method, members };
-    const pass = ({ notifications }: Requests) => notifications.fromClient(sent);
+    const notification = { ...this.#requestOf(client, { envelope }, params), method, members };
+    const pass = ({ notifications }: Requests) => notifications.fromClient(notification);
     const requests = this.#loaded();
     if (!(requests instanceof Promise)) return pass(requests);
     return requests.then(pass).catch(this.#options.onError);
@@ -266,15 +266,15 @@ class ClientConnection implements Connection {
     this.#drain = drain;
   }
 
-  serve(given: unknown, context: RequestContext): Promise<JsonObject> {
-    const params = objectOf(given);
+  serve(rawParams: unknown, context: RequestContext): Promise<JsonObject> {
+    const params = objectOf(rawParams);
     const serve = () => this.#gateway.serve(this.#client, params, context);
     return this.#drain === undefined ? serve() : this.#drain.serve(context, serve);
   }
 
   note(notification: UnknownNotification): void {
-    const passed = this.#gateway.note(this.#client, notification);
-    void (this.#drain === undefined ? passed : this.#drain.follow(passed));
+    const passing = this.#gateway.note(this.#client, notification);
+    void (this.#drain === undefined ? passing : this.#drain.follow(passing));
   }
 
   close(): void {

@@ -40,7 +40,7 @@ export function helloOf(
     readonly declared?: JsonObject;
   },
 ): Hello {
-  const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
+  const serverLines = [...ofServers].map(([server, text]) => instructionLines(server, text));
   const extensions = { ...objectOf(declared.extensions), ...SKILLS };
   const own: JsonObject = isStateless
     ? { extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
@@ -48,6 +48,6 @@ export function helloOf(
   return {
     capabilities: { ...CAPABILITIES, ...declared, ...own },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
-    instructions: [instructions(states, metaTools), ...said].join("\n"),
+    instructions: [instructions(states, metaTools), ...serverLines].join("\n"),
   };
 }

@@ -23,8 +23,8 @@ export function instructionLine(server: string, text: string): string {
 }
 
 function cut(text: string, max: number): string {
-  const shown = visible(text, Infinity);
-  return shown.length <= max ? shown : `${shown.slice(0, Math.max(max - 1, 0))}…`;
+  const whole = visible(text, Infinity);
+  return whole.length <= max ? whole : `${whole.slice(0, Math.max(max - 1, 0))}…`;
 }
 
 /** Names the servers in one line, for the description of `search`. */
@@ -47,8 +47,8 @@ const USES: Readonly<Record<MetaTool, string>> = {
 };
 
 /** Returns how to use PML. Only tools that are listed are named: others would look broken. */
-function usageOf(listed: readonly MetaTool[]): string {
-  const uses = META_TOOLS.filter((name) => listed.includes(name)).map((name) => USES[name])
+function usageOf(metaTools: readonly MetaTool[]): string {
+  const uses = META_TOOLS.filter((name) => metaTools.includes(name)).map((name) => USES[name])
     .join(", ");
   const how = uses === "" ? "" : ` ${uses.slice(0, 1).toUpperCase()}${uses.slice(1)}.`;
   return `Every tool is reached through this server.${how} A call may ask the user first; a refusal is final.`;
@@ -60,9 +60,9 @@ function usageOf(listed: readonly MetaTool[]): string {
  */
 export function instructions(
   states: readonly ServerState[],
-  listed: readonly MetaTool[] = META_TOOLS,
+  metaTools: readonly MetaTool[] = META_TOOLS,
 ): string {
-  const usage = usageOf(listed);
+  const usage = usageOf(metaTools);
   const lines = states.map((one) => {
     const why = one.why === undefined ? "" : ` (${inset(one.why, 160)})`;
     return `- ${one.name}${one.state === "blocked" ? ": not usable yet" : ""}${why}`;

@@ -69,8 +69,8 @@ export class MetaCalls {
   /** Runs one meta-tool. The model gets the errors of its arguments. */
   call(name: MetaTool, request: ToolRequest): Promise<Outcome> {
     const { problem, settings } = this.#options;
-    const broken = problem();
-    if (broken !== undefined) return Promise.reject(broken);
+    const configError = problem();
+    if (configError !== undefined) return Promise.reject(configError);
     const definition = strictTool(name, settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
     const checked = { ...request, arguments: args };
@@ -119,10 +119,10 @@ export class MetaCalls {
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const isOwn = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
-    const given = textsIn(args);
-    if (given.length === 0 && server !== undefined && isOwn) return await this.#listTools(server);
+    const queries = textsIn(args);
+    if (queries.length === 0 && server !== undefined && isOwn) return await this.#listTools(server);
     // Offers of registries are found by the name of their server.
-    const texts = given.length === 0 ? [server ?? ""] : given;
+    const texts = queries.length === 0 ? [server ?? ""] : queries;
     const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
     if (answer.hits.length === 0 && server !== undefined && !isOwn) {
       return textResult(unknownServer(server, servers));
@@ -132,7 +132,7 @@ export class MetaCalls {
     const isMany = texts.length > 1 && lines.length > 1 && metaTools.includes("execute_code");
     if (isMany) this.#expectCode();
     const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
-    const said = [
+    const notes = [
       ...lines,
       ...this.#instructionLines(answer.hits.map(({ id }) => id)),
       ...remarks(answer),
@@ -141,7 +141,7 @@ export class MetaCalls {
       ...this.#starting(server),
       ...this.#troubles(server),
     ];
-    return textResult(said.join("\n"));
+    return textResult(notes.join("\n"));
   }
 
   /** Lists the known tools of one server, in its order. */
@@ -149,9 +149,9 @@ export class MetaCalls {
     const tools = this.#modelToolsOf(server);
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
-    const said = this.#instructionLines(tools.map(({ id }) => id));
+    const instructions = this.#instructionLines(tools.map(({ id }) => id));
     const missing = [...this.#starting(server), ...this.#troubles(server)];
-    return textResult([...lines, ...said, ...none, ...missing].join("\n"));
+    return textResult([...lines, ...instructions, ...none, ...missing].join("\n"));
   }
 
   /** Returns the known tools of a server that a model may call and no rule denies. */
@@ -180,8 +180,8 @@ export class MetaCalls {
     const all = this.#options.servers.lists.starting()
       .filter((name) => server === undefined || name === server);
     if (all.length === 0) return [];
-    const left = all.length - STARTING_MAX;
-    const names = [...all.slice(0, STARTING_MAX), ...left > 0 ? [`${left} more`] : []];
+    const more = all.length - STARTING_MAX;
+    const names = [...all.slice(0, STARTING_MAX), ...more > 0 ? [`${more} more`] : []];
     return [`still starting: ${names.join(", ")}. Search again in a moment`];
   }
 
@@ -193,9 +193,9 @@ export class MetaCalls {
       .map(({ name, state, why }) =>
         `${name} ${state === "failed" ? "failed" : `is ${state}`}: ${inset(why, TROUBLE_MAX)}`
       );
-    const left = all.length - lines.length;
-    if (left === 0) return lines;
-    return [...lines, `${left} more have a problem: see pml://servers, or search with \`server\``];
+    const more = all.length - lines.length;
+    if (more === 0) return lines;
+    return [...lines, `${more} more have a problem: see pml://servers, or search with \`server\``];
   }
 
   async #line({ id, tool, server, covered }: Pick<SearchHit, "id" | "tool" | "server"> & {
@@ -204,8 +204,8 @@ export class MetaCalls {
     const isChanged = this.#isChanged(id);
     const isAllowed = this.#options.judge(id).kind === "allow" && !server.asksFirst && !isChanged;
     const runs = isAllowed ? "runs" : isChanged ? `asks, ${CHANGED}` : "asks";
-    const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
-    const line = visible(said.trim(), DESCRIPTION_MAX);
+    const firstLine = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
+    const line = visible(firstLine.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
     const scored = covered === undefined ? "" : `, ${Math.round(covered * 100)}%`;
     const names = () => this.#options.servers.states().map(({ name }) => name);
@@ -229,15 +229,15 @@ export class MetaCalls {
     const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
     const { metaTools } = this.#options.settings();
     if (as === "typescript" && metaTools.includes("execute_code")) this.#expectCode();
-    const shown = await Promise.all(tools.map((name) => this.#look(name)));
-    const isError = shown.every((one) => "error" in one) || undefined;
+    const schemas = await Promise.all(tools.map((name) => this.#look(name)));
+    const isError = schemas.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
-      ? await declared(shown, await this.#options.observed())
-      : JSON.stringify(shown.map((one) => this.#describe(one)));
-    const ids = shown.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
-    const said = this.#instructions(ids)
+      ? await declared(schemas, await this.#options.observed())
+      : JSON.stringify(schemas.map((one) => this.#describe(one)));
+    const ids = schemas.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
+    const instructions = this.#instructions(ids)
       .map(([server, own]) => ({ type: "text", text: instructionLines(server, own) }));
-    return { content: [...textResult(text).content, ...said], ...defined({ isError }) };
+    return { content: [...textResult(text).content, ...instructions], ...defined({ isError }) };
   }
 
   async #look(name: string): Promise<LookedAt> {
@@ -363,8 +363,8 @@ export class MetaCalls {
     const ids = [name, ...rest === undefined ? [] : [rest]]
       .map((one) => servers.idOf(one))
       .filter((id) => id !== undefined && servers.has(splitToolId(id).server));
-    const named = ids.find((id) => id !== undefined && catalog.get(id) !== undefined) ?? ids[0];
-    if (named !== undefined || servers.idOf(name) !== undefined) return named;
+    const id = ids.find((id) => id !== undefined && catalog.get(id) !== undefined) ?? ids[0];
+    if (id !== undefined || servers.idOf(name) !== undefined) return id;
     const [only, ...others] = toolsNamed(name, catalog).filter((one) => judge(one).kind !== "deny");
     return others.length === 0 ? only : undefined;
   }

@@ -91,8 +91,8 @@ export class Ahead implements Preflight {
     if (unapproved !== undefined || !looked.isCurrent()) return false;
     const { inputSchema, ...definition } = await looked.definition();
     assertNames(looked, { ...definition, inputSchema });
-    const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.checkArguments(looked, { definition: known, server });
+    const openDefinition = { ...definition, inputSchema: openSchema(inputSchema, open) };
+    await schemas.checkArguments(looked, { definition: openDefinition, server });
     return true;
   }
 

@@ -41,8 +41,8 @@ export class RenderedLists {
   /** Returns a tool as clients see it: safe to show, and marked if it is not approved. */
   tool(entry: CatalogEntry, naming: Naming): ToolDefinition {
     const tools = this.#tools(entry);
-    const known = tools.get(naming);
-    if (known !== undefined) return known;
+    const cached = tools.get(naming);
+    if (cached !== undefined) return cached;
     const tool = rendered(entry, naming);
     tools.set(naming, tool);
     return tool;
@@ -58,8 +58,8 @@ export class RenderedLists {
     rename: (item: ListItem) => JsonObject,
   ): readonly JsonObject[] {
     const lists = this.#items(items);
-    const known = lists.get(key);
-    if (known !== undefined) return known;
+    const cached = lists.get(key);
+    if (cached !== undefined) return cached;
     const all = items.map((item) => safeItem(rename(item)));
     lists.set(key, all);
     return all;
@@ -73,10 +73,10 @@ export class RenderedLists {
     const { items, from, more } = partOf(all, params, nameOf);
     // A cursor of any length is a text of the client, and is not cached.
     const key = JSON.stringify([name, from, about, more]);
-    const known = this.#pages.get(key);
-    const isSame = known?.items.length === items.length &&
-      items.every((item, at) => item === known.items[at]);
-    if (known !== undefined && isSame) return known.page;
+    const cached = this.#pages.get(key);
+    const isSame = cached?.items.length === items.length &&
+      items.every((item, at) => item === cached.items[at]);
+    if (cached !== undefined && isSame) return cached.page;
     if (this.#pages.size >= PAGES_MAX) this.#pages.clear();
     const page = { [name]: items, ...more, ...about };
     this.#pages.set(key, { items, page });

@@ -124,7 +124,7 @@ export interface CallClient {
    */
   readonly onMessage?: ((message: JsonObject, members?: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
-  readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  readonly onAsk?: ((request: ServerRequest) => Promise<JsonObject>) | undefined;
   /** Sends a notification of the server to the client. Returns whether the client still waits. */
   readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
   /** The capabilities of the client. */
@@ -188,9 +188,9 @@ export function wrappedQuestions(
   around: <T>(ask: () => Promise<T>) => Promise<T>,
 ): QuestionHandlers {
   return {
-    onAsk: onAsk && ((...asked) => around(() => onAsk(...asked))),
-    onQuestion: onQuestion && ((...asked) => around(() => onQuestion(...asked))),
-    onOpen: onOpen && ((...asked) => around(() => onOpen(...asked))),
+    onAsk: onAsk && ((...args) => around(() => onAsk(...args))),
+    onQuestion: onQuestion && ((...args) => around(() => onQuestion(...args))),
+    onOpen: onOpen && ((...args) => around(() => onOpen(...args))),
   };
 }
 

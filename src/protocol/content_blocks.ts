@@ -48,9 +48,9 @@ function isIcon(icon: unknown): boolean {
     ["light", "dark"].includes(String(theme));
 }
 
-function isAnnotations(given: unknown): boolean {
-  if (!isObject(given)) return false;
-  const { audience = [], priority = 0, lastModified } = given;
+function isAnnotations(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { audience = [], priority = 0, lastModified } = value;
   return Array.isArray(audience) && audience.every((one) => ["user", "assistant"].includes(one)) &&
     typeof priority === "number" && priority >= 0 && priority <= 1 &&
     (lastModified === undefined || isTime(lastModified));

@@ -181,9 +181,9 @@ function valuesOf(object: unknown): readonly unknown[] {
 }
 
 /** Returns the members that can be answers of a client. */
-function answersIn(said: unknown): JsonObject {
+function answersIn(responses: unknown): JsonObject {
   return Object.fromEntries(
-    Object.entries(objectOf(said))
+    Object.entries(objectOf(responses))
       .filter(([, one]) => isObject(one) && !("method" in one) && !("result" in one)),
   );
 }

@@ -40,9 +40,9 @@ const INTERNAL_ERROR = ERROR.internalError;
 /** Returns a failure as a result for the model, or throws it, depending on its code. */
 export function failureResult(error: unknown): JsonObject {
   if (error instanceof RpcError) throw error;
-  const known = asPmlError(error);
-  if (audienceOf(known.code) === "client") throw rpcErrorOf(known);
-  return errorResult(known) as unknown as JsonObject; // plain JSON
+  const pmlError = asPmlError(error);
+  if (audienceOf(pmlError.code) === "client") throw rpcErrorOf(pmlError);
+  return errorResult(pmlError) as unknown as JsonObject; // plain JSON
 }
 
 /** Returns the error for an answer that comes with a different request than its own. */
@@ -87,12 +87,12 @@ export function headerMismatch(header: string): PmlError {
 /** Returns the JSON-RPC error of a failure. Passes on a server's own error. */
 export function rpcErrorOf(error: unknown): RpcError {
   if (error instanceof RpcError) return error;
-  const known = asPmlError(error);
-  const answered = objectOf(known.detail?.answered);
+  const pmlError = asPmlError(error);
+  const answered = objectOf(pmlError.detail?.answered);
   if (typeof answered.code === "number") {
     return new RpcError(answered.code, String(answered.message), answered.data);
   }
-  const code = known.code === "BUG" ? INTERNAL_ERROR : INVALID_PARAMS;
-  const hint = known.hint === undefined ? "" : `. ${known.hint}`;
-  return new RpcError(code, `${known.message}${hint}`, errorBody(known));
+  const code = pmlError.code === "BUG" ? INTERNAL_ERROR : INVALID_PARAMS;
+  const hint = pmlError.hint === undefined ? "" : `. ${pmlError.hint}`;
+  return new RpcError(code, `${pmlError.message}${hint}`, errorBody(pmlError));
 }

@@ -86,8 +86,8 @@ export function instructionsIn<T extends object>(tools: readonly T[]): T | undef
  */
 export const externalTools: <T extends object>(tools: readonly T[]) => readonly T[] = memoized(
   <T extends { readonly visibility?: Json }>(tools: readonly T[]) => {
-    const shown = tools.filter(({ visibility }) => visibility !== "internal");
-    return shown.length === tools.length ? tools : shown;
+    const visible = tools.filter(({ visibility }) => visibility !== "internal");
+    return visible.length === tools.length ? tools : visible;
   },
 );
 

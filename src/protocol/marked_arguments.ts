@@ -38,9 +38,9 @@ export function differingHeader(
   { args, headers }: { readonly args: unknown; readonly headers: Pick<Headers, "get"> },
 ): string | undefined {
   for (const [name, value] of markedValues(tool, args)) {
-    const said = decoded(headers.get(name));
-    const isSame = said === String(value) ||
-      typeof value === "number" && /^-?\d+(\.\d+)?$/.test(said ?? "") && Number(said) === value;
+    const header = decoded(headers.get(name));
+    const isSame = header === String(value) ||
+      typeof value === "number" && /^-?\d+(\.\d+)?$/.test(header ?? "") && Number(header) === value;
     if (!isSame) return name;
   }
   return undefined;
@@ -94,9 +94,9 @@ export function encoded(value: string): string {
 }
 
 /** Returns the value of a header; undefined if there is none, or if it is not well encoded. */
-function decoded(said: string | null): string | undefined {
-  const [, base64] = BASE_64.exec(said ?? "") ?? [];
-  if (base64 === undefined) return said ?? undefined;
+function decoded(header: string | null): string | undefined {
+  const [, base64] = BASE_64.exec(header ?? "") ?? [];
+  if (base64 === undefined) return header ?? undefined;
   try {
     const bytes = Uint8Array.fromBase64(base64, { lastChunkHandling: "strict" });
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -89,13 +89,13 @@ export function readMessage(line: Line): ReadLine | undefined {
       `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`,
     );
   }
-  const read = readText(line.bytes, "client");
-  if (read.kind === "value") return classify(read.value);
-  if (read.kind === "invalid") {
+  const message = readText(line.bytes, "client");
+  if (message.kind === "value") return classify(message.value);
+  if (message.kind === "invalid") {
     const isEmpty = DECODERS.server.decode(line.bytes).trim() === "";
     return isEmpty ? undefined : refusal(ERROR.parse, "Parse error: the line is not JSON in UTF-8");
   }
-  const { why } = read;
+  const { why } = message;
   const id = idIn(line.bytes);
   // Without an id, this may not be a message at all.
   if (id === undefined && why === TOO_DEEP) return refusal(ERROR.parse, `Parse error: ${why}`);
@@ -125,10 +125,10 @@ export function errorText(error: ErrorObject): string {
 /** Returns the message that a JSON value is, or the refusal of it. */
 export function classify(value: unknown): ReadLine {
   if (!isObject(value)) return refusal(ERROR.invalidRequest, NO_OBJECT);
-  const read = readObject(value);
+  const message = readObject(value);
   const { id } = value;
   // Only the sender of a request waits for an answer with this id.
-  return read.kind === "refusal" && "method" in value && isId(id) ? { ...read, id } : read;
+  return message.kind === "refusal" && "method" in value && isId(id) ? { ...message, id } : message;
 }
 
 function readObject(value: Record<string, unknown>): ReadLine {

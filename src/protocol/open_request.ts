@@ -44,7 +44,7 @@ export interface OpenRequestOptions {
   /** Sends a request to the client, and returns its result. */
   readonly ask: (
     method: string,
-    asked: ClientRequestOptions & { readonly params: JsonObject; readonly related: string },
+    options: ClientRequestOptions & { readonly params: JsonObject; readonly related: string },
   ) => Promise<JsonObject>;
   /** Returns whether the client has sent, and so takes, members that JSON-RPC does not define. */
   readonly takesMembers: () => boolean;

@@ -75,6 +75,6 @@ function folded(name: string): string {
 }
 
 function without<T extends object>(object: T, names: readonly string[]): T {
-  const kept = Object.entries(object).filter(([name]) => !names.includes(name));
-  return Object.fromEntries(kept) as T;
+  const entries = Object.entries(object).filter(([name]) => !names.includes(name));
+  return Object.fromEntries(entries) as T;
 }

@@ -65,11 +65,11 @@ export class ResultTexts {
 
   /** Adds the members that the stateless revision requires to a result that is stored as text. */
   #statelessText(method: string, result: JsonObject): string {
-    const came = textOfResult(result);
-    const isBare = came !== undefined && !OF_REVISION.some((name) => name in result);
+    const text = textOfResult(result);
+    const isBare = text !== undefined && !OF_REVISION.some((name) => name in result);
     if (!isBare) return JSON.stringify(this.#stateless(method, result));
     return `${JSON.stringify(this.#stateless(method, {})).slice(0, -1)},${
-      came.trimStart().slice(1)
+      text.trimStart().slice(1)
     }`;
   }
 

@@ -163,8 +163,8 @@ export class RpcPeer {
 
   /** When the oldest request that does not last began, or had its last progress. */
   get waitingSince(): number | undefined {
-    for (const held of this.#pending.values()) {
-      if (held.of?.lasts !== true) return held.at;
+    for (const pending of this.#pending.values()) {
+      if (pending.of?.lasts !== true) return pending.at;
     }
     return undefined;
   }
@@ -198,13 +198,13 @@ export class RpcPeer {
     }
   }
 
-  #send(pending: PendingRequest, method: string, given: JsonObject | undefined): void {
+  #send(pending: PendingRequest, method: string, own: JsonObject | undefined): void {
     const { id, lasts, options } = pending;
     this.#pending.set(id, { of: pending, at: performance.now() });
     if (lasts) this.#lasting++;
     const params = options.client.onProgress === undefined
-      ? given
-      : { ...given, _meta: { ...objectOf(given?._meta), progressToken: id } };
+      ? own
+      : { ...own, _meta: { ...objectOf(own?._meta), progressToken: id } };
     const message = this.#withMembers(
       params === undefined ? { id, method } : { id, method, params },
       options,
@@ -283,19 +283,19 @@ export class RpcPeer {
    * Handles a message, which may have come on the stream of one request. Returns false if it answers
    * no request.
    */
-  receive(read: Message, stream?: RequestId): boolean {
+  receive(message: Message, stream?: RequestId): boolean {
     this.#observer?.onMessage();
-    switch (read.kind) {
+    switch (message.kind) {
       case "response":
-        return this.#answered(read.message);
+        return this.#answered(message.message);
       case "request":
-        this.#options.onRequest(read, stream);
+        this.#options.onRequest(message, stream);
         return true;
       case "cancel":
-        this.#latestOpen(read.request)?.cancel(reasonIn(read));
+        this.#latestOpen(message.request)?.cancel(reasonIn(message));
         return true;
       case "notification":
-        this.#notified(read.message, stream);
+        this.#notified(message.message, stream);
         return true;
     }
   }
@@ -357,10 +357,10 @@ export class RpcPeer {
   }
 
   #takePending(id: RequestId): PendingRequest | undefined {
-    const held = this.#pending.get(id);
-    if (held === undefined) return undefined;
-    const { of: pending } = held;
-    held.of = undefined;
+    const request = this.#pending.get(id);
+    if (request === undefined) return undefined;
+    const { of: pending } = request;
+    request.of = undefined;
     this.#pending.delete(id);
     if (pending?.lasts) this.#lasting--;
     return pending;

@@ -149,7 +149,7 @@ export class ProtocolServer implements AsyncDisposable {
       connect: (revisionKind) => this.#connecting ??= this.#connect(revisionKind),
       answer: (id, members) => this.#ends.answer(id, members),
       notify: (one, related) => this.#send(one, related),
-      ask: (method, asked) => this.#request(method, asked),
+      ask: (method, askOptions) => this.#request(method, askOptions),
       takesMembers: () => this.#peer.takesMembers === true,
     };
   }

@@ -129,15 +129,15 @@ export class ListenRequests {
   }
 }
 
-function isFilter(given: unknown): given is JsonObject {
-  if (!isObject(given)) return false;
-  const { resourceSubscriptions = [], taskIds = [] } = given;
+function isFilter(value: unknown): value is JsonObject {
+  if (!isObject(value)) return false;
+  const { resourceSubscriptions = [], taskIds = [] } = value;
   return [resourceSubscriptions, taskIds].every(isTexts) &&
-    Object.keys(LISTS).every((name) => ["undefined", "boolean"].includes(typeof given[name]));
+    Object.keys(LISTS).every((name) => ["undefined", "boolean"].includes(typeof value[name]));
 }
 
-function isTexts(given: unknown): boolean {
-  return Array.isArray(given) && given.every((one) => typeof one === "string");
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
 }
 
 function stamped({ params, ...notification }: Notification, id: string): Notification {

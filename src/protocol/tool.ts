@@ -247,8 +247,8 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const isValid = metaSchema(named, { path: [], wrong });
   if (!isValid || named.name === undefined) return wrong({ path: ["name"], wanted: A_SERVER });
   const { name, version, description, permissions, tools } = named;
-  const asked = { ...NO_PERMISSIONS, ...permissions };
-  const all = Object.entries(tools).map(([tool, one]) => toolOf(tool, one, asked));
+  const wholePermissions = { ...NO_PERMISSIONS, ...permissions };
+  const all = Object.entries(tools).map(([tool, one]) => toolOf(tool, one, wholePermissions));
   return { name, version, description, tools: all };
 }
 
@@ -264,7 +264,7 @@ function nameOfFile(path: string): string | undefined {
 function toolOf(
   name: string,
   { permissions, inputSchema, outputSchema, ...rest }: ValueOf<typeof META_TOOL>,
-  asked: Permissions,
+  wholePermissions: Permissions,
 ): ModuleTool {
   const definition = {
     ...rest,
@@ -275,6 +275,8 @@ function toolOf(
   };
   return {
     definition,
-    permissions: permissions === undefined ? asked : { ...NO_PERMISSIONS, ...permissions },
+    permissions: permissions === undefined
+      ? wholePermissions
+      : { ...NO_PERMISSIONS, ...permissions },
   };
 }

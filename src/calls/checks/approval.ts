@@ -20,7 +20,7 @@ export function approved(options: AskCallOptions): Check {
 
 async function askedFor(call: CallContext, options: AskCallOptions): Promise<CheckResult> {
   const subject = await options.subjectOf(call);
-  const asked = await askUser([call], {
+  const result = await askUser([call], {
     ...options,
     subjects: [subject],
     answer: call.answer,
@@ -28,10 +28,10 @@ async function askedFor(call: CallContext, options: AskCallOptions): Promise<Che
     rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
     isShared: isAboutAll(call),
   });
-  if (asked.kind === "ask") return asked;
-  if (asked.kind === "Always") await keepRule(call, options);
+  if (result.kind === "ask") return result;
+  if (result.kind === "Always") await keepRule(call, options);
   else {
-    const channel = asked.kind === "Yes" ? "client" : asked.kind;
+    const channel = result.kind === "Yes" ? "client" : result.kind;
     await options.record({ event: "approved", call, detail: { channel } });
   }
   // The handle is used up, and the server does not get it.

@@ -42,13 +42,13 @@ async function approvedLater(
   if (unapproved === undefined) return await passed(call, options);
   const { approvals, record, workspace, read } = options;
   const { code, isLook = false, facts, accept } = unapproved;
-  const asked = await askUser([call], {
+  const result = await askUser([call], {
     ...options,
     answer: call.answer,
     subjects: [trustSubject(call, { ...unapproved, workspace: workspace() })],
   });
-  if (asked.kind === "ask") {
-    return { kind: "ask", question: { ...asked.question, otherwise: code } };
+  if (result.kind === "ask") {
+    return { kind: "ask", question: { ...result.question, otherwise: code } };
   }
   await accept();
   await approvals.markRead(readIn(unapproved, approvals));

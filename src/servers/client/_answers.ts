@@ -113,9 +113,9 @@ export function toolError(name: string, error: RpcError): ToolResult {
 export function afterSent(error: unknown): unknown {
   if (!(error instanceof PmlError) || error.detail?.may_have_run !== undefined) return error;
   const { code, message, detail, cause } = error;
-  const ran = RAN[code];
-  if (ran === undefined) return error;
-  const hint = [ran, error.hint].filter(Boolean).join(". ");
+  const ranHint = RAN[code];
+  if (ranHint === undefined) return error;
+  const hint = [ranHint, error.hint].filter(Boolean).join(". ");
   return new PmlError(code, message, { hint, detail: { ...detail, may_have_run: true }, cause });
 }
 

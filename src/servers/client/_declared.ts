@@ -133,8 +133,8 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   #of(name: string): ServerUse {
-    const known = this.#entries.get(name);
-    if (known !== undefined) return known;
+    const before = this.#entries.get(name);
+    if (before !== undefined) return before;
     const entry: ServerUse = {
       declared: this.#current(),
       users: 0,

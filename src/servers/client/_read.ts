@@ -43,7 +43,7 @@ export async function readList(
   { ask, protocolError: broken, max }: ListReading,
 ): Promise<ReadList> {
   const items: ListItem[] = [];
-  const seen = new Set<unknown>();
+  const cursors = new Set<unknown>();
   let ttlMs: number | undefined;
   let cursor: Json | undefined;
   let length = 0;
@@ -67,10 +67,10 @@ export async function readList(
     );
     if (items.length > max) throw broken(`it has over ${max} ${name}`);
     // A cursor that repeats would never end.
-    if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) {
+    if (typeof nextCursor !== "string" || nextCursor === "" || cursors.has(nextCursor)) {
       return { items, ttlMs };
     }
-    seen.add(cursor = nextCursor);
+    cursors.add(cursor = nextCursor);
   }
 }
 

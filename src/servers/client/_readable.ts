@@ -105,6 +105,6 @@ function part(
   const all = { ...value, ...others };
   const isSame = Object.keys(all).every((key) => all[key] === value[key] && !isOdd(key));
   if (isSame) return value as ListItem; // it came as JSON
-  const kept = Object.entries(all).filter(([key, one]) => one !== undefined && !isOdd(key));
-  return Object.fromEntries(kept) as ListItem;
+  const entries = Object.entries(all).filter(([key, one]) => one !== undefined && !isOdd(key));
+  return Object.fromEntries(entries) as ListItem;
 }

@@ -121,8 +121,8 @@ export class ServerLists {
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
-    const known = this.#of(owner);
-    return known.lists.get(name) ?? await this.renew(owner, name, ask);
+    const cached = this.#of(owner);
+    return cached.lists.get(name) ?? await this.renew(owner, name, ask);
   }
 
   /** Loads a list again, although it is cached. The cached one stays until the answer comes. */
@@ -131,18 +131,18 @@ export class ServerLists {
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
-    const known = this.#of(owner);
-    const asking = known.asking.get(name) ?? this.#ask(known, name, ask);
-    known.asking.set(name, asking);
+    const cached = this.#of(owner);
+    const asking = cached.asking.get(name) ?? this.#ask(cached, name, ask);
+    cached.asking.set(name, asking);
     return await asking;
   }
 
   /** Removes a list, so that it is loaded again: by the next process, if this one ends before. */
   forget(owner: ListKey, name: ListName): void {
-    const known = this.#of(owner);
-    if (known.lists.delete(name)) this.#keep(known);
+    const cached = this.#of(owner);
+    if (cached.lists.delete(name)) this.#keep(cached);
     // An answer that is under way may be from before the change.
-    known.asking.delete(name);
+    cached.asking.delete(name);
   }
 
   /**
@@ -153,9 +153,9 @@ export class ServerLists {
     const server = this.#servers.get(owner) ?? owner;
     this.#started.add(server);
     for (const one of [owner, ...this.#owners(server).values()]) {
-      const known = this.#of(one);
-      known.isOld = known.lists.size > 0;
-      known.at.clear();
+      const cached = this.#of(one);
+      cached.isOld = cached.lists.size > 0;
+      cached.at.clear();
     }
   }
 
@@ -186,9 +186,9 @@ export class ServerLists {
    * than `maxMs`: they may have changed.
    */
   takeOld(owner: ListKey, maxMs = Infinity): readonly ListName[] {
-    const known = this.#of(owner);
-    const { isOld, at, lists } = known;
-    known.isOld = false;
+    const cached = this.#of(owner);
+    const { isOld, at, lists } = cached;
+    cached.isOld = false;
     let old: ListName[] | undefined;
     for (const name of lists.keys()) {
       const since = at.get(name);
@@ -203,23 +203,23 @@ export class ServerLists {
   }
 
   async #ask(
-    known: CachedLists,
+    cached: CachedLists,
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
     // One turn later, so that `get` has registered it as being loaded.
     await Promise.resolve();
-    const own = known.asking.get(name);
+    const own = cached.asking.get(name);
     try {
       const list = await ask();
-      if (known.asking.get(name) !== own) return list;
-      known.lists.set(name, list);
-      known.at.set(name, performance.now());
-      this.#keep(known);
-      this.#keepLatest(known);
+      if (cached.asking.get(name) !== own) return list;
+      cached.lists.set(name, list);
+      cached.at.set(name, performance.now());
+      this.#keep(cached);
+      this.#keepLatest(cached);
       return list;
     } finally {
-      if (known.asking.get(name) === own) known.asking.delete(name);
+      if (cached.asking.get(name) === own) cached.asking.delete(name);
     }
   }
 
@@ -247,9 +247,9 @@ export class ServerLists {
   }
 
   /** Removes the file: nothing would update it when the lists change. */
-  #discard(known: CachedLists): void {
-    if (known.file !== undefined) drop(known.file);
-    known.file = undefined;
+  #discard(cached: CachedLists): void {
+    if (cached.file !== undefined) drop(cached.file);
+    cached.file = undefined;
   }
 
   #open(owner: ListKey): CachedLists {
@@ -277,11 +277,11 @@ function keyOf(facts: readonly unknown[]): string {
 
 /** Reads the lists in a file. Their numbers keep their text. */
 function listsAt(file: string): Map<ListName, readonly ListItem[]> {
-  const kept = readCache(file, parseExact);
+  const stored = readCache(file, parseExact);
   const lists = new Map<ListName, readonly ListItem[]>();
-  if (!isObject(kept)) return lists;
+  if (!isObject(stored)) return lists;
   for (const name of LIST_NAMES) {
-    const list = kept[name];
+    const list = stored[name];
     if (Array.isArray(list) && list.every((item) => isListItem(name, item))) lists.set(name, list);
   }
   return lists;

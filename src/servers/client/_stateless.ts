@@ -66,8 +66,8 @@ export class StatelessRequests {
   }
 
   /** Subscribes to notifications. Resolves when the server ends it; rejects on abort. */
-  async listen(wanted: JsonObject, options: RequestOptions): Promise<void> {
-    const params = this.#withMeta({ notifications: wanted }, options);
+  async listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
+    const params = this.#withMeta({ notifications }, options);
     const { cancellation, client } = options;
     await this.#peer.request("subscriptions/listen", params, { cancellation, client, lasts: true });
   }

@@ -40,9 +40,9 @@ async function callAsTask(
   params: JsonObject,
   { call, options }: { readonly call: ToolCall; readonly options: JsonObject | undefined },
 ): Promise<Json> {
-  const begun = await connection.request(CALL, { ...params, task: options ?? {} }, call);
-  const { taskId } = objectOf(objectOf(begun).task);
-  if (options !== undefined || typeof taskId !== "string") return begun;
+  const result = await connection.request(CALL, { ...params, task: options ?? {} }, call);
+  const { taskId } = objectOf(objectOf(result).task);
+  if (options !== undefined || typeof taskId !== "string") return result;
   const end = () => connection.request("tasks/result", { taskId }, withoutMembers(call));
   return await finished(connection, { taskId, end });
 }

@@ -77,8 +77,8 @@ export class FinishedElicitations {
     try {
       for (const page of pages) {
         const params = { ...page, mode: "url" };
-        const asked = { server, method: "elicitation/create", params, signal } as const;
-        if ((await onAsk(asked)).action !== "accept") return false;
+        const request = { server, method: "elicitation/create", params, signal } as const;
+        if ((await onAsk(request)).action !== "accept") return false;
       }
     } catch (error) {
       if (signal.aborted) throw error;

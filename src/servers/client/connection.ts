@@ -156,7 +156,7 @@ export class ServerConnection implements Living {
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id, params) => wire.cancel?.(id, params)),
       errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
-      onRequest: (read, stream) => this.#incoming.take(read, stream),
+      onRequest: (request, stream) => this.#incoming.take(request, stream),
       onNotification: (notification, stream) => this.#onNotification(notification, stream),
       onDropped: (method, members) => this.#onDropped(method, members),
     });
@@ -343,18 +343,18 @@ export class ServerConnection implements Living {
     { uri, isTask, signal, onAgreed }: Omit<ResourceSubscription, "server">,
   ): Promise<void> {
     const { signal: over } = this.#over;
-    const ended = AbortSignal.any([signal, over, this.#retired.signal]);
-    using cancellation = Cancellation.of(ended);
+    const ending = AbortSignal.any([signal, over, this.#retired.signal]);
+    using cancellation = Cancellation.of(ending);
     const options = withoutClient(cancellation);
     if (this.isStateless) {
       onAgreed();
-      const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
-      return await this.#stateless.listen(wanted, { ...options, takesTasks: isTask === true });
+      const filter: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
+      return await this.#stateless.listen(filter, { ...options, takesTasks: isTask === true });
     }
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
     this.#followed.add(uri);
-    await aborted(ended);
+    await aborted(ending);
     this.#followed.delete(uri);
     if (this.alive && !this.#isLost) {
       this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
@@ -435,10 +435,10 @@ export class ServerConnection implements Living {
   }
 
   #receive(message: unknown, request?: RequestId): boolean {
-    const read = messageOfServer(message);
-    if (read?.kind !== "cancel") return read !== undefined && this.#peer.receive(read, request);
-    const reason = this.#options.withoutSecrets(read.reason);
-    return this.#peer.receive({ ...read, reason }, request);
+    const parsed = messageOfServer(message);
+    if (parsed?.kind !== "cancel") return parsed !== undefined && this.#peer.receive(parsed, request);
+    const reason = this.#options.withoutSecrets(parsed.reason);
+    return this.#peer.receive({ ...parsed, reason }, request);
   }
 
   /**

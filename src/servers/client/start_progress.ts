@@ -19,13 +19,13 @@ export class StartProgress {
     },
   ): Promise<T> {
     const listener: ProgressListener = (progress) => onProgress?.(progress);
-    const known = this.#listeners.get(server) ?? new Set();
-    this.#listeners.set(server, known.add(listener));
+    const listeners = this.#listeners.get(server) ?? new Set();
+    this.#listeners.set(server, listeners.add(listener));
     try {
       return await work();
     } finally {
-      known.delete(listener);
-      if (known.size === 0) this.#listeners.delete(server);
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(server);
     }
   }
 

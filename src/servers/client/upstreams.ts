@@ -285,8 +285,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   #ownNameOf(server: UpstreamServer, tool: string, owner: ListKey): string {
-    const known = this.#tool(owner, tool);
-    const own = known === undefined ? tool : ownName(known);
+    const listedTool = this.#tool(owner, tool);
+    const own = listedTool === undefined ? tool : ownName(listedTool);
     return server.toolName?.(own) ?? own;
   }
 
@@ -358,10 +358,10 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     session: ServerConnection,
   ): Promise<Outcome> {
     const learning = session.learnMembers(request.call);
-    const sent = learning === undefined
+    const sending = learning === undefined
       ? this.#send(request, session)
       : learning.then(() => this.#send(request, session));
-    return sent.then(
+    return sending.then(
       (result) => this.#outcomeOf(request, result),
       (error) => this.#recover(request, { connection, session, error }),
     );
