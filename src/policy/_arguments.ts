@@ -163,21 +163,21 @@ export class SeenArguments {
     const { any, isPath: within = false, isPattern = false } = this.#look(name);
     if (any === undefined) return "every";
     const steps = this.#steps;
-    const found = new Set<string>();
+    const values = new Set<string>();
     for (const form of any) {
       // For ASCII letters only, the folded globs match everything that the globs themselves match.
-      const plain = within && ASCII.test(form) ? found : globs.covering(form, { steps, within });
+      const plain = within && ASCII.test(form) ? values : globs.covering(form, { steps, within });
       const folded = within
         ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within })
-        : found;
+        : values;
       if (plain === undefined || folded === undefined) return "every";
       const matched = isPattern && /[*?[]/.test(form)
         ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within, isPattern })
-        : found;
+        : values;
       if (matched === undefined) return "every";
-      for (const glob of [...plain, ...folded, ...matched]) found.add(glob);
+      for (const glob of [...plain, ...folded, ...matched]) values.add(glob);
     }
-    return found;
+    return values;
   }
 
   /** Returns whether a path may mean something that cannot be decided. */

@@ -84,13 +84,13 @@ export class ListedDefinitions {
   #of(server: string): StoredDefinitions {
     const file = this.#fileOf(server);
     const stamp = stampAt(file);
-    const known = this.#read.get(server);
-    if (known !== undefined && known.stamp === stamp) return known;
+    const cached = this.#read.get(server);
+    if (cached !== undefined && cached.stamp === stamp) return cached;
     const parse = (text: string) => objectOf(parseExact(text));
     const { source, tools } = readPrivateText(file, parse, this.#log) ?? {};
-    const kept = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
-    this.#read.set(server, kept);
-    return kept;
+    const stored = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
+    this.#read.set(server, stored);
+    return stored;
   }
 
   #fileOf(server: string): string {

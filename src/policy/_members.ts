@@ -44,12 +44,12 @@ export function withoutKeys(
 ): Subject {
   const { params: { _meta, ...params } = {}, message } = members ?? {};
   const meta = Object.entries(objectOf(_meta)).filter(([key]) => !keys.includes(key));
-  const left: JsonObject = {
+  const rest: JsonObject = {
     ...params,
     ...meta.length > 0 && { _meta: Object.fromEntries(meta) },
   };
   const all: OtherMembers = {
-    ...Object.keys(left).length > 0 && { params: left },
+    ...Object.keys(rest).length > 0 && { params: rest },
     ...message !== undefined && { message },
   };
   return { ...subject, ...Object.keys(all).length > 0 && { members: all } };

@@ -65,18 +65,18 @@ export function readingsOf(
 ): PathReadings {
   // On Windows a backslash is a separator and does not escape the next character.
   const plain = (each: string) => rules === POSIX ? each : each.replaceAll("\\", "/");
-  const found = new Set([plain(text)]);
+  const readings = new Set([plain(text)]);
   let isCertain = true;
   // The loop also visits the expansions that it adds to the set.
-  for (const each of found) {
+  for (const each of readings) {
     isCertain &&= isDecidable(each, variables);
     for (const next of expansionsOf(each, variables).map(plain)) {
-      if (found.has(next)) continue;
-      if (found.size >= READINGS_MAX || next.length > TEXT_MAX) isCertain = false;
-      else found.add(next);
+      if (readings.has(next)) continue;
+      if (readings.size >= READINGS_MAX || next.length > TEXT_MAX) isCertain = false;
+      else readings.add(next);
     }
   }
-  return { texts: [...found], isCertain };
+  return { texts: [...readings], isCertain };
 }
 
 function isDecidable(text: string, variables: PathVariables): boolean {

@@ -109,26 +109,26 @@ export class PendingFiles {
   /** Approves a question. Throws APPROVAL_STALE if it is no longer pending. */
   async grant(id: string): Promise<void> {
     privateFolder(join(this.#home, "approved"));
-    const asked = this.#pending(id);
+    const pending = this.#pending(id);
     const approved = this.#path("approved", id);
-    const given = asked !== undefined &&
+    const given = pending !== undefined &&
       await succeeded(repeated(() => Deno.rename(this.#path("pending", id), approved)));
     if (!given) throw stale(id);
-    keepTimes(approved, asked);
+    keepTimes(approved, pending);
     await syncName(approved);
   }
 
   /** Approves a question without some keys of `_meta`. Throws the same errors as `grant`. */
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
-    const asked = this.#pending(id);
+    const pending = this.#pending(id);
     // Only one caller can take the question.
     if (
-      asked === undefined ||
+      pending === undefined ||
       !await succeeded(repeated(() => Deno.remove(this.#path("pending", id))))
     ) {
       throw stale(id);
     }
-    const subjects = asked.subjects.map((subject) => withoutKeys(subject, keys));
+    const subjects = pending.subjects.map((subject) => withoutKeys(subject, keys));
     const without = await this.leave(digestOf(subjects), { subjects, always: false });
     await this.grant(without.id);
   }
@@ -168,10 +168,10 @@ export class PendingFiles {
     state: ApprovalState,
     { id, parse }: { readonly id: string; readonly parse: (json: unknown) => T },
   ): T | undefined {
-    const kept = readPrivate(this.#path(state, id), parse, this.#log);
+    const stored = readPrivate(this.#path(state, id), parse, this.#log);
     const now = this.#clock.now();
     // guard: waiting-age
-    return kept && kept.asked <= now && now < kept.expires ? kept : undefined;
+    return stored && stored.asked <= now && now < stored.expires ? stored : undefined;
   }
 
   /** Returns the path of a file. The id is checked because it comes from a command line. */

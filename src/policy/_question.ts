@@ -67,20 +67,20 @@ function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
 function repeatsOf(
   lists: readonly (readonly string[] | undefined)[],
 ): readonly (number | undefined)[] {
-  const shown = new Map<string, number>();
+  const counts = new Map<string, number>();
   return lists.map((lines = [], at) => {
     const key = JSON.stringify(lines);
-    const first = shown.get(key) ?? at;
-    shown.set(key, first);
+    const first = counts.get(key) ?? at;
+    counts.set(key, first);
     return first === at || lines.length === 0 ? undefined : first;
   });
 }
 
 /** Returns a short question for calls whose full question is too long for the client. */
 export function shortText(subjects: readonly Subject[], length: number): string {
-  const named = subjects.slice(0, MOST_NAMED).map((subject) => indented(identity(subject)));
-  const left = subjects.length - named.length;
-  const tools = named.join("") + (left > 0 ? `\nand ${left} more calls\n` : "");
+  const lines = subjects.slice(0, MOST_NAMED).map((subject) => indented(identity(subject)));
+  const more = subjects.length - lines.length;
+  const tools = lines.join("") + (more > 0 ? `\nand ${more} more calls\n` : "");
   return `PML asks: may this run?\n${tools}\n` +
     `The question has ${length} characters: \`pml approve\` on a terminal shows it in full`;
 }
@@ -91,7 +91,7 @@ export function shortText(subjects: readonly Subject[], length: number): string 
  */
 function block(subject: Subject, differing: readonly string[] = []): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
-  const given = Object.entries(subject.arguments);
+  const argumentEntries = Object.entries(subject.arguments);
   const members = shownMembers(subject);
   const isMethod = splitToolId(subject.tool).tool.startsWith("@");
   return indented([
@@ -104,9 +104,9 @@ function block(subject: Subject, differing: readonly string[] = []): string {
       : []),
     ...differenceLines(differing),
     // A question about all resources of a server is not about the arguments of one request.
-    ...(given.length > 0 ? ["Arguments:"] : isMethod ? [] : ["Arguments: none"]),
+    ...(argumentEntries.length > 0 ? ["Arguments:"] : isMethod ? [] : ["Arguments: none"]),
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
-    ...given.flatMap(argumentLines),
+    ...argumentEntries.flatMap(argumentLines),
     ...(members.length === 0 ? [] : ["Other members of the request, which the server gets:"]),
     ...members.flatMap(argumentLines),
     ...(definitionLines.length === 0
@@ -124,8 +124,8 @@ function argumentLines([name, value]: readonly [string, unknown]): readonly stri
   ];
 }
 
-function remarks(found: readonly string[]): readonly string[] {
-  return found.map((remark) => `^ ${remark}`);
+function remarks(lines: readonly string[]): readonly string[] {
+  return lines.map((remark) => `^ ${remark}`);
 }
 
 /** Returns the lines about differing members, and how to allow them. */

@@ -70,62 +70,62 @@ export class RuleIndex {
   }
 
   /** Returns a rule that these arguments certainly match. */
-  surely(id: ToolId, seen: SeenArguments): Rule | undefined {
+  surely(id: ToolId, args: SeenArguments): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
-    const isCovered = remembered((name) => seen.surely(name, narrow.globsOf(name)));
+    const isCovered = remembered((name) => args.surely(name, narrow.globsOf(name)));
     const holds = (conditions: readonly Condition[]) =>
       conditions.every(({ name }) => isCovered(name)(globsIn(conditions, name))) &&
       // An allow rule for a program does not allow setting environment variables for it.
-      seen.environments.every((name) => globsIn(conditions, name).length > 0);
-    return this.#exact(id, seen) ??
+      args.environments.every((name) => globsIn(conditions, name).length > 0);
+    return this.#exact(id, args) ??
       narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
   /** Returns a rule that these arguments match or may match; without undecidable paths. */
-  perhaps(id: ToolId, seen: SeenArguments): Rule | undefined {
-    return this.#perhaps(id, seen, () => false);
+  perhaps(id: ToolId, args: SeenArguments): Rule | undefined {
+    return this.#perhaps(id, args, () => false);
   }
 
   /** Returns a rule that these arguments match if undecidable paths count as matches. */
-  undecided(id: ToolId, seen: SeenArguments): Rule | undefined {
-    return this.#perhaps(id, seen, (name) => seen.isOpen(name));
+  undecided(id: ToolId, args: SeenArguments): Rule | undefined {
+    return this.#perhaps(id, args, (name) => args.isOpen(name));
   }
 
   #perhaps(
     id: ToolId,
-    seen: SeenArguments,
+    args: SeenArguments,
     isOpen: (name: string) => boolean,
   ): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
     const { exact, rounded, conditioned } = narrow;
     const isUnclear = exact.size > 0 &&
-      (seen.canonical === undefined || seen.rounded === undefined);
+      (args.canonical === undefined || args.rounded === undefined);
     const [any] = isUnclear ? exact.values() : [];
-    const coveringOf = remembered((name) => seen.perhaps(name, narrow.globsOf(name)));
+    const coveringOf = remembered((name) => args.perhaps(name, narrow.globsOf(name)));
     const holds = ({ name, glob }: Condition) => {
       const covering = coveringOf(name);
       return covering === "every" || covering.has(glob) || isOpen(name);
     };
-    const certain = any ?? this.#exact(id, seen);
+    const certain = any ?? this.#exact(id, args);
     if (certain !== undefined) return certain;
-    const rounding = rounded.size > 0 ? rounded.get(seen.rounded ?? "") : undefined;
+    const rounding = rounded.size > 0 ? rounded.get(args.rounded ?? "") : undefined;
     // guard: rounded-deny
     if (rounding !== undefined) return rounding;
     return conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
   }
 
   /** Returns whether a rule of the tool names each variable that changes how programs run. */
-  names(id: ToolId, seen: SeenArguments): boolean {
+  names(id: ToolId, args: SeenArguments): boolean {
     const { conditioned } = this.#narrow.get(id) ?? NONE;
-    return this.#exact(id, seen) !== undefined || conditioned.some(({ conditions }) => {
+    return this.#exact(id, args) !== undefined || conditioned.some(({ conditions }) => {
       const named = globsIn(conditions, "env");
-      return seen.steering.every((variable) => named.includes(variable));
+      return args.steering.every((variable) => named.includes(variable));
     });
   }
 
-  #exact(id: ToolId, seen: SeenArguments): Rule | undefined {
+  #exact(id: ToolId, args: SeenArguments): Rule | undefined {
     const exact = this.#narrow.get(id)?.exact;
-    return exact?.size && seen.canonical !== undefined ? exact.get(seen.canonical) : undefined;
+    return exact?.size && args.canonical !== undefined ? exact.get(args.canonical) : undefined;
   }
 
   #add(rule: Rule): void {
@@ -145,9 +145,9 @@ export class RuleIndex {
 
   #of({ server, tool }: { readonly server: string; readonly tool: string }): ArgumentRules {
     const id = `${server}:${tool}`;
-    const known = this.#narrow.get(id) ?? new ArgumentRules();
-    this.#narrow.set(id, known);
-    return known;
+    const rules = this.#narrow.get(id) ?? new ArgumentRules();
+    this.#narrow.set(id, rules);
+    return rules;
   }
 }
 
@@ -159,10 +159,10 @@ function globsIn(conditions: readonly Condition[], name: string): readonly strin
 }
 
 function remembered<T>(look: (name: string) => T): (name: string) => T {
-  const known = new Map<string, T>();
+  const cache = new Map<string, T>();
   return (name) => {
-    if (!known.has(name)) known.set(name, look(name));
-    return known.get(name) as T; // it was set above
+    if (!cache.has(name)) cache.set(name, look(name));
+    return cache.get(name) as T; // it was set above
   };
 }
 

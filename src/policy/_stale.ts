@@ -38,10 +38,10 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   }
   // guard: lock-approves-nothing
   if (!isCoveredByTrust && (approved === undefined || locked === undefined)) {
-    const gone = approved === undefined
+    const missing = approved === undefined
       ? []
       : [`${quoted(name)} was approved, but is no longer in ${LOCK_NAME}`];
-    return { code: "APPROVAL_REQUIRED", facts: [...gone, ...lines, ...facts] };
+    return { code: "APPROVAL_REQUIRED", facts: [...missing, ...lines, ...facts] };
   }
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
 }

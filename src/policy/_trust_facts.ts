@@ -48,13 +48,15 @@ function withSigns(
   before: readonly string[] | undefined,
 ): readonly string[] {
   if (before === undefined) return lines;
-  const added = lines.filter((line) => !before.includes(line));
-  const gone = before.filter((line) => !lines.includes(line));
+  const newLines = lines.filter((line) => !before.includes(line));
+  const oldLines = before.filter((line) => !lines.includes(line));
   const same = lines.filter((line) => before.includes(line));
   return [
-    ...(added.length + gone.length === 0 ? [] : ["Since you trusted it last (+ new, - gone):"]),
-    ...added.map((line) => `+ ${line}`),
-    ...gone.map((line) => `- ${line}`),
+    ...(newLines.length + oldLines.length === 0
+      ? []
+      : ["Since you trusted it last (+ new, - gone):"]),
+    ...newLines.map((line) => `+ ${line}`),
+    ...oldLines.map((line) => `- ${line}`),
     ...(same.length === 0 ? [] : ["You trusted these before:", ...same]),
   ];
 }

@@ -55,8 +55,8 @@ async function inOtherWorktrees(path: string): Promise<readonly string[]> {
   const folder = join(common, "worktrees");
   const roots = [dirname(common)];
   for (const name of await namesIn(folder).catch(() => [])) {
-    const said = await unlessUnread(() => pathIn(join(folder, name, "gitdir")));
-    if (said !== undefined && roots.length <= MOST_WORKTREES) roots.push(dirname(said));
+    const gitFolder = await unlessUnread(() => pathIn(join(folder, name, "gitdir")));
+    if (gitFolder !== undefined && roots.length <= MOST_WORKTREES) roots.push(dirname(gitFolder));
   }
   const others = [];
   for (const other of roots) {
@@ -68,9 +68,9 @@ async function inOtherWorktrees(path: string): Promise<readonly string[]> {
 }
 
 async function checkoutAround(folder: string): Promise<Checkout | undefined> {
-  const found = await checkoutAt(folder);
+  const checkout = await checkoutAt(folder);
   const parent = dirname(folder);
-  return found ?? (parent === folder ? undefined : await checkoutAround(parent));
+  return checkout ?? (parent === folder ? undefined : await checkoutAround(parent));
 }
 
 /** Returns the checkout whose root is this folder, if its repository lists the checkout. */

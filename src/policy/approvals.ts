@@ -150,15 +150,15 @@ export class Approvals {
    * the result.
    */
   settle({ handle, reply }: ApprovalAnswer, digest: string): AnswerMeaning {
-    const asked = this.#take(handle);
+    const open = this.#take(handle);
     // guard: digest
-    if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
-    const isTooSoon = this.#clock.now() - (asked.shownAt ?? asked.at) < SOONEST_ANSWER;
+    if (open?.digest !== digest || open.question.terminalOnly) return undefined;
+    const isTooSoon = this.#clock.now() - (open.shownAt ?? open.at) < SOONEST_ANSWER;
     switch (reply) {
       case "Yes":
         return "Yes";
       case "Always":
-        return !asked.question.always ? undefined : isTooSoon ? "Yes" : "Always";
+        return !open.question.always ? undefined : isTooSoon ? "Yes" : "Always";
       case "No":
       case "cancelled":
         return isTooSoon ? "no-channel" : reply;
@@ -183,15 +183,15 @@ export class Approvals {
    * if the handle is unknown or expired.
    */
   async leave(handle: string): Promise<PendingApproval | undefined> {
-    const asked = this.#take(handle);
-    const { always } = asked?.question ?? {};
-    return asked && await this.#files.leave(asked.digest, { ...asked, always: always === true });
+    const open = this.#take(handle);
+    const { always } = open?.question ?? {};
+    return open && await this.#files.leave(open.digest, { ...open, always: always === true });
   }
 
   /** Removes a question from memory for the client to store; undefined if the handle is unknown. */
   send(handle: string): SentQuestion | undefined {
-    const asked = this.#take(handle);
-    return asked && { digest: asked.digest, always: asked.question.always, at: asked.at };
+    const open = this.#take(handle);
+    return open && { digest: open.digest, always: open.question.always, at: open.at };
   }
 
   /** Restores a question that the client stored, and returns its handle. */
@@ -257,18 +257,18 @@ export class Approvals {
   }
 
   #drop(handle: string): OpenQuestion | undefined {
-    const asked = this.#open.get(handle);
+    const open = this.#open.get(handle);
     // guard: handle-once
     this.#open.delete(handle);
-    this.#size -= asked?.size ?? 0;
-    return asked;
+    this.#size -= open?.size ?? 0;
+    return open;
   }
 
   #take(handle: string): OpenQuestion | undefined {
-    const asked = this.#drop(handle);
-    const age = this.#clock.now() - (asked?.at ?? Infinity);
+    const open = this.#drop(handle);
+    const age = this.#clock.now() - (open?.at ?? Infinity);
     // guard: handle-age
-    return age >= 0 && age < this.#ttl ? asked : undefined;
+    return age >= 0 && age < this.#ttl ? open : undefined;
   }
 }
 

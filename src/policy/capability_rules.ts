@@ -47,22 +47,22 @@ export class SavedCapabilityRules implements CapabilityPolicy {
  */
 export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge): Judge {
   return (asked, args) => {
-    const known = new Map<ToolId, Verdict>();
+    const verdicts = new Map<ToolId, Verdict>();
     const whole = (id: ToolId, own: typeof args): Verdict => {
       const tools = all.toolsOf(id);
       if (tools === undefined) return judge(id, own);
-      const before = known.get(id);
+      const before = verdicts.get(id);
       if (before !== undefined) return before;
       const said = plain(id, own);
       // A cycle of capabilities does not allow itself: inside it, this verdict counts.
-      known.set(id, said);
+      verdicts.set(id, said);
       if (said.kind === "deny") return said;
       const inner = tools.map((tool) => whole(tool, undefined));
       const isNamed = said.rule !== "no rule" || said.source !== "defaults";
       const isAllowed = !isNamed && inner.every(({ kind }) => kind === "allow");
       const verdict = inner.find(({ kind }) => kind === "deny") ??
         (isAllowed ? ALL_ALLOWED : said);
-      known.set(id, verdict);
+      verdicts.set(id, verdict);
       return verdict;
     };
     return whole(asked, args);

@@ -36,8 +36,8 @@ export interface AccessPlace {
  * only to tools that request write access. Hosts, programs and variables must be both requested and
  * granted; `*` on one side matches all names of the other.
  */
-export function accessOf(asked: Permissions, place: AccessPlace): Access {
-  return new ToolAccess(asked, place).now();
+export function accessOf(permissions: Permissions, place: AccessPlace): Access {
+  return new ToolAccess(permissions, place).now();
 }
 
 type PathKind = "read" | "write";

@@ -80,17 +80,17 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
  * invalid lock.
  */
 export function parseLock(text: string, file: string): LockEntries {
-  const read = readerOf(file);
+  const reader = readerOf(file);
   if (/^(?:<{7}|={7}|>{7})/m.test(text)) {
-    throw read.wrong("", "the marks of a merge", "the lines of one side");
+    throw reader.wrong("", "the marks of a merge", "the lines of one side");
   }
   const whole = jsonOf(text, file);
   const twin = duplicateKey(text);
   // guard: lock-twin
-  if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");
-  const { version, servers } = read.members("", whole, ["version", "servers"]);
-  if (version !== 1) throw read.wrong("version", version, "1");
-  return parseEntries(servers, read);
+  if (twin !== undefined) throw reader.wrong(twin, "the key a second time", "each key once");
+  const { version, servers } = reader.members("", whole, ["version", "servers"]);
+  if (version !== 1) throw reader.wrong("version", version, "1");
+  return parseEntries(servers, reader);
 }
 
 /** Parses the approvals of a folder, which PML stores in its home. */
@@ -98,11 +98,11 @@ export function parsePinned(
   text: string,
   { file, folder }: { readonly file: string; readonly folder: string },
 ): LockEntries {
-  const read = readerOf(file);
+  const reader = readerOf(file);
   const { path, servers } = objectOf(jsonOf(text, file));
   // guard: pins-of-workspace
-  if (path !== folder) throw read.wrong("path", path, folder);
-  return parseEntries(servers, read);
+  if (path !== folder) throw reader.wrong("path", path, folder);
+  return parseEntries(servers, reader);
 }
 
 function jsonOf(text: string, file: string): unknown {
@@ -221,10 +221,10 @@ function isName(key: string): boolean {
 }
 
 function parseEntry(
-  said: unknown,
+  value: unknown,
   { key, read }: { readonly key: string; readonly read: LockReader },
 ): LockEntry {
-  const entry = read.members(key, said, [...Object.keys(FIELDS), "tools"]);
+  const entry = read.members(key, value, [...Object.keys(FIELDS), "tools"]);
   for (const [name, kind] of Object.entries(FIELDS)) {
     const isOptional = name !== "source" && name !== "kind";
     if (entry[name] !== undefined || !isOptional) read.value(`${key}.${name}`, entry[name], kind);

@@ -25,7 +25,7 @@ const GIVEN = {
  * is not granted. Paths are relative to the workspace or absolute.
  */
 export function permissionLines(
-  asked: Permissions,
+  permissions: Permissions,
   effective: Permissions,
   workspace: string,
 ): readonly string[] {
@@ -38,7 +38,7 @@ export function permissionLines(
     ...(["net", "run", "env"] as const).flatMap((kind) =>
       effective[kind].map((item) => GIVEN[kind](plain(item)))
     ),
-    ...refusedOf(asked, { effective, workspace }),
+    ...refusedOf(permissions, { effective, workspace }),
   ];
   return lines.length > 0
     ? [...new Set(lines)]
@@ -47,7 +47,7 @@ export function permissionLines(
 
 /** Returns a sentence for each permission that is not granted. */
 function refusedOf(
-  asked: Permissions,
+  permissions: Permissions,
   { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
 ): readonly string[] {
   const at = (path: string) => resolve(workspace, path);
@@ -56,7 +56,7 @@ function refusedOf(
       ? effective[kind].some((path) => isInside(at(path), at(item)))
       : effective[kind].includes(kind === "net" ? withPort(item) : item);
   return (["read", "write", "net", "run", "env"] as const).flatMap((kind) =>
-    asked[kind].filter((item) => !isGiven(kind, item))
+    permissions[kind].filter((item) => !isGiven(kind, item))
       .map((item) => `asks for ${kind} ${plain(item)}: not granted`)
   );
 }

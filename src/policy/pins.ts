@@ -102,17 +102,17 @@ export class Pins {
 
   /** Returns the identity of a server of a file: the same object until its code changes. */
   identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
-    const known = this.#identities.get(own);
+    const cached = this.#identities.get(own);
     const workspace = this.#workspace;
     const fileNames = envFileNames(own, workspace);
     const url = this.#url(own);
     const shown = url && shownAddress(url, this.#plain);
     const address = shown === url ? undefined : shown;
-    const isSame = known !== undefined && known.pinned.address === address &&
-      known.pinned.version === code.version &&
-      known.pinned.integrity === code.integrity &&
-      String(known.pinned.envFile) === String(fileNames);
-    if (isSame) return known;
+    const isSame = cached !== undefined && cached.pinned.address === address &&
+      cached.pinned.version === code.version &&
+      cached.pinned.integrity === code.integrity &&
+      String(cached.pinned.envFile) === String(fileNames);
+    if (isSame) return cached;
     const outside = { envFile: fileNames, address };
     const isInLock = workspace.isShared(own);
     const [register, plain] = [this.#register, this.#plain];
@@ -127,8 +127,8 @@ export class Pins {
     const now = performance.now();
     if (this.#state !== undefined && now - this.#checkedAt < FRESH_MS) return await this.#state;
     this.#checkedAt = now;
-    const known = await this.#state?.catch(() => undefined);
-    if (known !== undefined && known.stamp === this.#files.stamp()) return known;
+    const state = await this.#state?.catch(() => undefined);
+    if (state !== undefined && state.stamp === this.#files.stamp()) return state;
     this.#matching = new WeakSet();
     this.#state = this.#files.read();
     this.#current = await this.#state;
@@ -370,10 +370,10 @@ export class Pins {
     for (const { tool } of pins) {
       if (tool !== undefined) await files.keepDefinition(tool.hash, tool.definition);
     }
-    const known = this.#current?.stamp;
+    const stamp = this.#current?.stamp;
     const after = await files.write((now) => {
       // Another process wrote the files, so earlier comparisons may no longer be valid.
-      if (now.stamp !== known) this.#matching = new WeakSet();
+      if (now.stamp !== stamp) this.#matching = new WeakSet();
       return pinsAfter(now, pins);
     });
     if (files !== this.#files) return;

@@ -122,8 +122,8 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   };
   const fixed = new Map<ToolId, Verdict>();
   return (id, args) => {
-    const known = fixed.get(id);
-    if (known !== undefined) return known;
+    const fixedVerdict = fixed.get(id);
+    if (fixedVerdict !== undefined) return fixedVerdict;
     const found = judge(id, args);
     // Most verdicts do not depend on arguments.
     if (!id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id))) {
@@ -180,8 +180,8 @@ function unseen(
   const all = [...deny.narrow(id, SHOWN), ...asks, ...allows];
   if (all.length === 0) return plain;
   const [first] = plain.kind === "allow" ? asks : [...asks, ...allows];
-  const said = first === undefined ? plain : verdict("ask", first);
-  return { ...said, depends: all.slice(0, SHOWN).map(({ pattern }) => pattern.text) };
+  const asking = first === undefined ? plain : verdict("ask", first);
+  return { ...asking, depends: all.slice(0, SHOWN).map(({ pattern }) => pattern.text) };
 }
 
 function verdict(kind: Verdict["kind"], { pattern, source }: Rule): Verdict {

@@ -51,8 +51,8 @@ function isExpired(path: string, now: number, ttl: number): boolean {
 function timesIn(path: string): { readonly expires?: number; readonly asked?: number } {
   if (!path.endsWith(".json")) return {};
   try {
-    const kept: unknown = JSON.parse(readPlainText(path) ?? "");
-    const { expires, asked } = isObject(kept) ? kept : {};
+    const stored: unknown = JSON.parse(readPlainText(path) ?? "");
+    const { expires, asked } = isObject(stored) ? stored : {};
     return typeof expires === "number" && typeof asked === "number" ? { expires, asked } : {};
   } catch (error) {
     return error instanceof SyntaxError ? {} : unlessGone(error) ?? {};

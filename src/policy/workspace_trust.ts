@@ -57,10 +57,10 @@ export class WorkspaceTrust {
   }
 
   /** Returns the approvals of the present file. */
-  async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
-    if (shown === undefined) return { trusted: true, approved: new Map() };
-    const { path, hash, modules, listed } = shown;
-    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#isTakenOver(shown)) {
+  async stateOf(file: ShownFile | undefined): Promise<TrustState> {
+    if (file === undefined) return { trusted: true, approved: new Map() };
+    const { path, hash, modules, listed } = file;
+    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#isTakenOver(file)) {
       return { trusted: false, approved: new Map() };
     }
     // The modules of a listed file are approved at their first use.
@@ -70,9 +70,9 @@ export class WorkspaceTrust {
     return { trusted: true, approved: new Map(Object.entries(approved ?? {})) };
   }
 
-  async #isTakenOver(shown: ShownFile): Promise<boolean> {
+  async #isTakenOver(file: ShownFile): Promise<boolean> {
     const { takeOver } = await import("./_worktrees.ts");
-    return !shown.linked && await takeOver(this.#store, shown);
+    return !file.linked && await takeOver(this.#store, file);
   }
 
   /**
@@ -126,16 +126,16 @@ export class WorkspaceTrust {
   }
 }
 
-async function mustBe(shown: ShownFile, reader: ShownFileReader): Promise<void> {
-  const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
+async function mustBe(file: ShownFile, reader: ShownFileReader): Promise<void> {
+  const cannot = `Cannot trust ${quoted(file.path, 400)}`;
   // guard: trusted-link
-  if (shown.linked) {
+  if (file.linked) {
     throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
       hint: "Replace the link by the file itself",
     });
   }
   // guard: changed-meanwhile
-  if (JSON.stringify(await reader.readAgain()) !== JSON.stringify(shown)) {
+  if (JSON.stringify(await reader.readAgain()) !== JSON.stringify(file)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it was changed meanwhile`, {
       hint: "Try again, and review the present content",
     });

@@ -84,9 +84,9 @@ export async function freshCatalog(
   do {
     cursors.add(cursor);
     const page: CatalogPage = await place.ask((source) => source.catalog({ signal, cursor }));
-    for (const said of page.items) {
+    for (const item of page.items) {
       if (isFull()) break;
-      const row = rowOf(said);
+      const row = rowOf(item);
       if (row === undefined || rows.has(row[0])) dropped++;
       else rows.set(row[0], row);
       characters += row?.[6].length ?? 0;
@@ -104,9 +104,9 @@ export async function freshCatalog(
       `The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`,
     );
   }
-  const kept = { at: Date.now(), rows: [...rows.values()], dropped };
-  cache.keep("catalog", [place.source.url], kept);
-  return kept;
+  const catalog = { at: Date.now(), rows: [...rows.values()], dropped };
+  cache.keep("catalog", [place.source.url], catalog);
+  return catalog;
 }
 
 /**
@@ -133,24 +133,24 @@ export function* itemsOf({ rows }: KeptCatalog, source: string): Generator<Catal
 }
 
 function toolsFrom(names: readonly string[], definitions: string): readonly ManifestTool[] {
-  const read: (ToolDefinition | null)[] = definitions === "" ? [] : parseExact(definitions);
-  return names.map((name, index) => ({ name, definition: read[index] ?? undefined }));
+  const tools: (ToolDefinition | null)[] = definitions === "" ? [] : parseExact(definitions);
+  return names.map((name, index) => ({ name, definition: tools[index] ?? undefined }));
 }
 
-function rowOf(said: unknown): CatalogRow | undefined {
-  if (!isObject(said) || !isSound(said, DEEPEST)) return undefined;
-  const { fqdn, type, version, description, routing, tools } = said;
-  const asked = fqdnOf(textOf(fqdn));
+function rowOf(entry: unknown): CatalogRow | undefined {
+  if (!isObject(entry) || !isSound(entry, DEEPEST)) return undefined;
+  const { fqdn, type, version, description, routing, tools } = entry;
+  const id = fqdnOf(textOf(fqdn));
   const kind = kindNamed(textOf(type));
-  if (asked === undefined || kind?.manifest === undefined) return undefined;
-  const listed = entryTools(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], asked)
+  if (id === undefined || kind?.manifest === undefined) return undefined;
+  const listed = entryTools(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], id)
     .tools.filter(({ definition }) => definition?.visibility !== "internal");
   const isDefined = listed.some(({ definition }) => definition !== undefined);
   const definitions = isDefined
     ? JSON.stringify(listed.map(({ definition }) => definition && shortened(definition)))
     : "";
   return [
-    entryName(asked),
+    entryName(id),
     kind.pinnedAs,
     typeof version === "string" && isVersion(version) ? version : null,
     shownText(textOf(description)) ?? "",

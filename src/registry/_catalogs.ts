@@ -66,9 +66,9 @@ export class Catalogs {
   /** Returns all known entries. */
   items(): readonly CatalogItem[] {
     for (const place of this.#places) {
-      const kept = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
-      if (kept !== undefined) this.#keep(place, kept);
-      this.#refreshIfOld(place, kept?.at ?? 0);
+      const catalog = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
+      if (catalog !== undefined) this.#keep(place, catalog);
+      this.#refreshIfOld(place, catalog?.at ?? 0);
     }
     this.#merged ??= this.#all();
     return this.#merged;
@@ -100,28 +100,28 @@ export class Catalogs {
     looking: CatalogLook,
   ): Promise<string | undefined> {
     const whole = `${server}:${tool}`;
-    let known = await this.#known(looking);
-    const rowOf = (name: string) => known.rows.find(([fqdn]) => fqdn === name);
+    let cached = await this.#known(looking);
+    const rowOf = (name: string) => cached.rows.find(([fqdn]) => fqdn === name);
     const found = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
-    const isOfSpace = known.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
+    const isOfSpace = cached.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
     // A capability may have been published since the download.
-    if (isOfSpace && found() === undefined) known = await this.#again(looking, known);
+    if (isOfSpace && found() === undefined) cached = await this.#again(looking, cached);
     return found() ?? (rowOf(server) && server);
   }
 
-  async #again({ place, signal }: CatalogLook, known: CachedRows): Promise<CachedRows> {
-    if (ageOf(known.at) < LACKING_MS) return known;
+  async #again({ place, signal }: CatalogLook, cached: CachedRows): Promise<CachedRows> {
+    if (ageOf(cached.at) < LACKING_MS) return cached;
     try {
       return await this.#soon({ place, signal });
     } catch {
-      return known; // the cached catalog stays valid while the registry cannot be reached
+      return cached; // the cached catalog stays valid while the registry cannot be reached
     }
   }
 
   async #known({ place, signal }: CatalogLook): Promise<CachedRows> {
-    const known = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
-    if (known !== undefined) this.#refreshIfOld(place, known.at);
-    return known ?? await this.#first(place, signal);
+    const cached = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
+    if (cached !== undefined) this.#refreshIfOld(place, cached.at);
+    return cached ?? await this.#first(place, signal);
   }
 
   async #first(place: CachedRegistry, signal: AbortSignal): Promise<CachedRows> {
@@ -164,23 +164,23 @@ export class Catalogs {
   }
 
   async #fresh(place: CachedRegistry): Promise<KeptCatalog> {
-    const kept = await freshCatalog(place, this.#parts.cache, this.#parts.user);
-    this.#keep(place, kept);
-    return kept;
+    const catalog = await freshCatalog(place, this.#parts.cache, this.#parts.user);
+    this.#keep(place, catalog);
+    return catalog;
   }
 
-  #keep(place: CachedRegistry, kept: KeptCatalog): void {
-    if (this.#kept.get(place) !== kept) this.#merged = undefined;
-    this.#kept.set(place, kept);
+  #keep(place: CachedRegistry, catalog: KeptCatalog): void {
+    if (this.#kept.get(place) !== catalog) this.#merged = undefined;
+    this.#kept.set(place, catalog);
   }
 
   /** Returns the merged entries. If several registries offer a name, the first one is used. */
   #all(): readonly CatalogItem[] {
     const items = new Map<string, CatalogItem>();
     for (const place of this.#places.toReversed()) {
-      const kept = this.#kept.get(place);
-      if (kept === undefined) continue;
-      for (const item of itemsOf(kept, place.source.url)) items.set(item.fqdn, item);
+      const catalog = this.#kept.get(place);
+      if (catalog === undefined) continue;
+      for (const item of itemsOf(catalog, place.source.url)) items.set(item.fqdn, item);
     }
     return [...items.values()];
   }

@@ -34,14 +34,14 @@ export interface OmittedTool {
 }
 
 /** Parses the tools of an entry. Omits tools that cannot belong to it. */
-export function entryTools(list: readonly unknown[], asked: Fqdn): ToolsRead {
+export function entryTools(list: readonly unknown[], fqdn: Fqdn): ToolsRead {
   const leftOut: OmittedTool[] = [];
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
   const names = new Set<string>();
   for (const said of list) {
     const full = isObject(said) ? said.name : said;
-    const [name, reason] = toolName(full, asked);
+    const [name, reason] = toolName(full, fqdn);
     const folded = name.toLowerCase();
     try {
       if (reason !== undefined) throw conflict(reason);

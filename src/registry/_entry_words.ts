@@ -70,19 +70,19 @@ export function isSound(value: unknown, depth: number): boolean {
 }
 
 /** Returns warnings as lines, whatever form they have. */
-export function entryWarnings(said: unknown): readonly string[] {
+export function entryWarnings(warnings: unknown): readonly string[] {
   const word = (value: unknown) => typeof value === "string" ? value : JSON.stringify(value) ?? "";
   const listed = (value: unknown) =>
     Array.isArray(value) ? value.map(word).join(", ") : word(value);
-  const lines = isObject(said)
-    ? Object.entries(said).filter(([, value]) => value !== false && value !== null)
+  const lines = isObject(warnings)
+    ? Object.entries(warnings).filter(([, value]) => value !== false && value !== null)
       .map(([key, value]) => {
         const about = key.replaceAll("_", " ");
         return value === true ? about : `${about}: ${listed(value)}`;
       })
-    : Array.isArray(said)
-    ? said.map(listed)
-    : [word(said)];
+    : Array.isArray(warnings)
+    ? warnings.map(listed)
+    : [word(warnings)];
   const shown = lines.map((line) => shownText(line, LONGEST.line) ?? "").filter((line) =>
     line !== ""
   );

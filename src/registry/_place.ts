@@ -180,11 +180,11 @@ export class CachedRegistry {
   /**
    * Parses an entry. Its signature is checked each time it is loaded. Throws if it is not valid.
    */
-  read(fqdn: Fqdn, kept: KeptEntry): ParsedEntry {
+  read(fqdn: Fqdn, entry: KeptEntry): ParsedEntry {
     const key = keyOf(fqdn);
-    const read = this.#reads.get(key) ?? memoized(({ json }) => this.#parse(fqdn, json).read);
-    this.#reads.set(key, read);
-    return read(kept);
+    const reader = this.#reads.get(key) ?? memoized(({ json }) => this.#parse(fqdn, json).read);
+    this.#reads.set(key, reader);
+    return reader(entry);
   }
 
   /** Requests the entry of a name and caches the response. */
@@ -224,18 +224,18 @@ export class CachedRegistry {
   }
 
   /** Caches a response. A missing name is stored on disk only if `stored` is true. */
-  keep(fqdn: Fqdn, kept: CachedAnswer, { stored = kept.kind === "found" } = {}): CachedAnswer {
+  keep(fqdn: Fqdn, answer: CachedAnswer, { stored = answer.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
-    if (stored) this.#shared.cache.keep("entry", [this.source.url, key], kept);
+    if (stored) this.#shared.cache.keep("entry", [this.source.url, key], answer);
     if (this.#kept.size >= MOST_NAMES) this.#kept.clear();
-    this.#kept.set(key, kept);
-    return kept;
+    this.#kept.set(key, answer);
+    return answer;
   }
 
   #stored(key: string): CachedAnswer | undefined {
-    const kept = this.#shared.cache.read("entry", [this.source.url, key]);
+    const stored = this.#shared.cache.read("entry", [this.source.url, key]);
     // The cache returns only values that PML stored.
-    return kept as CachedAnswer | undefined;
+    return stored as CachedAnswer | undefined;
   }
 
   #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {

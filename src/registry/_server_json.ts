@@ -74,13 +74,13 @@ export function nameHere(name: string): string {
  */
 export function offerOf(response: unknown): Offer {
   const { server, _meta } = objectOf(response);
-  const said = objectOf(server);
-  const meta = objectOf(objectOf(_meta ?? said._meta)[OFFICIAL]);
-  const status = textOf(meta.status ?? said.status);
+  const entry = objectOf(server);
+  const meta = objectOf(objectOf(_meta ?? entry._meta)[OFFICIAL]);
+  const status = textOf(meta.status ?? entry.status);
   if (status === "deleted") return { kind: "deleted" };
   const ways = [
-    ...listOf(said.packages).map((one) => () => packaged(objectOf(one))),
-    ...listOf(said.remotes).map((one) => () => remote(objectOf(one))),
+    ...listOf(entry.packages).map((one) => () => packaged(objectOf(one))),
+    ...listOf(entry.remotes).map((one) => () => remote(objectOf(one))),
   ];
   const why: string[] = [];
   for (const way of ways) {
@@ -90,9 +90,9 @@ export function offerOf(response: unknown): Offer {
       return {
         kind: "entry",
         json: {
-          fqdn: nameHere(textOf(said.name)),
-          version: textOf(said.version),
-          description: textOf(said.description),
+          fqdn: nameHere(textOf(entry.name)),
+          version: textOf(entry.version),
+          description: textOf(entry.description),
           tools: [],
           warnings: status === "deprecated" ? [`deprecated${message && `: ${message}`}`] : [],
           routing: "local",
@@ -110,35 +110,35 @@ export function offerOf(response: unknown): Offer {
   };
 }
 
-function packaged(said: JsonObject): JsonObject {
-  const type = textOf(said.registryType);
+function packaged(offer: JsonObject): JsonObject {
+  const type = textOf(offer.registryType);
   const installer = memberOf(INSTALLERS, type);
   if (installer === undefined) throw unfit(`PML installs no packages of type ${quoted(type)}`);
-  const identifier = textOf(said.identifier);
+  const identifier = textOf(offer.identifier);
   const package_ = `the package ${quoted(identifier)}`;
   if (!installer.name.test(identifier)) throw unfit(`${package_} has an invalid package name`);
-  const transport = textOf(objectOf(said.transport).type ?? "stdio");
+  const transport = textOf(objectOf(offer.transport).type ?? "stdio");
   if (transport !== "stdio") throw unfit(`${package_} uses ${quoted(transport)}, not stdio`);
-  const version = textOf(said.version);
+  const version = textOf(offer.version);
   if (!installer.version.test(version)) {
     throw unfit(`${package_} has no exact version, but ${quoted(version)}`);
   }
-  const base = textOf(said.registryBaseUrl);
+  const base = textOf(offer.registryBaseUrl);
   if (base !== "" && homeOf(base) !== installer.home) {
     throw unfit(`${package_} comes from ${quoted(base)}, which PML does not use`);
   }
-  const hint = textOf(said.runtimeHint ?? Object.keys(installer.runs)[0]);
+  const hint = textOf(offer.runtimeHint ?? Object.keys(installer.runs)[0]);
   const command = memberOf(installer.runs, hint);
   if (command === undefined) throw unfit(`${package_} is run by ${quoted(hint)}`);
-  const odd = listOf(said.runtimeArguments).map((one) => {
+  const odd = listOf(offer.runtimeArguments).map((one) => {
     const { name, value } = objectOf(one);
     return textOf(name ?? value);
   }).find((one) => !IDLE.includes(one));
   if (odd !== undefined) throw unfit(`${package_} wants ${quoted(hint)} to get ${quoted(odd)}`);
   const needed: NeededVariables = new Set();
   const [program, ...first] = command;
-  const args = argumentsOf(listOf(said.packageArguments), needed);
-  const env = inputsOf(listOf(said.environmentVariables), { needed, nameOf: (name) => name });
+  const args = argumentsOf(listOf(offer.packageArguments), needed);
+  const env = inputsOf(listOf(offer.environmentVariables), { needed, nameOf: (name) => name });
   return {
     type: "stdio",
     install: {
@@ -151,13 +151,13 @@ function packaged(said: JsonObject): JsonObject {
   };
 }
 
-function remote(said: JsonObject): JsonObject {
-  const type = textOf(said.type);
+function remote(offer: JsonObject): JsonObject {
+  const type = textOf(offer.type);
   if (type !== "streamable-http") {
     throw unfit(`PML supports no remote of type ${quoted(type)}, only "streamable-http"`);
   }
-  const variables = objectOf(said.variables);
-  const url = textOf(said.url).replace(/\{([^{}]*)\}/g, (_, name: string) => {
+  const variables = objectOf(offer.variables);
+  const url = textOf(offer.url).replace(/\{([^{}]*)\}/g, (_, name: string) => {
     const { value, default: otherwise } = objectOf(memberOf(variables, name));
     const filled = value ?? otherwise;
     if (filled !== undefined) return plainText(filled);
@@ -165,7 +165,7 @@ function remote(said: JsonObject): JsonObject {
   });
   if (!url.startsWith("https://")) throw unfit(`its address ${quoted(url)} is not https`);
   const needed: NeededVariables = new Set();
-  const headers = inputsOf(listOf(said.headers), { needed, nameOf: variableOf });
+  const headers = inputsOf(listOf(offer.headers), { needed, nameOf: variableOf });
   return { type: "http", url, headers, env_required: [...needed] };
 }
 
@@ -197,10 +197,10 @@ function argumentsOf(all: readonly unknown[], needed: NeededVariables): readonly
 }
 
 /** Returns whether an option takes no value. */
-function isFlag(said: JsonObject): boolean {
+function isFlag(input: JsonObject): boolean {
   const filled = ["valueHint", "choices", "placeholder", "variables"];
-  return filled.every((key) => said[key] === undefined) &&
-    (said.format === undefined || said.format === "boolean");
+  return filled.every((key) => input[key] === undefined) &&
+    (input.format === undefined || input.format === "boolean");
 }
 
 /** Returns the values of variables or headers. */
@@ -212,9 +212,9 @@ function inputsOf(
   },
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(all.map((one) => {
-    const said = objectOf(one);
-    const name = textOf(said.name);
-    return [name, inputOf(said, { needed, variable: () => nameOf(name) }) ?? ""];
+    const input = objectOf(one);
+    const name = textOf(input.name);
+    return [name, inputOf(input, { needed, variable: () => nameOf(name) }) ?? ""];
   }));
 }
 
@@ -284,8 +284,8 @@ function homeOf(url: string): string | undefined {
   return URL.parse(url)?.hostname.split(".").at(-2);
 }
 
-function withoutNull(said: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null));
+function withoutNull(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([, value]) => value !== null));
 }
 
 /** Converts a value to text: some servers publish numbers and booleans instead of strings. */

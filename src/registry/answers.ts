@@ -61,10 +61,10 @@ const NOTHING = new Uint8Array();
  * ```
  */
 export async function answer(
-  asked: RegistryRequest,
+  request: RegistryRequest,
   store: RegistryStore,
 ): Promise<RegistryResponse> {
-  const { method, target, accept = "" } = asked;
+  const { method, target, accept = "" } = request;
   const isRead = method === "GET" || method === "HEAD";
   // Only an MCP client accepts a stream, and this registry does not support MCP.
   const isStream = accept.trim().toLowerCase() === "text/event-stream";
@@ -76,10 +76,10 @@ export async function answer(
   }
   const [path = "", query = ""] = target.split(/\?(.*)/s);
   const name = decoded(path.replace(/^\/mcp(?=\/|$)/, "").slice(1));
-  const made = name === ""
+  const response = name === ""
     ? await catalog(new URLSearchParams(query), store)
     : await entry(name, { accept, store });
-  return conditional(made, asked);
+  return conditional(response, request);
 }
 
 async function entry(
@@ -204,16 +204,16 @@ export function errorResponse(
  * ```
  */
 export function conditional(
-  made: RegistryResponse,
+  response: RegistryResponse,
   { method, ifNoneMatch }: RegistryRequest,
 ): RegistryResponse {
-  const { etag } = made.headers;
-  const known = ifNoneMatch?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
-  if (etag !== undefined && (known.includes(etag) || known.includes("*"))) {
-    const { "content-type": _, "content-length": __, ...headers } = made.headers;
+  const { etag } = response.headers;
+  const tags = ifNoneMatch?.split(",").map((one) => one.trim().replace(/^W\//, "")) ?? [];
+  if (etag !== undefined && (tags.includes(etag) || tags.includes("*"))) {
+    const { "content-type": _, "content-length": __, ...headers } = response.headers;
     return { status: 304, headers, body: NOTHING };
   }
-  return method === "HEAD" ? { ...made, body: NOTHING } : made;
+  return method === "HEAD" ? { ...response, body: NOTHING } : response;
 }
 
 /** Returns whether a header contains a type explicitly. */

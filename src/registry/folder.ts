@@ -39,7 +39,7 @@ export interface FolderReader {
   /** Reads the metadata of a module without running any of it in this process. */
   describe(path: string, code: Uint8Array): Promise<ModuleMeta>;
   /** Reads the JSON of an exported capability. */
-  capability(said: JsonObject): SavedCapability;
+  capability(json: JsonObject): SavedCapability;
 }
 
 /** Signs the manifests of a folder. */
@@ -131,15 +131,15 @@ export class Folder implements RegistryStore {
   }
 
   async #together(items: readonly (readonly [string, FolderItem])[]): Promise<readonly Versions[]> {
-    const found = new Map<string, EntryVersion>();
+    const entries = new Map<string, EntryVersion>();
     for (const [file, item] of items) {
       const entry = await item.entry;
       if (entry === undefined) continue;
       const key = `${entry.fqdn}@${entry.version}`;
-      if (found.has(key)) this.#leaveOut(file, `${quoted(key)} is there already`);
-      else found.set(key, entry);
+      if (entries.has(key)) this.#leaveOut(file, `${quoted(key)} is there already`);
+      else entries.set(key, entry);
     }
-    return versionsOf([...found.values()], this.#tags());
+    return versionsOf([...entries.values()], this.#tags());
   }
 
   /** Finds new, changed and removed files. */
@@ -195,49 +195,49 @@ export class Folder implements RegistryStore {
     return { bytes, changed: info.mtime ?? new Date(0) };
   }
 
-  async #moduleEntry(read: FileRead): Promise<EntryVersion> {
-    const { path, bytes, fqdn } = read;
+  async #moduleEntry(file: FileRead): Promise<EntryVersion> {
+    const { path, bytes, fqdn } = file;
     const meta = await this.#inTurn(() => this.#reader.describe(path, bytes));
-    const version = versionOf(read.version, meta.version);
+    const version = versionOf(file.version, meta.version);
     const integrity = integrityOf(bytes);
     const manifest = moduleManifest({ fqdn, version, meta, integrity });
-    return await this.#entry(manifest, { ...read, code: bytes });
+    return await this.#entry(manifest, { ...file, code: bytes });
   }
 
-  async #manifestEntry(read: FileRead): Promise<EntryVersion> {
-    const { bytes } = read;
-    const said = parseJsonBytes(bytes, parseExact);
-    if (!isObject(said)) throw broken("it is not an object");
-    if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
-    const type = textOf(said.type);
+  async #manifestEntry(file: FileRead): Promise<EntryVersion> {
+    const { bytes } = file;
+    const json = parseJsonBytes(bytes, parseExact);
+    if (!isObject(json)) throw broken("it is not an object");
+    if (json.kind !== undefined) return await this.#capabilityEntry(json as JsonObject, file);
+    const type = textOf(json.type);
     if (!TYPES.includes(type)) {
       throw broken(`its type is ${quoted(type)}, wanted one of ${TYPES.join(", ")}`);
     }
-    const unknown = Object.keys(said).find((key) => !MEMBERS.includes(key));
+    const unknown = Object.keys(json).find((key) => !MEMBERS.includes(key));
     if (unknown !== undefined) throw broken(`its key ${quoted(unknown)} is none of a manifest`);
-    const fqdn = textOf(said.fqdn ?? read.fqdn);
+    const fqdn = textOf(json.fqdn ?? file.fqdn);
     if (parseFqdn(fqdn).version !== undefined) throw broken("its fqdn has a version");
     const filled: Record<string, unknown> = {
-      ...said,
+      ...json,
       fqdn,
-      version: versionOf(read.version, said.version),
-      tools: said.tools ?? [],
-      env_required: said.env_required ?? objectOf(said.install).env_required ?? [],
-      warnings: said.warnings ?? [],
-      routing: said.routing ?? (kindNamed(type)?.isInCloud ? "cloud" : "local"),
+      version: versionOf(file.version, json.version),
+      tools: json.tools ?? [],
+      env_required: json.env_required ?? objectOf(json.install).env_required ?? [],
+      warnings: json.warnings ?? [],
+      routing: json.routing ?? (kindNamed(type)?.isInCloud ? "cloud" : "local"),
     };
     const manifest = Object.fromEntries(
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),
     ) as JsonObject; // its members were JSON
-    return await this.#entry(manifest, read);
+    return await this.#entry(manifest, file);
   }
 
-  async #capabilityEntry(said: JsonObject, read: FileRead): Promise<EntryVersion> {
-    const saved = this.#reader.capability(said);
-    const version = versionOf(read.version, undefined);
-    const fqdn = textOf(said.name ?? read.fqdn);
+  async #capabilityEntry(json: JsonObject, file: FileRead): Promise<EntryVersion> {
+    const saved = this.#reader.capability(json);
+    const version = versionOf(file.version, undefined);
+    const fqdn = textOf(json.name ?? file.fqdn);
     const manifest = capabilityManifest({ fqdn, version, saved });
-    return await this.#entry(manifest, { ...read, code: saved.code });
+    return await this.#entry(manifest, { ...file, code: saved.code });
   }
 
   async #entry(
@@ -279,12 +279,12 @@ export class Folder implements RegistryStore {
     const path = join(this.#path, TAGS);
     try {
       const { bytes } = this.#read(path, stampOf(regular(path, Deno.lstatSync(path))));
-      const said = parseJson(new TextDecoder().decode(bytes));
-      const isTags = isObject(said) &&
-        Object.values(said).every((tags) =>
+      const json = parseJson(new TextDecoder().decode(bytes));
+      const isTags = isObject(json) &&
+        Object.values(json).every((tags) =>
           isObject(tags) && Object.values(tags).every((version) => typeof version === "string")
         );
-      if (isTags) return said as Tags; // its form was checked above
+      if (isTags) return json as Tags; // its form was checked above
       throw broken('wanted {"NAME": {"TAG": "VERSION"}}');
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) this.#leaveOut(TAGS, error);
@@ -307,9 +307,9 @@ export class Folder implements RegistryStore {
   /** Runs work with limited concurrency, because reading each module takes a child process. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const lane = this.#lanes.shift() ?? Promise.resolve();
-    const done = lane.then(work);
-    this.#lanes.push(done.catch(() => {}));
-    return done;
+    const result = lane.then(work);
+    this.#lanes.push(result.catch(() => {}));
+    return result;
   }
 }
 

@@ -163,8 +163,8 @@ class EntryReader {
   read<T>(key: string, value: unknown, { wanted, is }: MemberKind<T>): T {
     const found = value ?? undefined;
     if (is(found)) return found as never; // its kind was checked
-    const said = found === undefined ? "missing" : visible(JSON.stringify(found), 80);
-    throw this.wrong(`${key} is ${said}, wanted ${wanted}`);
+    const shownValue = found === undefined ? "missing" : visible(JSON.stringify(found), 80);
+    throw this.wrong(`${key} is ${shownValue}, wanted ${wanted}`);
   }
 
   /** Returns a list of variable names. Throws if a server may not require one of them. */
@@ -191,10 +191,10 @@ class EntryReader {
   /** Returns names with values, which may refer to variables. */
   values(
     key: string,
-    said: unknown,
+    value: unknown,
     isName: (text: string) => boolean,
   ): Readonly<Record<string, string>> {
-    const members = Object.entries(this.read(key, said, MEMBERS) ?? {});
+    const members = Object.entries(this.read(key, value, MEMBERS) ?? {});
     const few: MemberKind<typeof members> = {
       wanted: `at most ${MOST.texts} of them`,
       is: () => members.length <= MOST.texts,
@@ -214,10 +214,10 @@ class EntryReader {
   }
 
   /** Returns an address that PML may send requests to. */
-  address(key: string, said: unknown): string {
+  address(key: string, value: unknown): string {
     const { named } = this.#options;
-    const url = typeof said === "string" && said.length <= LONGEST_URL && isPlain(said)
-      ? URL.parse(said)
+    const url = typeof value === "string" && value.length <= LONGEST_URL && isPlain(value)
+      ? URL.parse(value)
       : null;
     const isHere = url?.protocol === "http:" && isLoopback(url.hostname) &&
       named?.has(url.host) === true;
@@ -227,7 +227,7 @@ class EntryReader {
       wanted: "an https address without user and fragment",
       is: () => is,
     };
-    this.read(key, said, kind);
+    this.read(key, value, kind);
     return url?.href ?? "";
   }
 }
@@ -258,8 +258,8 @@ function templatesOf(manifest: Manifest): readonly string[] {
   return manifestKindOf(manifest).templates?.(manifest) ?? [];
 }
 
-function nameKind(asked: Fqdn, version: string): MemberKind<string> {
-  const wanted = entryName(asked);
+function nameKind(fqdn: Fqdn, version: string): MemberKind<string> {
+  const wanted = entryName(fqdn);
   return {
     wanted: quoted(wanted),
     is: (value) => {

@@ -25,7 +25,7 @@ export interface ReferenceRegistry extends Listener {
 }
 
 /** Answers a request. */
-export type Answerer = (asked: RegistryRequest) => Promise<RegistryResponse>;
+export type Answerer = (request: RegistryRequest) => Promise<RegistryResponse>;
 
 const SILENT_MS = 60_000;
 

@@ -104,8 +104,8 @@ export class Registries {
 
   /** Returns an entry, from the cache or the registries in order; undefined if none has it. */
   async find(name: string, { signal }: WaitSignal): Promise<FoundEntry | undefined> {
-    const known = this.cachedEntry(name);
-    if (known !== undefined) return known;
+    const cached = this.cachedEntry(name);
+    if (cached !== undefined) return cached;
     const finding = this.#finding.get(name) ??
       this.#ask(name).finally(() => this.#finding.delete(name));
     this.#finding.set(name, finding);
@@ -166,8 +166,8 @@ export class Registries {
    */
   async entryOf(tool: Fqdn, { signal }: WaitSignal): Promise<string | undefined> {
     for (const place of this.#order(tool)) {
-      const found = await this.#catalogs.entryOf(tool, { place, signal });
-      if (found !== undefined) return found;
+      const entry = await this.#catalogs.entryOf(tool, { place, signal });
+      if (entry !== undefined) return entry;
     }
     return undefined;
   }

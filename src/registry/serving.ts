@@ -57,12 +57,12 @@ export async function serveFolder(
     : new AddressSigner(privateKey, address.promise);
   const folder = new Folder(path, reader, { ...options, signer });
   const onError = (error: Error) => log.warn(error.message);
-  await using opened = new AsyncDisposableStack();
-  const reference = opened.use(
-    await openReference((asked) => answer(asked, folder), { ...options, onError }),
+  await using stack = new AsyncDisposableStack();
+  const reference = stack.use(
+    await openReference((request) => answer(request, folder), { ...options, onError }),
   );
   address.resolve(publicUrl ?? reference.url);
   const { length: size } = await folder.all();
-  opened.move();
+  stack.move();
   return { ...reference, size, publicKey: signer?.publicKey };
 }

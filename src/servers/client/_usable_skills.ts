@@ -70,13 +70,13 @@ export function usableItems(
 export function passOn(
   { call, params, owner }: Pick<ServerCall, "call" | "params" | "owner">,
   connection: Pick<ServerConnection, "readsDirectories" | "request">,
-  lists: Pick<ServerLists, "known">,
+  lists: Pick<ServerLists, "cached">,
 ): Promise<Json> {
   const { method = "", arguments: { uri } } = call;
   if (method !== DIRECTORY_READ || connection.readsDirectories) {
     return connection.request(method, params, call);
   }
-  const skill = skillOf(lists.known(owner, "skills"), textOf(uri));
+  const skill = skillOf(lists.cached(owner, "skills"), textOf(uri));
   const resources = skill && childrenOf(skill, textOf(uri));
   if (resources !== undefined) return Promise.resolve({ resources });
   const message = `${quoted(textOf(uri), 200)} is not a directory that the server can list`;

@@ -92,17 +92,17 @@ export function isAsked({ lists, failures }: ListedServer, list: ListName): bool
 }
 
 /** Returns why lists of a server are incomplete; `left` is the reason for rejected tools. */
-function whyOf({ source, failures }: ListedServer, left: string): string | undefined {
+function whyOf({ source, failures }: ListedServer, omitted: string): string | undefined {
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
   return source.blocked() ?? failures.get("tools")?.message ??
-    ([others, left].filter(Boolean).join("; ") || undefined);
+    ([others, omitted].filter(Boolean).join("; ") || undefined);
 }
 
 /** Returns the state of a server. */
 export function stateOf(entry: ListedServer): ServerState {
   const { source, lists, failures, rejected, unmet } = entry;
-  const left = rejected.slice(0, REJECTED_MAX)
+  const reasons = rejected.slice(0, REJECTED_MAX)
     .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
     (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
   const tools = lists.get("tools");
@@ -114,8 +114,8 @@ export function stateOf(entry: ListedServer): ServerState {
     kind: source.kind,
     origin: source.origin.name,
     state: source.blocked() === undefined ? trouble : "blocked",
-    why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
-    tools: (tools?.length ?? 0) - rejected.length - entry.left,
+    why: whyOf(entry, [reasons, unmetText(unmet)].filter(Boolean).join("; ")),
+    tools: (tools?.length ?? 0) - rejected.length - entry.omittedCount,
     ...(changed.length > 0 && { changed }),
   };
 }
@@ -123,8 +123,8 @@ export function stateOf(entry: ListedServer): ServerState {
 /** Returns the problem of a server; undefined if it has none. */
 export function troubleOf(entry: ListedServer): Trouble | undefined {
   const { rejected: { length } } = entry;
-  const left = length === 0 ? "" : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
-  const why = whyOf(entry, left);
+  const note = length === 0 ? "" : `${length} of its tools ${length === 1 ? "is" : "are"} left out`;
+  const why = whyOf(entry, note);
   const { name, state } = stateOf(entry);
   return why === undefined ? undefined : { name, state, why };
 }
