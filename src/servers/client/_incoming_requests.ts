@@ -46,7 +46,10 @@ export class IncomingRequests {
   take(message: RequestMessage, stream: RequestId | undefined): void {
     this.count++;
     const during = this.#peer.latest("onAsk", stream);
-    const request = new IncomingServerRequest(message, during, { ...this.#options, peer: this.#peer });
+    const request = new IncomingServerRequest(message, during, {
+      ...this.#options,
+      peer: this.#peer,
+    });
     // guard: server-requests-open
     if (this.#peer.open >= OPEN_MAX) return request.refuse(new Error("too many requests are open"));
     const answering = this.#peer.serve(request).finally(() => this.#answering.delete(answering));

@@ -436,7 +436,9 @@ export class ServerConnection implements Living {
 
   #receive(message: unknown, request?: RequestId): boolean {
     const parsed = messageOfServer(message);
-    if (parsed?.kind !== "cancel") return parsed !== undefined && this.#peer.receive(parsed, request);
+    if (parsed?.kind !== "cancel") {
+      return parsed !== undefined && this.#peer.receive(parsed, request);
+    }
     const reason = this.#options.withoutSecrets(parsed.reason);
     return this.#peer.receive({ ...parsed, reason }, request);
   }
