@@ -525,7 +525,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const { name } = server;
     // A process that does not answer takes longer to end than the next one to start.
     for (const one of this.#running) {
-      if (one.name === name && one.hung) this.#noteEnd(one, server, true);
+      if (one.name === name && one.hung) this.#onEnd(one, server, true);
     }
     const connection = await this.#connect(server, {
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
@@ -562,7 +562,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
-        this.#noteEnd(ended, server, isHung || ended.hung);
+        this.#onEnd(ended, server, isHung || ended.hung);
         this.#tasks.end(ended);
         if (isHung && server.isRemote !== true) this.#restart(name);
       },
@@ -574,11 +574,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   }
 
   /** Notes once that a connection has ended, and whether its next result names that. */
-  #noteEnd(
-    connection: ServerConnection,
-    { name, isRemote }: UpstreamServer,
-    isHung: boolean,
-  ): void {
+  #onEnd(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
     const isFirst = this.#running.delete(connection);
     if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }
