@@ -43,6 +43,8 @@ export interface ListedServer {
   renewing: Promise<void> | undefined;
   /** The set of client capabilities that each list was requested for. */
   readonly ages: Map<ListName, number>;
+  /** The number of the request whose answer each list is. */
+  readonly requests: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
   unapproved: readonly string[];
   /** The skills that clients are shown: of a skill that changed, the entry that is approved. */
@@ -68,6 +70,7 @@ export function newEntry(source: Server): ListedServer {
     failures: new Map(),
     waits: new Map(),
     ages: new Map(),
+    requests: new Map(),
     isOutdated: false,
     renewing: undefined,
     unapproved: [],

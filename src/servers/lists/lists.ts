@@ -57,12 +57,18 @@ export interface PrepareOptions {
   readonly atOnce?: boolean;
 }
 
-/** A list as it was loaded, and as it was cached when it was requested. */
+/** A list as it was loaded. */
 interface Loaded {
   readonly list: ListName;
   readonly items: readonly ListItem[];
   /** The instructions of the server, with a list of tools. */
   readonly instructions: ToolDefinition | undefined;
+  /** The number of the request that it answers; undefined if nothing was requested. */
+  readonly request?: number;
+}
+
+/** A list to take, and the one that it replaces. */
+interface Replacement extends Loaded {
   readonly before: readonly ListItem[] | undefined;
 }
 
@@ -76,6 +82,8 @@ export class Lists implements Disposable {
   #entries = new Map<string, ListedServer>();
   /** Counts the sets of capabilities that clients declared. A list is as old as its set. */
   #age = 0;
+  /** Counts the requests for lists. */
+  #requests = 0;
   #able: JsonObject = {};
 
   /** Creates empty lists. There is no server yet. */
@@ -339,29 +347,51 @@ export class Lists implements Disposable {
   async #read(entry: ListedServer, list: ListName, tries = LOADS_MAX): Promise<boolean> {
     const { source, lists, failures, ages } = entry;
     if (source.tells && !lists.has(list)) await this.#takeEarlier(entry, list);
-    const before = lists.get(list);
     const age = this.#age;
+    const request = ++this.#requests;
     try {
       const all = await source.list(list);
-      const { items, instructions: said } = partsOf(entry, list, all);
+      const loaded = { list, request, ...partsOf(entry, list, all) };
       // A list for another client is used only if clients change too fast.
       if (age !== this.#age && tries > 1) return await this.#read(entry, list, tries - 1);
       ages.set(list, age);
       failures.delete(list);
-      // A slow answer does not replace a newer one.
-      if (before === items || lists.get(list) !== before) return false;
-      const isSameText = said?.description === entry.sentInstructions?.description;
-      if (before === undefined || !isSameText || !await isSame(before, items)) {
-        const isTaken = await this.#take(entry, { list, items, instructions: said, before });
-        return isTaken && (before !== undefined || items.length > 0);
-      }
-      if (lists.get(list) === before) lists.set(list, items);
-      return false;
+      return await this.#takeAnswer(entry, loaded);
     } catch (error) {
       const failure = asPmlError(error);
       failures.set(list, failure);
       throw failure;
     }
+  }
+
+  /**
+   * Takes the answer to a request, unless the answer to a later request was taken. Returns whether
+   * clients see another list than before.
+   */
+  async #takeAnswer(
+    entry: ListedServer,
+    loaded: Loaded & { readonly request: number },
+  ): Promise<boolean> {
+    const { source, lists, requests } = entry;
+    const { list, items, instructions, request } = loaded;
+    while ((requests.get(list) ?? 0) < request && this.#entries.get(source.name) === entry) {
+      const before = lists.get(list);
+      if (before === items) {
+        requests.set(list, request);
+        return false;
+      }
+      const isSameText = instructions?.description === entry.sentInstructions?.description;
+      if (before === undefined || !isSameText || !await isSame(before, items)) {
+        const isTaken = await this.#take(entry, { ...loaded, before });
+        if (isTaken) return before !== undefined || items.length > 0;
+      } else if (lists.get(list) === before) {
+        lists.set(list, items);
+        requests.set(list, request);
+        return false;
+      }
+      // Another answer was taken while these items were compared or read.
+    }
+    return false;
   }
 
   /** Takes the list for a client with other capabilities, until the one for this client is there. */
@@ -374,10 +404,10 @@ export class Lists implements Disposable {
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
   async #take(
     entry: ListedServer,
-    { list, items, instructions: said, before }: Loaded,
+    { list, items, instructions: said, request, before }: Replacement,
   ): Promise<boolean> {
     const { source, lists } = entry;
-    if (list === "skills") return await this.#takeSkills(entry, { items, before });
+    if (list === "skills") return await this.#takeSkills(entry, { items, request, before });
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
@@ -389,6 +419,7 @@ export class Lists implements Disposable {
     const isThere = this.#entries.get(source.name) === entry;
     if (lists.get(list) !== before || !isThere) return false;
     lists.set(list, items);
+    if (request !== undefined) entry.requests.set(list, request);
     if (unusable === undefined || unapproved === undefined) return true;
     const { tools: kept = shown, changes = [], unmet = [] } = set ?? {};
     const owns = new Map(shown.map((tool, at) => [tool, tools[at] ?? tool]));
@@ -414,13 +445,14 @@ export class Lists implements Disposable {
   /** Takes other skills. Clients see a changed skill as it was approved. */
   async #takeSkills(
     entry: ListedServer,
-    { items, before }: Pick<Loaded, "items" | "before">,
+    { items, request, before }: Pick<Replacement, "items" | "request" | "before">,
   ): Promise<boolean> {
     const { source, lists } = entry;
     const { shown, changed } = await skillsOf(source, items);
     const isThere = this.#entries.get(source.name) === entry;
     if (lists.get("skills") !== before || !isThere) return false;
     lists.set("skills", items);
+    if (request !== undefined) entry.requests.set("skills", request);
     entry.skills = shown;
     entry.changedSkills = changed;
     return true;

@@ -102,3 +102,35 @@ Deno.test("a client with other capabilities has each list requested for itself",
   await lists.prepare();
   assert.deepEqual(asked, ["tools", "tools"]);
 });
+
+Deno.test("renew() uses the answer to the last request if an earlier request is answered meanwhile", async () => {
+  const answers: PromiseWithResolvers<readonly ListItem[]>[] = [];
+  const server = serverDouble("s", {
+    tells: true,
+    list: () => {
+      const answer = Promise.withResolvers<readonly ListItem[]>();
+      answers.push(answer);
+      return answer.promise;
+    },
+  });
+  using lists = new Lists({ catalog: new Catalog(), waitMs: () => 1_000, onChange: () => {} });
+  lists.replace([server]);
+  const answer = async (at: number) => {
+    while (answers[at] === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+    answers[at].resolve([{ name: "t", description: `${at}`, inputSchema: {} }]);
+  };
+  const loading = lists.load("s");
+  await answer(0);
+  await loading;
+  lists.changed("s", "tools");
+  const first = lists.renew("s");
+  lists.changed("s", "tools");
+  const second = lists.renew("s");
+  await answer(1);
+  await first;
+  await answer(2);
+  await second;
+  const [{ items } = { items: [] }] = lists.itemsOf("tools");
+  assert.deepEqual(items.map(({ description }) => description), ["2"]);
+  assert.ok(lists.isLoaded("s"));
+});
