@@ -23,6 +23,8 @@ const HEADERS = {
 export class RedirectPage implements AsyncDisposable {
   /** Resolves with the URL that the browser requested. */
   readonly answer: Promise<URL>;
+  /** The redirect URL. */
+  readonly url: string;
   readonly #state: string;
   readonly #server: Server;
   readonly #answered = Promise.withResolvers<URL>();
@@ -32,6 +34,9 @@ export class RedirectPage implements AsyncDisposable {
   private constructor(state: string, server: Server) {
     this.#state = state;
     this.#server = server;
+    const { port } = server.address() as AddressInfo; // it listens on a port
+    // Read now: a request may arrive after the server was closed, when the port is unknown.
+    this.url = `http://${HOST}:${port}/callback`;
     this.answer = this.#answered.promise;
     server.on("request", async ({ url = "", method, headers }, response) => {
       const address = URL.parse(url, this.url);
@@ -52,12 +57,6 @@ export class RedirectPage implements AsyncDisposable {
     server.once("error", reject).listen(port, HOST, resolve);
     await promise;
     return new RedirectPage(state, server);
-  }
-
-  /** The redirect URL. */
-  get url(): string {
-    const { port } = this.#server.address() as AddressInfo; // it listens on a port
-    return `http://${HOST}:${port}/callback`;
   }
 
   /** Accepts the URL that the browser requested. Returns whether it is the expected one. */

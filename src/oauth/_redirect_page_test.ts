@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { RedirectPage } from "./_redirect_page.ts";
 
 const STATE = "state-of-this-sign-in";
@@ -54,4 +56,20 @@ Deno.test("RedirectPage reports a failed sign-in, and stops listening when it is
   const [{ text }] = await Promise.all([answered, page[Symbol.asyncDispose]()]);
   assert.match(text, /The sign-in failed/);
   await assert.rejects(ask(url));
+});
+
+Deno.test("RedirectPage refuses a request that ends after it was disposed", async () => {
+  const page = await RedirectPage.open(STATE, 0);
+  const { host, port } = new URL(page.url);
+  const socket = connect(Number(port), "127.0.0.1");
+  await once(socket, "connect");
+  const closed = once(socket, "close");
+  const heard = once(socket, "data");
+  socket.write(`GET /favicon.ico HTTP/1.1\r\nHost: ${host}\r\n`);
+  // The server has read the first lines when it has answered a later request.
+  assert.equal((await ask(`${page.url}?state=other`)).status, 404);
+  const disposed = page[Symbol.asyncDispose]();
+  socket.write("\r\n");
+  assert.match(String((await heard)[0]), /^HTTP\/1\.1 404/);
+  await Promise.all([disposed, closed]);
 });
