@@ -36,7 +36,7 @@ export class SignedInServer implements Authorization {
   readonly #store: TokenStore;
   readonly #host: SignInHost;
   #kept: Promise<StoredSignIn | undefined> = Promise.resolve(undefined);
-  /** When reading the sign-in is retried after a failure. */
+  /** When the sign-in is read again although its file is the same. */
   #again = Infinity;
   #stamp: string | undefined;
   #looked = NaN;
@@ -168,9 +168,10 @@ export class SignedInServer implements Authorization {
         issuerHosts,
       });
     });
-    // A killed process may have stored the new tokens in the keyring without changing the file.
+    // A killed process may have stored the new tokens in the keyring without changing the file. The
+    // file may also be gone, because the user signed out meanwhile.
     // guard: sign-in-keyring-killed
-    this.#stamp = undefined;
+    this.#again = -Infinity;
   }
 
   /**

@@ -24,7 +24,7 @@ function scene(
   const store: TokenStore = {
     stamp: () => {
       seen.looks++;
-      return `${version}`;
+      return kept && `${version}`;
     },
     look: <T>() => kept as T | undefined, // only sign-ins are read here
     read: <T>() => {
@@ -136,4 +136,11 @@ Deno.test("SignedInServer leaves a 403 without scopes to the caller", async () =
   const sent = await signedIn.header(NEVER) ?? "";
   assert.equal(await signedIn.refused(refusal(sent, 403)), false);
   assert.equal(refreshes(), 0);
+});
+
+Deno.test("SignedInServer sends no token of a sign-in that ended during its refresh", async () => {
+  const [since, until] = [Date.now() - 3_600_000, Date.now() + 30_000];
+  const { signedIn, store } = scene({ since, until }, () => void store.remove("k"));
+  await assert.rejects(signedIn.header(NEVER), { code: "LOGIN_REQUIRED" });
+  assert.equal(await signedIn.header(NEVER), undefined);
 });
