@@ -11,6 +11,7 @@
 import type { JsonObject } from "../../core/json.ts";
 import type { ConnectionFactory } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
+import { onAbort } from "../../io/waiting.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
 import {
@@ -117,13 +118,15 @@ class StdioConnection implements Ends, OutgoingOwner {
   #isDropping = false;
   #isPaused = false;
   #open = true;
+  /** Closes the connection when its signal aborts. The signal may outlive many connections. */
+  readonly #closing: Disposable;
 
   constructor(host: StdioHost, options: StdioOptions) {
     this.#host = host;
     this.#options = options;
     this.#pipes = options.pipes ?? standardPipes();
     this.#output = new MessageWriter(this.#pipes.output, options.unreadMs, this);
-    options.signal.addEventListener("abort", () => void this.close(), { once: true });
+    this.#closing = onAbort(options.signal, () => void this.close());
   }
 
   /**
@@ -178,6 +181,7 @@ class StdioConnection implements Ends, OutgoingOwner {
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
+    this.#closing[Symbol.dispose]();
     // An open read would keep the process alive.
     await this.#input?.close().catch((error) => this.#host.failed(asError(error)));
     this.#closed.resolve(false);

@@ -3,11 +3,29 @@ import type { ConnectionFactory } from "../../protocol/connection.ts";
 import type { ClientPipes } from "./_pipes.ts";
 import { serveStdio, type StdioOptions } from "./stdio.ts";
 
+/** Returns the present listeners of a signal. */
+function listenersOf(signal: AbortSignal): ReadonlySet<unknown> {
+  const listeners = new Set<unknown>();
+  const [add, remove] = [signal.addEventListener, signal.removeEventListener];
+  Object.assign(signal, {
+    addEventListener: (...of: Parameters<typeof add>) => {
+      listeners.add(of[1]);
+      add.apply(signal, of);
+    },
+    removeEventListener: (...of: Parameters<typeof remove>) => {
+      listeners.delete(of[1]);
+      remove.apply(signal, of);
+    },
+  });
+  return listeners;
+}
+
 /** Serves a client whose first line is `initialize`. */
 function serve(name: string, prepare: () => Promise<unknown>) {
   const written: string[] = [];
   const over = Promise.withResolvers<void>();
   const ended = new AbortController();
+  const listeners = listenersOf(ended.signal);
   const params = {
     protocolVersion: "2025-06-18",
     capabilities: {},
@@ -42,6 +60,11 @@ function serve(name: string, prepare: () => Promise<unknown>) {
   const serving = serveStdio(() => Promise.resolve({} as ConnectionFactory), host, options);
   return {
     written,
+    listeners,
+    leave: async () => {
+      over.resolve();
+      await serving;
+    },
     end: async () => {
       ended.abort();
       await serving;
@@ -72,4 +95,11 @@ Deno.test("serveStdio() answers initialize for other clients before it loads any
   while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   await end();
   assert.equal(count, 0);
+});
+
+Deno.test("serveStdio() leaves no listener at its signal after the client has gone", async () => {
+  const { listeners, leave } = serve("other", () => Promise.resolve());
+  assert.ok(listeners.size > 0);
+  await leave();
+  assert.equal(listeners.size, 0);
 });
