@@ -69,6 +69,8 @@ class Window {
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
   readonly #state = new ConnectionState();
+  /** Whether the connection broke. The PML that takes over then handles all messages itself. */
+  #isBroken = false;
   /** The lines that arrived after the connection broke. */
   readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
@@ -115,6 +117,7 @@ class Window {
   }
 
   #left(input: Input): Left {
+    this.#isBroken = true;
     input.resume();
     return {
       input,
@@ -129,20 +132,22 @@ class Window {
     };
   }
 
-  /** Records a message of the client, and forwards it. */
+  /** Records a message of the client until the connection breaks, and forwards it. */
   #said(line: Line): void {
     const read = readMessage(line);
     if (line.kind !== "line") {
       if (read?.kind === "refusal") this.#tell(refusalMessage(read));
       return;
     }
-    if (read?.kind === "cancel") this.#waiting.delete(read.request);
-    if (read?.kind === "request") this.#asked(read.id, read.message as unknown as JsonObject);
+    if (!this.#isBroken) this.#record(read);
     this.#take(line.bytes, read);
   }
 
-  #asked(id: string, message: JsonObject): void {
-    this.#waiting.set(id, message);
+  #record(read: ReadLine | undefined): void {
+    if (read?.kind === "cancel") this.#waiting.delete(read.request);
+    if (read?.kind !== "request") return;
+    const message = read.message as unknown as JsonObject;
+    this.#waiting.set(read.id, message);
     this.#state.note(message);
   }
 
