@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { UsedAnswers } from "./_used_answers.ts";
+import { nonceOf, UsedAnswers } from "./_used_answers.ts";
 
 async function inHome(work: (home: string) => Promise<void>): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "pml-used-"));
@@ -13,7 +13,10 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
   }
 }
 
-const once = () => ({ nonce: crypto.randomUUID(), expires: Date.now() + 60_000 });
+const once = (identity: string | null = null) => ({
+  nonce: nonceOf(identity),
+  expires: Date.now() + 60_000,
+});
 
 Deno.test("an answer is used once, and another process reports that its call may have run", async () => {
   await inHome(async (home) => {
@@ -49,7 +52,7 @@ Deno.test("an answer is used once even if a clock jump removes its file", async 
   });
 });
 
-Deno.test("files of old answers are removed, and their number is limited", async () => {
+Deno.test("files of old answers are removed", async () => {
   await inHome(async (home) => {
     const folder = join(home, "answered");
     await new UsedAnswers(home, "one").use(once());
@@ -58,10 +61,20 @@ Deno.test("files of old answers are removed, and their number is limited", async
     await writeFile(join(folder, `${old}-y.1.pml-tmp`), "");
     await new UsedAnswers(home, "one").use(once());
     assert.equal((await readdir(folder)).length, 2);
-    const { expires } = once();
-    for (let index = 0; index < 10_000; index++) {
-      Deno.writeTextFileSync(join(folder, `${expires}-${index}`), "");
+  });
+});
+
+Deno.test("the number of files is limited for each identity", async () => {
+  await inHome(async (home) => {
+    const folder = join(home, "answered");
+    await new UsedAnswers(home, "one").use(once("a"));
+    for (let index = 0; index < 9_999; index++) {
+      const { nonce, expires } = once("a");
+      Deno.writeTextFileSync(join(folder, `${expires}-${nonce}`), "");
     }
-    await assert.rejects(new UsedAnswers(home, "one").use(once()), { code: "OVERLOADED" });
+    const answers = new UsedAnswers(home, "one");
+    await assert.rejects(answers.use(once("a")), { code: "OVERLOADED" });
+    await answers.use(once("b"));
+    await answers.use(once());
   });
 });

@@ -34,7 +34,7 @@ import { readBody } from "../http/_body.ts";
 import { type Forwarded, type Head, OtherProcess, type Pass, sealedLines } from "./_link.ts";
 import { Sealer } from "./_sealer.ts";
 import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
-import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
+import { nonceOf, type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { EndpointLimits, HttpEndpoint } from "../http/endpoint.ts";
 import type { HttpHost } from "../http/http.ts";
 
@@ -122,7 +122,7 @@ export class Replica {
       seal: async (handle: string, request: string) => {
         const sent = (await questions()).send(handle);
         const expires = (sent?.at ?? 0) + this.#options.ttl;
-        const question = { ...sent, expires, nonce: crypto.randomUUID() };
+        const question = { ...sent, expires, nonce: nonceOf(identity) };
         return `q.${await this.#questions.seal(question, boundTo(request))}`;
       },
       open: async (state: string, request: string) => {
