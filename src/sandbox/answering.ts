@@ -28,6 +28,8 @@ export class AnsweringProcess {
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   readonly #ended: Promise<void>;
   #broken: Error | undefined;
+  /** Whether the process has ended. Its id may then belong to another process. */
+  #hasEnded = false;
 
   /** Starts the process. */
   constructor(program: Program, options: AnsweringOptions) {
@@ -76,7 +78,7 @@ export class AnsweringProcess {
   /** Kills the process. All open requests fail with the first reason. */
   end(why: Error): void {
     this.#broken ??= why;
-    killGroup(this.#process.pid);
+    if (!this.#hasEnded) killGroup(this.#process.pid);
     for (const { reject } of this.#waiting.values()) reject(this.#broken);
     this.#waiting.clear();
   }
@@ -93,6 +95,7 @@ export class AnsweringProcess {
     const { code, signal } = await status;
     // Processes that it started may keep its output open.
     killGroup(pid);
+    this.#hasEnded = true;
     groups.remove(pid);
     await heard;
     this.end(ended(signal ?? `exit code ${code}`));

@@ -109,6 +109,11 @@ export class StartedProgram {
     if (!this.#isKept) {
       if (reach !== undefined) throw new Error("Cannot confine a program without a keeper");
       this.running = startProcess(program);
+      this.running.status.then(() => {
+        // Processes that it started may still run. Later, its id may belong to another process.
+        killGroup(this.running.pid);
+        this.#isOver = true;
+      });
       return;
     }
     assertThere(program);
@@ -139,9 +144,9 @@ export class StartedProgram {
     return this.#isKept ? childrenOf(pid)[0] ?? pid : pid;
   }
 
-  /** Sends a signal to the program and its group. */
+  /** Sends a signal to the program and its group, unless it has ended. */
   signal(name: Deno.Signal): void {
-    killGroup(this.pid, name);
+    if (!this.#isOver) killGroup(this.pid, name);
   }
 
   /**
@@ -149,8 +154,8 @@ export class StartedProgram {
    * too.
    */
   kill(): void {
-    if (!this.#isKept) return killGroup(this.running.pid);
     if (this.#isOver) return;
+    if (!this.#isKept) return killGroup(this.running.pid);
     this.#killBelow();
     // On SIGTERM the keeper ends the rest. SIGCONT wakes a keeper that was stopped.
     for (const signal of ["SIGTERM", "SIGCONT"] as const) kill(this.running.pid, signal);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { until, waitUntil } from "../../tests/kit/wait.ts";
 import { canKeep } from "./_keeper.ts";
+import { killsOf } from "./_kills_test.ts";
 import { killGroup, runProgram, SpareKeeper, StartedProgram, startProcess } from "./process.ts";
 import type { Program } from "./program.ts";
 
@@ -220,4 +221,24 @@ Deno.test("a confined program writes only within its reach, or does not run", {
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test({
+  name: "StartedProgram sends no signal to the id of a program that has ended",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    const file = "/bin/sh";
+    for (const hasKeeper of [false, canKeep()]) {
+      const program = { file, args: ["-c", "exit 3"], cwd: "/", env: {}, kept: hasKeeper };
+      const started = new StartedProgram(program);
+      const { stdin, stdout, stderr, status } = started.running;
+      assert.equal((await status).code, 3);
+      await Promise.all([stdin.abort(), stdout.cancel(), stderr.cancel()]);
+      const kills = await killsOf(() => {
+        started.signal("SIGTERM");
+        started.kill();
+      });
+      assert.deepEqual(kills, [], `keeper: ${hasKeeper}`);
+    }
+  },
 });
