@@ -153,10 +153,15 @@ export async function keepUser(
   { issuer, client: { client_id }, url }: Pick<StoredSignIn, "issuer" | "client" | "url">,
 ): Promise<void> {
   const client: KeptClient = { client_id, method: "none" };
-  const users = usersOf(store, { issuer, client });
-  if (users.includes(url)) return;
-  const all = [...users, url].slice(-USERS_MAX);
-  await store.write(usersKey(issuer, client), { client, redirect: "", users: all });
+  const key = usersKey(issuer, client);
+  // Another sign-in with the client may begin at the same time.
+  // guard: sign-in-users
+  await store.locked(key, async () => {
+    const users = usersOf(store, { issuer, client });
+    if (users.includes(url)) return;
+    const all = [...users, url].slice(-USERS_MAX);
+    await store.write(key, { client, redirect: "", users: all });
+  });
 }
 
 function usersKey(issuer: string, { client_id }: KeptClient): string {
