@@ -192,7 +192,8 @@ export class SignedInServer implements Authorization {
   async #stepUp(kept: StoredSignIn, asked: readonly string[]): Promise<PmlError> {
     const [key, store] = [this.#key, this.#store];
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
-    const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
+    const wantedWith = (stored: StoredSignIn) => [...new Set([...stored.wanted ?? [], ...missing])];
+    let wanted = wantedWith(kept);
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
     const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
     const isGranted = asked.length > 0 && missing.length === 0;
@@ -208,7 +209,10 @@ export class SignedInServer implements Authorization {
     if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted }];
     await store.locked(key, async () => {
       const now = await store.read(key);
-      if (now !== undefined) await store.write(key, { ...now, wanted });
+      if (now === undefined) return;
+      // Another call may have stored other scopes meanwhile.
+      wanted = wantedWith(now);
+      await store.write(key, { ...now, wanted });
     });
     return this.#loginRequired("it requires more permissions", wanted);
   }

@@ -20,6 +20,7 @@ function scene(
   let kept: StoredSignIn | undefined = { ...KEPT, ...first };
   let version = 0;
   let refreshes = 0;
+  let last = Promise.resolve();
   const seen = { looks: 0, reads: 0, secrets: new Set<string>() };
   const store: TokenStore = {
     stamp: () => {
@@ -43,9 +44,13 @@ function scene(
       return Promise.resolve();
     },
     all: () => [],
-    locked: async (_, work) => {
-      waits();
-      return await work();
+    locked: (_, work) => {
+      const done = last.then(() => {
+        waits();
+        return work();
+      });
+      last = done.then(() => {}, () => {});
+      return done;
     },
   };
   const server = { name: "notes", url: KEPT.url, named: new Set<string>() };
@@ -143,4 +148,17 @@ Deno.test("SignedInServer sends no token of a sign-in that ended during its refr
   const { signedIn, store } = scene({ since, until }, () => void store.remove("k"));
   await assert.rejects(signedIn.header(NEVER), { code: "LOGIN_REQUIRED" });
   assert.equal(await signedIn.header(NEVER), undefined);
+});
+
+Deno.test("SignedInServer keeps the scopes of all calls that need more at the same time", async () => {
+  const { signedIn, store } = scene();
+  const sent = await signedIn.header(NEVER) ?? "";
+  await Promise.all(["one", "two"].map(async (scope) => {
+    const headers = { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` };
+    const response = new Response(null, { status: 403, headers });
+    await assert.rejects(signedIn.refused({ ...refusal(sent), response }), {
+      code: "LOGIN_REQUIRED",
+    });
+  }));
+  assert.deepEqual((await store.read("k"))?.wanted, ["one", "two"]);
 });
