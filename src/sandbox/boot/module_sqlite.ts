@@ -12,15 +12,24 @@ export type AskHost = (op: string, args: readonly unknown[]) => Promise<unknown>
 /** Returns `host.sqlite`. Disposing it closes all databases that were opened with it. */
 export function brokeredSqlite(later: AskHost): Host["sqlite"] & AsyncDisposable {
   const open = new Set<unknown>();
+  const opening = new Set<Promise<void>>();
   const close = async (number: unknown) => {
     if (open.delete(number)) await later("sqlite.close", [number]);
   };
   const sqlite: Host["sqlite"] = async (path, { write = false } = {}) => {
-    const number = await later("sqlite.open", [path, write]);
-    open.add(number);
+    const opened = later("sqlite.open", [path, write]);
+    const done = opened.then((number) => void open.add(number), () => {});
+    opening.add(done);
+    await done;
+    opening.delete(done);
+    const number = await opened;
     return databaseOf(later, { number, close: () => close(number) });
   };
-  const closeAll = async () => void await Promise.all([...open].map(close));
+  const closeAll = async () => {
+    // The call may have ended without waiting for a database.
+    await Promise.all(opening);
+    await Promise.all([...open].map(close));
+  };
   return Object.assign(sqlite, { [Symbol.asyncDispose]: closeAll });
 }
 
