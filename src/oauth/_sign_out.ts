@@ -12,14 +12,18 @@ import { forgetClient, keepUser, signInKey, type StoredSignIn } from "./token_st
 
 /** Revokes the tokens if the authorization server supports that, and removes them. */
 export async function endSignIn(
-  { issuer, url, client: known, revocationEndpoint }: StoredSignIn,
+  filed: StoredSignIn,
   { host, store, server, signal }: Omit<SigningIn, "more">,
 ): Promise<"removed" | "revoked"> {
   const key = signInKey(server);
   return await store.locked(key, async () => {
-    const { refreshToken, accessToken, client = known } = await store.read(key).catch(() =>
-      undefined
-    ) ?? {};
+    const now = await store.read(key).catch(() => undefined);
+    const { refreshToken, accessToken } = now ?? {};
+    let ended = filed;
+    // The user may have signed in again meanwhile, at another authorization server.
+    // guard: sign-out-issuer
+    if (now !== undefined) ended = now;
+    const { issuer, url, client, revocationEndpoint } = ended;
     await store.remove(key);
     await forgetClient(store, { issuer, client }, server);
     if (server.oauth?.client_id !== undefined) await keepUser(store, { issuer, client, url });
