@@ -72,6 +72,8 @@ const NO_VARIABLES: FileVariables = new Map();
 interface FilledValues {
   values?: DefinitionTexts | undefined;
   files?: readonly object[] | undefined;
+  /** Whether keys were withheld. */
+  isWithheld?: boolean;
 }
 
 /** Looks up the values of variables. */
@@ -79,6 +81,8 @@ export class Keys {
   readonly #options: KeysOptions;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
+  /** The `envFile` of each server. A file with the same path that is read as `.env` has no checks. */
+  readonly #envFiles = new Map<string, FileOfValues>();
   #outside: OutsideKeys = NO_KEYS;
   #outsideStamp: string | undefined;
   #lookOutside: (() => Promise<OutsideKeys>) | undefined;
@@ -97,7 +101,9 @@ export class Keys {
     const known = this.#filled(given);
     // Keys of the environment need no file.
     const now = known.files && this.#sources();
-    const isSame = known.files?.every((one, at) => one === now?.[at]) ?? true;
+    const isWithheld = this.#options.isWithheld?.() === true;
+    const isSame = known.isWithheld === isWithheld &&
+      (known.files?.every((one, at) => one === now?.[at]) ?? true);
     if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
     const folders = this.#options.folders?.();
     const values = expanded(given, { get: (name) => this.get(name), server, folders });
@@ -106,6 +112,7 @@ export class Keys {
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
     known.files = isPlain ? undefined : now ?? this.#sources();
+    known.isWithheld = isWithheld;
     if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
     return known.values as T; // see above
   }
@@ -196,7 +203,10 @@ export class Keys {
 
   /** Resolves when the keys outside of PML were looked up; until then they count as not set. */
   async looked(): Promise<void> {
-    await (this.#looking ??= this.#refreshed(stampAt(join(this.home, SOURCES_FILE))));
+    this.#looking ??= this.#refreshed(stampAt(join(this.home, SOURCES_FILE)));
+    // Begins another look if the stored keys changed since the last one.
+    this.#outsideNow();
+    await this.#looking;
   }
 
   #outsideNow(): OutsideKeys {
@@ -237,12 +247,12 @@ export class Keys {
   variablesOf(path: string | undefined, server: string): FileVariables {
     if (path === undefined || this.#options.isWithheld?.()) return NO_VARIABLES;
     const stamp = stampAt(path);
-    const known = this.#files.get(path);
+    const known = this.#envFiles.get(path);
     if (known !== undefined && stamp !== undefined && stamp === known.stamp) return known.values;
     const { values, odd } = readEnvFile(path, server);
     this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
     for (const value of values.values()) this.#options.register(value);
-    this.#files.set(path, { stamp, values });
+    this.#envFiles.set(path, { stamp, values });
     return values;
   }
 

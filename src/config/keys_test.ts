@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { PmlError } from "../core/errors.ts";
 import { parseDotenv } from "./_dotenv.ts";
-import { KEY_FILE, Keys } from "./keys.ts";
+import { KEY_FILE, Keys, SOURCES_FILE } from "./keys.ts";
 
 Deno.test("parseDotenv() reads common files, and reports the lines that it cannot read", () => {
   const text = [
@@ -177,6 +177,54 @@ Deno.test("Keys finds the cloud's key in the environment, else in the key file, 
   await Deno.remove(file);
   await Deno.symlink(scene.path, file);
   assert.equal(none.cloud(), undefined);
+});
+
+Deno.test("Keys checks and registers an `envFile` that is also the `.env` of the workspace", async () => {
+  await using scene = await makeScene("LD_PRELOAD=/evil.so\nTOKEN=one-secret\n");
+  const keys = scene.keys({});
+  assert.equal(keys.get("OTHER"), undefined, "now the file was read as .env");
+  assert.throws(() => keys.variablesOf(scene.path, "db"), { code: "CONFIG_INVALID" });
+  await Deno.writeTextFile(scene.path, "TOKEN=another-secret\n");
+  assert.equal(keys.get("OTHER"), undefined);
+  assert.equal(keys.variablesOf(scene.path, "db").get("TOKEN"), "another-secret");
+  assert.ok(scene.registered.includes("another-secret"));
+});
+
+Deno.test("Keys fills in nothing again that an identity may no longer use", async () => {
+  await using scene = await makeScene("");
+  let isWithheld = false;
+  const keys = new Keys({
+    environment: () => ({
+      get: (name) => isWithheld || name !== "TOKEN" ? undefined : "secret",
+      apiKey: undefined,
+      home: scene.home,
+    }),
+    trusted: () => undefined,
+    isWithheld: () => isWithheld,
+    register: () => {},
+    warn: () => {},
+  });
+  const given = { env: { TOKEN: "${TOKEN}" } };
+  assert.deepEqual(keys.filled(given, "db"), { env: { TOKEN: "secret" } });
+  isWithheld = true;
+  assert.throws(() => keys.filled(given, "db"), { code: "KEY_MISSING" });
+});
+
+Deno.test("looked() also waits for keys that were stored outside of PML since the last look", async () => {
+  await using scene = await makeScene("");
+  const keys = scene.keys({});
+  const path = join(scene.home, SOURCES_FILE);
+  let value = "one";
+  keys.useOutside(() => Promise.resolve(new Map([["A", { value, from: "the keyring" }]])));
+  await keys.looked();
+  assert.equal(keys.get("A"), undefined, "no key is stored");
+  await Deno.writeTextFile(path, "{}");
+  await keys.looked();
+  assert.equal(keys.get("A"), "one");
+  value = "two";
+  await Deno.writeTextFile(path, '{ "A": 1 }');
+  await keys.looked();
+  assert.equal(keys.get("A"), "two");
 });
 
 interface Scene extends AsyncDisposable {
