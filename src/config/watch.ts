@@ -59,5 +59,6 @@ export function isOtherConfig(now: LoadedConfig, before: LoadedConfig): boolean 
 function fingerprint({ workspace, file, parents, person, others, problem }: LoadedConfig): string {
   const policies = others?.company?.files ?? [];
   const hashes = [file, ...parents, person, ...policies].map((each) => each?.hash);
-  return JSON.stringify([workspace.file, workspace.parents, hashes, problem?.detail]);
+  const { root, file: own, parents: above } = workspace;
+  return JSON.stringify([root, own, above, hashes, problem?.detail]);
 }

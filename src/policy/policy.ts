@@ -178,8 +178,17 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
 
   /** Reads the files again, and settles. */
   async reload(): Promise<void> {
-    this.#loaded = await reloadConfig(this.#loaded);
+    await this.#load();
     await this.settle();
+  }
+
+  /** Reads the files again. If `moveTo()` chose another folder meanwhile, reads the files there. */
+  async #load(): Promise<void> {
+    let [before, loaded] = [this.#loaded, await reloadConfig(this.#loaded)];
+    while (before !== this.#loaded) {
+      [before, loaded] = [this.#loaded, await reloadConfig(this.#loaded)];
+    }
+    this.#loaded = loaded;
   }
 
   /** Changes the workspace to another folder, before any call ran in the first one. */
@@ -217,14 +226,21 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     ]);
     // Taken before reading, so that no change between the two is missed.
     const files = new RulingFiles([...rulingPaths(this.#loaded), ...this.#trustPaths()]);
-    const loaded = await reloadConfig(this.#loaded);
-    if (isOtherConfig(loaded, this.#loaded)) {
-      this.#loaded = loaded;
-      await this.settle();
-    } else await this.#lookAtTrust();
-    this.#files = files;
-    this.#comparedAt = performance.now();
-    this.#isStale = false;
+    const { root } = this.#loaded.workspace;
+    await this.#load();
+    // Compared with the snapshot: files that were read for an approval may not be in force.
+    if (isOtherConfig(this.#loaded, this.#now.loaded)) await this.settle();
+    else {
+      // The same objects keep what is cached for the servers in them.
+      this.#loaded = this.#now.loaded;
+      await this.#lookAtTrust();
+    }
+    // The files of the folder before `moveTo()` say nothing about those of the present one.
+    if (this.#loaded.workspace.root === root) {
+      this.#files = files;
+      this.#comparedAt = performance.now();
+      this.#isStale = false;
+    }
     this.#look();
   }
 
@@ -233,11 +249,14 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     return file ? [this.store.fileOf(file.realPath)] : [];
   }
 
-  /** Makes a new snapshot if another process granted or revoked the trust. */
+  /** Makes a new snapshot if another process granted or revoked the trust, or approved code. */
   async #lookAtTrust(): Promise<void> {
-    const { trusted } = await this.trust.stateOf(await this.#shownFile());
+    const { trusted, approved } = await this.trust.stateOf(await this.#shownFile());
+    const { trust } = this.#now;
+    const isSame = trusted === trust.trusted && approved.size === trust.approved.size &&
+      [...approved].every(([name, integrity]) => trust.approved.get(name) === integrity);
     // guard: trust-revoked
-    if (trusted !== this.#now.trust.trusted) await this.settle();
+    if (!isSame) await this.settle();
   }
 
   /** Returns the definition of a server in the user's file or in a trusted file. */
@@ -296,7 +315,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
 
   /** Reads the workspace file again, to compare it with the shown one. */
   async readAgain(): Promise<ShownFile | undefined> {
-    this.#loaded = await reloadConfig(this.#loaded);
+    await this.#load();
     return await this.#shownFile();
   }
 

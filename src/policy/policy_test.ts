@@ -153,3 +153,67 @@ Deno.test("AlwaysRules offers nothing that a company's ask rule matches, and no 
   assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
   assert.notEqual(again.now.rules(), policy.now.rules());
 });
+
+Deno.test("refresh() applies a changed rule although an earlier attempt to apply it failed", async () => {
+  await using at = await open({ permissions: { allow: ["filesystem:*"] } });
+  const { policy, ws } = at;
+  const file = join(ws, ".pml.json");
+  const trust = join(policy.home, "trust");
+  const deny = { version: 1, permissions: { deny: ["filesystem:*"] }, private_mcps: {} };
+  const private_mcps = { own: { type: "deno", path: "own.ts" } };
+  await Deno.writeTextFile(file, JSON.stringify({ ...deny, private_mcps }));
+  // A listed file with a module is approved in this folder.
+  await Deno.mkdir(policy.home, { recursive: true });
+  await Deno.writeTextFile(trust, "");
+  await assert.rejects(policy.refresh());
+  assert.equal(policy.isCurrent(), false);
+  await Deno.remove(trust);
+  await policy.refresh();
+  assert.equal(policy.now.judge(WRITE).kind, "deny");
+});
+
+Deno.test("an approval that fails does not hide a change of rules", async () => {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  await using _ = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  const [ws, home] = [join(root, "ws"), join(root, "home")];
+  await Deno.mkdir(ws);
+  await Deno.mkdir(home);
+  await Deno.writeTextFile(join(ws, ".pml.json"), EVIL);
+  const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws };
+  const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
+    cwd: ws,
+  }, { ...PARTS, builtins: new Set(["filesystem"]) });
+  const unapproved = await policy.unapproved();
+  // The file changes while the user reads the question, and so do the rules of the user.
+  await Deno.writeTextFile(join(ws, ".pml.json"), `${EVIL} `);
+  await Deno.writeTextFile(join(home, "config.yaml"), 'permissions: { deny: ["filesystem:*"] }');
+  await assert.rejects(async () => await unapproved?.accept(), { code: "APPROVAL_STALE" });
+  await policy.refresh();
+  assert.equal(policy.now.judge(WRITE).kind, "deny");
+});
+
+Deno.test("refresh() never moves the policy back from the folder that a client chose", async () => {
+  await using at = await open({});
+  const { policy, ws } = at;
+  const other = join(ws, "..", "other");
+  await Deno.mkdir(other);
+  await Promise.all([policy.refresh(), policy.moveTo(other)]);
+  assert.equal(policy.root, other);
+  assert.equal(policy.isCurrent(), false);
+  await Deno.writeTextFile(join(ws, ".pml.json"), EVIL);
+  const again = policy.refresh();
+  await Promise.all([policy.moveTo(ws), again]);
+  assert.equal(policy.root, ws);
+  await Deno.writeTextFile(join(ws, ".pml.json"), GOOD);
+  await policy.refresh();
+  assert.equal(policy.root, ws);
+});
+
+Deno.test("refresh() takes over the approved code of modules from another process", async () => {
+  await using at = await open({ permissions: { allow: [] } });
+  const { policy, ws } = at;
+  const file = join(ws, ".pml.json");
+  await policy.store.approve(file, () => ({ own: "sha256-1" }));
+  await policy.refresh();
+  assert.equal(policy.approvedCode("own"), "sha256-1");
+});
