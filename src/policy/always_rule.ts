@@ -39,9 +39,10 @@ export class AlwaysRules {
     if (loaded.wide && reads(config, id)) return undefined;
     if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
     const { workspace, rules, narrowing } = config;
-    const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
+    const partOf = (rules: Rules) =>
+      makeJudge(rules, { known, workspace, variablesOf, isPart: true });
     // No rule of the user overrides an ask rule of a company.
-    const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
+    const company = narrowing?.company?.judge(() => ALLOWED, partOf);
     // guard: company-always
     if (company?.(id, args).kind === "ask") return undefined;
     const wanted = { rule, id, args, source: this.#policy.rulesFile };

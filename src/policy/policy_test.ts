@@ -217,3 +217,24 @@ Deno.test("refresh() takes over the approved code of modules from another proces
   await policy.refresh();
   assert.equal(policy.approvedCode("own"), "sha256-1");
 });
+
+Deno.test("an ask rule of a company applies although a variable for the program is allowed", async () => {
+  const args = { command: "ls", env: { LD_PRELOAD: "/a.so" } };
+  await using at = await open({
+    permissions: { allow: ["shell:exec(command=ls,env=LD_PRELOAD)"] },
+  });
+  const { policy } = at;
+  assert.equal(policy.now.judge(EXEC, args).kind, "allow");
+  const path = join(at.ws, "..", "policy.yaml");
+  const { environment } = policy.now.loaded;
+  for (const [ask, kind] of [["shell:*", "ask"], ["filesystem:*", "allow"]] as const) {
+    await Deno.writeTextFile(path, JSON.stringify({ permissions: { ask: [ask] } }), {
+      mode: 0o644,
+    });
+    const again = await Policy.open({ ...environment, policy: path }, { cwd: at.ws }, {
+      ...PARTS,
+      builtins: new Set(["filesystem", "shell"]),
+    });
+    assert.equal(again.now.judge(EXEC, args).kind, kind);
+  }
+});

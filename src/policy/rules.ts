@@ -72,6 +72,8 @@ export interface JudgeOptions {
   readonly variablesOf?: (server: string) => PathVariables | undefined;
   /** The file system that resolves paths; by default that of this machine. */
   readonly system?: PathSystem;
+  /** Whether other rules may name the variables of a program. Then these rules deny none of them. */
+  readonly isPart?: boolean;
 }
 
 /**
@@ -110,7 +112,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     if (seen === undefined) return unseen(id, { deny, ask, allow, plain: plainly(id) });
     const denying = deny.perhaps(id, seen);
     if (denying) return verdict("deny", denying);
-    const [steering] = id.startsWith("shell:") ? seen.steering : [];
+    const [steering] = id.startsWith("shell:") && !options.isPart ? seen.steering : [];
     if (steering !== undefined && ![ask, allow].some((list) => list.names(id, seen))) {
       const rule = `no rule names ${quoted(steering)}`;
       return { kind: "deny", rule, source: "defaults", steering };

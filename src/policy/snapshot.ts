@@ -64,14 +64,14 @@ export function snapshotOf(
     environment: loaded.environment,
     builtins: from.builtins,
   });
-  const judgeOf = (rules: Rules) =>
-    makeJudge(rules, {
-      variablesOf: variables,
-      known: (server, id) => all.has(server) || all.has(id),
-      workspace: config.workspace,
-    });
-  const own = judgeOf(rules);
-  const plain = config.narrowing?.company?.judge(own, judgeOf) ?? own;
+  const options: JudgeOptions = {
+    variablesOf: variables,
+    known: (server, id) => all.has(server) || all.has(id),
+    workspace: config.workspace,
+  };
+  const own = makeJudge(rules, options);
+  const partOf = (rules: Rules) => makeJudge(rules, { ...options, isPart: true });
+  const plain = config.narrowing?.company?.judge(own, partOf) ?? own;
   const wide: Judge = loaded.wide
     ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
     : plain;
