@@ -183,12 +183,15 @@ export class Sampling {
       });
     const [fetch, redactor] = [this.#fetch, this.#redactor];
     const progress = new TurnProgress(request, count);
+    // If the actual use cannot be written, the reservation stays counted.
+    const settle = (used: Usage) =>
+      this.#budget.settle(used, { most, settings }).catch(() => undefined);
     try {
       const answer = await askProvider(turn, { settings, key, fetch, signal, redactor, progress });
       const output = estimateOf(answer.content);
       const used = answer.usage ?? { input: most.input, output };
       event(used);
-      await this.#budget.settle(used, { most, settings });
+      await settle(used);
       return answer;
     } catch (error) {
       const { code, detail } = asPmlError(error);
@@ -196,7 +199,7 @@ export class Sampling {
       const isUsed = detail?.status === undefined && detail?.may_have_run !== false;
       const used = isUsed ? most : { input: 0, output: 0 };
       event(used, signal.aborted ? "CANCELLED" : code);
-      if (!isUsed) await this.#budget.settle(used, { most, settings });
+      if (!isUsed) await settle(used);
       throw error;
     }
   }

@@ -35,6 +35,19 @@ Deno.test("the limits of requests per minute and tokens per day apply across pro
   assert.match((await scene.error()).hint ?? "", /\bremove it\b/);
 });
 
+Deno.test("a paid answer arrives although its use cannot be counted afterwards", async () => {
+  await using scene = new Scene({
+    replies: [() => {
+      Deno.writeTextFileSync(scene.file, "{");
+      return events(eventsOf("anthropic", { text: "it" }));
+    }],
+  });
+  assert.deepEqual((await scene.ask()).content, { type: "text", text: "it" });
+  assert.deepEqual(scene.events.map(({ code }) => code), [undefined]);
+  // The next request is refused: what was used is unknown.
+  assert.equal((await scene.error()).code, "CONFIG_INVALID");
+});
+
 Deno.test("running requests count, so that concurrent requests cannot exceed a limit together", async () => {
   const held = Promise.withResolvers<void>();
   await using scene = new Scene({
