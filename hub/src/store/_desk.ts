@@ -77,7 +77,7 @@ export class EmbeddedDesk implements Desk {
     const { fqdn } = offered;
     const refusal = this.#isForeign(fqdn, owner) ?? this.#existingOrFull(owned);
     if (refusal !== undefined) return refusal;
-    if (this.#holder(fqdn) === undefined) {
+    if (holderOf(this.#sql, fqdn) === undefined) {
       claim(this.#sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });
     }
     if (isModerated) {
@@ -91,7 +91,7 @@ export class EmbeddedDesk implements Desk {
 
   /** Returns why a name may not be published by an organisation. */
   #isForeign(fqdn: string, owner: string): Refusal | undefined {
-    const holder = this.#holder(fqdn);
+    const holder = holderOf(this.#sql, fqdn);
     if (holder !== undefined) {
       return holder.owner === owner ? undefined : { why: "foreign", namespace: holder.namespace };
     }
@@ -102,17 +102,6 @@ export class EmbeddedDesk implements Desk {
       [JSON.stringify(shapesLike(fqdn)), owner],
     );
     return other && { why: "look_alike", namespace: String(other.namespace) };
-  }
-
-  /** Returns the owner of a name. The owner of `com` does not own other names below it. */
-  #holder(fqdn: string): NamespaceRecord | undefined {
-    const row = this.#sql.get(
-      `SELECT namespace, owner FROM namespaces
-       WHERE namespace IN (SELECT value FROM json_each(?)) AND (given = 1 OR namespace <> ?)
-       ORDER BY length(namespace) DESC LIMIT 1`,
-      [JSON.stringify(namespacesOf(fqdn)), domainOf(fqdn)],
-    );
-    return row && { namespace: String(row.namespace), owner: String(row.owner) };
   }
 
   /** Returns the outcome if the version exists, or the refusal if it would exceed a limit. */
@@ -199,7 +188,7 @@ export class EmbeddedDesk implements Desk {
       if (keyHash !== undefined) {
         const owner = this.#owner(keyHash);
         if (owner === undefined) return NO_KEY;
-        const holder = this.#holder(fqdn);
+        const holder = holderOf(this.#sql, fqdn);
         if (holder === undefined) return MISSING;
         if (holder.owner !== owner) return { why: "foreign", namespace: holder.namespace };
       }
@@ -326,14 +315,21 @@ const REVOKED = `INSERT OR IGNORE INTO key_records
 const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
   FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
 
-/** Assigns the namespace of a name to the operator, unless the namespace has an owner. */
+/** Assigns the namespace of a name to the operator, unless the name has an owner. */
 export function claimForOperator(sql: Sql, fqdn: string): void {
-  const taken = sql.get(
-    "SELECT 1 AS taken FROM namespaces WHERE namespace IN (SELECT value FROM json_each(?))",
-    [JSON.stringify(namespacesOf(fqdn))],
-  );
-  if (taken !== undefined) return;
+  if (holderOf(sql, fqdn) !== undefined) return;
   claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
+}
+
+/** Returns the owner of a name. The owner of `com` does not own other names below it. */
+function holderOf(sql: Sql, fqdn: string): NamespaceRecord | undefined {
+  const row = sql.get(
+    `SELECT namespace, owner FROM namespaces
+     WHERE namespace IN (SELECT value FROM json_each(?)) AND (given = 1 OR namespace <> ?)
+     ORDER BY length(namespace) DESC LIMIT 1`,
+    [JSON.stringify(namespacesOf(fqdn)), domainOf(fqdn)],
+  );
+  return row && { namespace: String(row.namespace), owner: String(row.owner) };
 }
 
 function claim(

@@ -191,6 +191,19 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.deepEqual(await tried("com.second.maps", "acme"), { why: "foreign", namespace });
   });
 
+  Deno.test(`${kind}: an imported name is the operator's, although com has an owner`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    assert.deepEqual(await publish(store, server("com", "1.0.0"), { by: "other" }), NEW);
+    await store.add([server("com.acme.tool", "1.0.0")]);
+    assert.deepEqual(await publish(store, server("com.acme.tool", "2.0.0")), {
+      why: "foreign",
+      namespace: "com.acme.tool",
+    });
+    assert.equal((await store.entry("com.acme.tool", undefined))?.version, "1.0.0");
+  });
+
   Deno.test(`${kind}: a name looks like another's in whichever of its parts`, async () => {
     await using there = await place();
     await using store = await there.open();
