@@ -45,6 +45,29 @@ Deno.test("a stored key reaches the server that names it, after the environment 
   assert.equal(await sent(), "of-dotenv");
 });
 
+Deno.test("pml key keeps a file with lines that it cannot read, and makes none that is too long", async () => {
+  await using ws = await makeWorkspace();
+  const path = `${ws.home}/keys.env`;
+  const ran = async (stdin: string, ...words: readonly string[]) =>
+    await runPml(ws, ["key", ...words, "--stdin"], { stdin });
+  assert.equal((await ran("one", "set", "ONE")).code, 0);
+  const good = await Deno.readTextFile(path);
+  const long = await ran("x".repeat(70_000), "set", "LONG");
+  assert.notEqual(long.code, 0);
+  assert.match(long.stderr, /64 KB/);
+  assert.equal(await Deno.readTextFile(path), good);
+  const odd = [`${good}this is no line of keys\n`, `${good}# ${"x".repeat(70_000)}\n`];
+  for (const text of odd) {
+    await Deno.writeTextFile(path, text);
+    for (const words of [["set", "TWO"], ["remove", "ONE"]]) {
+      const { code, stderr } = await ran("two", ...words);
+      assert.notEqual(code, 0, words.join(" "));
+      assert.match(stderr, /Cannot change .*keys\.env/);
+      assert.equal(await Deno.readTextFile(path), text);
+    }
+  }
+});
+
 Deno.test("pml key set on a terminal shows nothing, and refuses invalid names and values", async () => {
   await using ws = await makeWorkspace();
   const ran = await runPmlOnTerminal(ws, ["key", "set", "TOKEN_A"], {

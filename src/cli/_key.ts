@@ -13,7 +13,8 @@ import {
   removeFromKeyring,
   systemKeyring,
 } from "../oauth/outside_keys.ts";
-import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
+import { parseDotenv } from "../config/env_file.ts";
+import { KEY_FILE, KEYS_FILE, MOST_BYTES, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
@@ -27,7 +28,7 @@ import {
   unchanged,
 } from "./_command_context.ts";
 import { subcommandOf, usage } from "./_failure.ts";
-import { place, readInside } from "./_files.ts";
+import { place, readInside, type TextFile } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 
@@ -105,7 +106,7 @@ export async function saveKey(at: CommandContext, name: string, value: string): 
       "Paste only the key",
     );
   }
-  if (name !== CLOUD_KEY) placesIn(at.app.config().home);
+  if (name !== CLOUD_KEY) await assertReadable(at);
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
   if (name !== CLOUD_KEY && await systemKeyring(at.app)?.set(name, value)) {
     await moveTo(at, name, { keyring: true });
@@ -123,6 +124,7 @@ async function from(
 ): Promise<Shown> {
   if (name === CLOUD_KEY) throw usage(`Cannot keep ${CLOUD_KEY} elsewhere`, "Use `pml key set`");
   needPerson(`Cannot take ${name} from a program`, "");
+  await assertReadable(at);
   const file = findProgram(at.app, program);
   const source = { command: [file, ...args] };
   const fact = `Each start of PML will run ${
@@ -172,6 +174,34 @@ function placesIn(home: string): ReturnType<typeof keySources> {
   return keySources(home, THROWS);
 }
 
+/** Throws if a file with keys or their sources cannot be read, before any of them changes. */
+async function assertReadable({ app }: CommandContext): Promise<void> {
+  const { home } = app.config();
+  placesIn(home);
+  await Deno.mkdir(home, { recursive: true, mode: 0o700 });
+  keysIn(await readInside(home, KEYS_FILE), join(home, KEYS_FILE));
+}
+
+/** Returns the keys of a file. Throws if a part cannot be read, because a write would drop it. */
+function keysIn(found: TextFile | undefined, path: string): Map<string, string> {
+  const { values, odd: [line] } = parseDotenv(found?.text ?? "");
+  if (line !== undefined) {
+    throw unwritten(path, `line ${line} is not NAME=value`, "Fix or remove that line");
+  }
+  assertShort(found?.text ?? "", path);
+  return new Map(values);
+}
+
+/** Throws if PML would not read a file with this text. */
+function assertShort(text: string, path: string): void {
+  if (new TextEncoder().encode(text).length <= MOST_BYTES) return;
+  throw unwritten(path, "PML reads at most 64 KB of it", "Remove keys, or what is not a key");
+}
+
+function unwritten(path: string, why: string, hint: string): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot change ${quoted(path, 400)}: ${why}`, { hint });
+}
+
 const THROWS: WarningLog = {
   warn(message) {
     throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
@@ -179,6 +209,7 @@ const THROWS: WarningLog = {
 };
 
 async function remove(at: CommandContext, { name }: KeyWords): Promise<Shown> {
+  if (name !== CLOUD_KEY) await assertReadable(at);
   let had = await setSource(at, name, undefined);
   const path = await edit(at, name, (before) => void (had ||= before !== undefined));
   if (!had) {
@@ -199,7 +230,7 @@ async function edit(
   await app.policy.store.whileEditing(path, async () => {
     const found = await readInside(home, basename(path));
     const before = found?.text ?? "";
-    const values = new Map(name === CLOUD_KEY ? [] : app.keys.kept());
+    const values = name === CLOUD_KEY ? new Map<string, string>() : keysIn(found, path);
     const old = name === CLOUD_KEY ? before.trim() || undefined : values.get(name);
     const value = change(old);
     if (value === old) return;
@@ -207,6 +238,7 @@ async function edit(
     else values.set(name, value);
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
     const text = name === CLOUD_KEY ? value === undefined ? "" : `${value}\n` : lines.join("");
+    assertShort(text, path);
     await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
     await recordAction({ app }, value === undefined ? "key removed" : "key kept", { name });
   });

@@ -15,6 +15,8 @@ import { type Dotenv, parseDotenv } from "./_dotenv.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf } from "../servers/kinds.ts";
 
+export { parseDotenv };
+
 /** The variables of a file, by name. */
 export type FileVariables = ReadonlyMap<string, string>;
 

@@ -49,7 +49,8 @@ export const KEYS_FILE = "keys.env";
 /** The name of the file that lists the keys that are stored outside of PML, and their sources. */
 export const SOURCES_FILE = "key_sources.json";
 
-const MOST_BYTES = 65_536;
+/** The maximum size of a file with keys. */
+export const MOST_BYTES = 65_536;
 /** The characters of a header value without blanks. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 type Values = ReadonlyMap<string, string>;

@@ -231,7 +231,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
     // Compared with the snapshot: files that were read for an approval may not be in force.
     if (isOtherConfig(this.#loaded, this.#now.loaded)) await this.settle();
     else {
-      // The same objects keep what is cached for the servers in them.
+      // Caches for servers are bound to these objects.
       this.#loaded = this.#now.loaded;
       await this.#lookAtTrust();
     }
