@@ -23,7 +23,7 @@ import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
-/** The maximum number of approvals that can wait. The oldest is removed first. */
+/** The maximum number of approvals of one actor that can wait. The oldest is removed first. */
 const MOST_WAITING = 50;
 
 /** A question that waits for the user, with everything that must be shown. */
@@ -82,7 +82,9 @@ export class PendingFiles {
       "subjects" | "always" | "differing"
     >,
   ): Promise<PendingApproval> {
-    const others = (await this.list()).filter((other) => other.id !== id);
+    const others = (await this.list()).filter((other) =>
+      other.id !== id && isOfOneActor(other.subjects, subjects)
+    );
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
     const asked = this.#clock.now();
     const kept = { subjects, always, differing, asked, expires: asked + this.#ttl };
@@ -180,6 +182,11 @@ export class PendingFiles {
     if (!/^[0-9a-f]{64}$/.test(id)) throw stale(id);
     return join(this.#home, state, `${id}.json`);
   }
+}
+
+function isOfOneActor([one]: readonly Subject[], [other]: readonly Subject[]): boolean {
+  // guard: waiting-actor
+  return one?.actor === other?.actor;
 }
 
 /** Parses an approval. PML wrote the file, so this only compares its digest with its name. */

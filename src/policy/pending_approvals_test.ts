@@ -146,6 +146,18 @@ Deno.test("the oldest pending approval is removed if there are too many", async 
   assert.deepEqual(waiting.map(({ subjects }) => subjects[0]?.arguments.path), paths.slice(1));
 });
 
+Deno.test("the questions of one identity remove none of another's", async () => {
+  await using at = await fixture();
+  const leave = async (path: string, actor: string) => {
+    at.clock.now += 1;
+    return await at.approvals.leave(at.approvals.open([subject({ path }, { actor })]).handle);
+  };
+  const mine = await leave("mine", "local");
+  for (const index of Array.from({ length: 51 }).keys()) await leave(`${index}`, "other");
+  const waiting = await at.approvals.pendingApprovals();
+  assert.deepEqual([waiting.length, waiting[0]?.id], [51, mine?.id]);
+});
+
 Deno.test("a pending file whose content does not match its name approves nothing", async () => {
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
