@@ -17,7 +17,14 @@ import { servePml } from "./kit/pml_serve.ts";
 import { treeOf } from "./kit/procwatch.ts";
 import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
+import { VERSION } from "../src/core/version.ts";
 import { residentBytes } from "../src/sandbox/process.ts";
+import {
+  connected,
+  hashed,
+  LineExchange,
+  socketFolder,
+} from "../src/transport/attach/window_socket.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
@@ -207,6 +214,33 @@ Deno.test("a window works alone when the configuration names another variable", 
   await Deno.writeTextFile(join(ws.home, "config.yaml"), config);
   await until(() => here.stderr.includes("Serving on stdio"));
   assert.match(textOf(await read(here)), /./);
+});
+
+Deno.test("a window that connects while the configuration names another variable is compared again", async () => {
+  const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
+  await using ws = await makeScenery({ pml });
+  await using _served = await servePml(ws, [], OWN_PROCESS);
+  await using here = await windowOf(ws);
+  await read(here);
+  const [{ name = "" } = {}] = [...Deno.readDirSync(socketFolder(ws.home))]
+    .filter(({ name }) => !name.endsWith(".lock"));
+  const socket = await connected(join(socketFolder(ws.home), name));
+  assert(socket);
+  const exchange = new LineExchange(socket);
+  exchange.say({ version: VERSION, cwd: ws.path });
+  const { nonce, names } = await exchange.next() as { nonce: string; names: string[] };
+  const one = { command: "none", args: [], env: { KEY: "${ANOTHER_KEY}" } };
+  const config = JSON.stringify({ mcpServers: { one } });
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), config);
+  await until(() => here.stderr.includes("Serving on stdio"));
+  const env: Readonly<Record<string, string>> = ws.env;
+  const own = Object.keys(env).filter((name) => name.startsWith("PML_"));
+  const values = Object.fromEntries(
+    [...names, ...own].map((name) => [name, hashed(nonce, env[name])]),
+  );
+  exchange.say({ own, values });
+  assert.deepEqual(Object.keys(await exchange.next() as object), ["no"]);
+  socket.destroy();
 });
 
 Deno.test("many windows share servers, which end when no call uses them any longer", async () => {

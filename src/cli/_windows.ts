@@ -130,10 +130,8 @@ class Windows {
     this.#gateway = gateway;
     // The value of a variable that is named only now may be another one in the window.
     options.app.policy.onChange(() => {
-      const names = this.#names();
       for (const [socket, compared] of this.#agreed) {
-        // guard: window-named
-        if (!names.every((name) => compared.has(name))) socket.destroy();
+        if (!this.#hasAll(compared)) socket.destroy();
       }
     });
   }
@@ -185,10 +183,12 @@ class Windows {
   async #serve(socket: Duplex): Promise<void> {
     const { app } = this.#options;
     const exchange = new LineExchange(socket);
-    const names = this.#names();
-    const no = await this.#refused(exchange, names) ?? (this.#isDraining ? "it ends" : undefined);
+    const names = new Set(this.#names());
+    const no = await this.#refused(exchange, [...names]) ??
+      (this.#isDraining ? "it ends" : undefined) ??
+      (this.#hasAll(names) ? undefined : "the configuration names other variables now");
     if (no !== undefined) return exchange.say({ no });
-    this.#agreed.set(socket, new Set(names));
+    this.#agreed.set(socket, names);
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     exchange.end();
     exchange.say({ inputBytes });
@@ -230,6 +230,12 @@ class Windows {
       ...wantedKeys(config, app.registryKeys()).map(({ name }) => name),
       ...config.sampling ? [config.sampling.key] : [],
     ];
+  }
+
+  /** Returns whether these are all variables that must be equal. */
+  #hasAll(compared: ReadonlySet<string>): boolean {
+    // guard: window-named
+    return this.#names().every((name) => compared.has(name));
   }
 
   /** Returns why a window may not attach. */
