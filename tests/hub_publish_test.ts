@@ -134,6 +134,17 @@ Deno.test("a file without imports is published byte for byte, once, and a client
   assert.equal(textOf(await asked.answer(picked("Yes"))), "3");
 });
 
+Deno.test("pml-hub reports a published version also if its tag is refused", async () => {
+  await using hub = await spawnHub();
+  await write(hub, { "words.ts": PLAIN });
+  const publish = await publisher(hub);
+  const shown = await publish("words.ts", "--tag", "1.0.0");
+  assert.equal(shown.code, 1, shown.stderr);
+  assert.match(shown.stdout, /\nPublished words@1\.0\.0 at /);
+  const { code, stdout } = await publish("words.ts", "--tag", "1.0.0", "--json");
+  assert.deepEqual([code, JSON.parse(stdout).state], [1, "public"]);
+});
+
 Deno.test("a module and the files next to it become one file, the same each time, which runs", async () => {
   await using hub = await spawnHub();
   const main = `// A comment of mine

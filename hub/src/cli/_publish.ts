@@ -58,12 +58,14 @@ export async function publishFile(typed: Typed): Promise<number> {
   const made = await publish(entry, { ...target, signer });
   const { fqdn, version } = entry;
   const isPublic = made.state === "public";
-  if (isPublic && tag !== undefined) await tagAt({ fqdn, version, tag }, target);
   const name = `${fqdn}@${version}`;
   if (json) print(JSON.stringify({ ...shown(entry), state: textOf(made.state) }));
   else if (isPublic) print(`Published ${name} at ${target.registry}`);
   else print(`${name} waits for the operator of ${target.registry}`);
-  if (!isPublic && tag !== undefined) tell(`warning: Set the tag ${quoted(tag)} once it is public`);
+  if (tag === undefined) return 0;
+  // The version is published and reported, whatever becomes of its tag.
+  if (isPublic) await tagAt({ fqdn, version, tag }, target);
+  else tell(`warning: Set the tag ${quoted(tag)} once it is public`);
   return 0;
 }
 
