@@ -195,7 +195,7 @@ function keysIn(found: TextFile | undefined, path: string): Map<string, string> 
 /** Throws if PML would not read a file with this text. */
 function assertShort(text: string, path: string): void {
   if (new TextEncoder().encode(text).length <= MOST_BYTES) return;
-  throw unwritten(path, "PML reads at most 64 KB of it", "Remove keys, or what is not a key");
+  throw unwritten(path, "PML reads at most 64 KB of it", "Remove keys or comments from it");
 }
 
 function unwritten(path: string, why: string, hint: string): PmlError {

@@ -204,10 +204,10 @@ Deno.test("Keys fills in nothing again that an identity may no longer use", asyn
     register: () => {},
     warn: () => {},
   });
-  const given = { env: { TOKEN: "${TOKEN}" } };
-  assert.deepEqual(keys.filled(given, "db"), { env: { TOKEN: "secret" } });
+  const definition = { env: { TOKEN: "${TOKEN}" } };
+  assert.deepEqual(keys.filled(definition, "db"), { env: { TOKEN: "secret" } });
   isWithheld = true;
-  assert.throws(() => keys.filled(given, "db"), { code: "KEY_MISSING" });
+  assert.throws(() => keys.filled(definition, "db"), { code: "KEY_MISSING" });
 });
 
 Deno.test("looked() also waits for keys that were stored outside of PML since the last look", async () => {

@@ -44,7 +44,7 @@ Deno.test("a paid answer arrives although its use cannot be counted afterwards",
   });
   assert.deepEqual((await scene.ask()).content, { type: "text", text: "it" });
   assert.deepEqual(scene.events.map(({ code }) => code), [undefined]);
-  // The next request is refused: what was used is unknown.
+  // The next request is refused, because the use of today is unknown.
   assert.equal((await scene.error()).code, "CONFIG_INVALID");
 });
 
