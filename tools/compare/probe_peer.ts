@@ -32,6 +32,8 @@ export const CAPABILITIES = {
   },
 };
 const SERVER = "p";
+/** The schemes whose addresses have the server as their first segment. */
+const PLACED = ["skill://", "ui://"] as const;
 const PREFIX = `pml://${SERVER}/`;
 /** How long a probe waits for a message, in milliseconds. */
 const WAIT_MS = 4_000;
@@ -103,7 +105,9 @@ export class ProbePeer implements AsyncDisposable {
 
   /** Returns the URI of a resource, as the client uses it. */
   uri(uri: string): string {
-    return this.way === "direct" ? uri : PREFIX + uri;
+    if (this.way === "direct") return uri;
+    const scheme = PLACED.find((one) => uri.startsWith(one));
+    return scheme === undefined ? PREFIX + uri : `${scheme}${SERVER}/${uri.slice(scheme.length)}`;
   }
 
   /** Sends a request. Returns its result or its error, without the differences of names. */
@@ -183,9 +187,9 @@ export class ProbePeer implements AsyncDisposable {
   plain(value: unknown): Json {
     const text = JSON.stringify(value ?? null).replaceAll(PREFIX, "")
       .replaceAll(`${SERVER}__`, "").replaceAll(`Server ${SERVER} asks: `, "")
-      .replaceAll(`ui://${SERVER}/`, "ui://").replaceAll(`skill://${SERVER}/`, "skill://")
       .replaceAll(`"${SERVER}/deep"`, '"deep"').replaceAll(this.#workspace.path, "WORKSPACE");
-    return JSON.parse(text, (_, one) => withoutOwn(one));
+    const own = PLACED.reduce((all, one) => all.replaceAll(`${one}${SERVER}/`, one), text);
+    return JSON.parse(own, (_, one) => withoutOwn(one));
   }
 
   /** The address of the workspace. */

@@ -13,6 +13,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { sha256 } from "../../src/core/hash.ts";
 
 type Json = Record<string, unknown>;
 
@@ -31,6 +32,13 @@ const UI = "io.modelcontextprotocol/ui";
 const SKILLS = "io.modelcontextprotocol/skills";
 const PAGE = "ui://probe/page.html";
 const PAGE_TYPE = "text/html;profile=mcp-app";
+const SKILL = "skill://x/SKILL.md";
+const SKILL_TEXT = "---\nname: x\ndescription: A skill\n---\n# x\n";
+const SKILL_FILE = { uri: SKILL, size: SKILL_TEXT.length };
+const SKILL_ENTRY = {
+  ...{ uri: SKILL, frontmatter: { name: "x", description: "A skill" }, _meta: META, ...KEPT },
+  resources: [{ ...SKILL_FILE, digest: `sha256:${sha256(SKILL_TEXT)}`, ...KEPT }],
+};
 
 const INPUT = {
   type: "object",
@@ -79,7 +87,7 @@ const CONTENTS: Readonly<Record<string, readonly Json[]>> = {
     text: "<p>page</p>",
     _meta: { ui: { prefersBorder: true } },
   }],
-  "skill://x/SKILL.md": [{ uri: "skill://x/SKILL.md", mimeType: "text/markdown", text: "# x" }],
+  [SKILL]: [{ uri: SKILL, mimeType: "text/markdown", text: SKILL_TEXT, ...KEPT }],
 };
 const BLOCKS: Readonly<Record<string, readonly Json[]>> = {
   text: [{ type: "text", text: "a\nb", annotations: { audience: ["user"], priority: 0.5 } }],
@@ -294,7 +302,13 @@ function answered(method: string, params: Json): Json {
       return { completion: { values, total: 9, hasMore: true } };
     }
     case "skills/list":
-      return { skills: [{ name: "x", uri: "skill://x/SKILL.md", description: "A skill" }] };
+      return { skills: [SKILL_ENTRY] };
+    case "skills/get":
+      return { skill: SKILL_ENTRY, ...KEPT };
+    case "resources/directory/read":
+      return {
+        resources: [{ ...SKILL_FILE, name: "SKILL.md", mimeType: "text/markdown", ...KEPT }],
+      };
     case "notes/list":
       return { got: { one: params.one }, ...KEPT };
     case "tasks/get":
@@ -322,7 +336,7 @@ function makeServer(isModern: boolean): Server {
       ...{ resources: { subscribe: true, listChanged: true }, prompts: { listChanged: true } },
       ...{ completions: {}, logging: {}, experimental: EXPERIMENTAL },
       ...!isModern && { tasks },
-      extensions: { [NOTES]: { level: 1 }, [SKILLS]: {}, [UI]: {} },
+      extensions: { [NOTES]: { level: 1 }, [SKILLS]: { directoryRead: true }, [UI]: {} },
     } as never,
   });
   server.removeRequestHandler("logging/setLevel");

@@ -42,6 +42,7 @@ const APPS: Exception = { reason: "PML does not declare the extension for apps" 
 const JOINED: Exception = {
   reason: "PML joins the lists of all servers, so `_meta` of a whole list belongs to none",
 };
+const SKILL = "skill://x/SKILL.md";
 const MINE = { "x.test/mine": { m: 1 } };
 
 /** Returns the probes of a list, one for each item. */
@@ -364,21 +365,25 @@ const EXTENSIONS: readonly Probe[] = [
     }],
   },
   {
-    name: "skills: list",
-    run: async (peer) => await peer.request("skills/list", {}),
-  },
-  {
     name: "skills: declared",
     run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/skills"]),
-    exceptions: [SHARED],
   },
+  ...listProbes("skills", {
+    ...{ method: "skills/list", key: "skills" },
+    items: [[SKILL, "list, with digests, `_meta` and unknown members"]],
+  }),
+  ...[["skills/get", SKILL, "get"], ["resources/directory/read", "skill://x", "read a directory"]]
+    .map(([method = "", uri = "", what]) => ({
+      name: `skills: ${what}`,
+      run: async (peer: ProbePeer) => await peer.request(method, { uri: peer.uri(uri) }),
+    })),
   {
     name: "skills: read a file",
-    run: async (peer) => {
-      const uri = peer.uri("skill://x/SKILL.md");
-      return await peer.request("resources/read", { uri });
-    },
-    exceptions: [{ reason: "PML asks the user first: no list of the server has the address" }],
+    run: async (peer) => await peer.request("resources/read", { uri: peer.uri(SKILL) }),
+  },
+  {
+    name: "skills: read a file by the address of its server",
+    run: async (peer) => await peer.request("resources/read", { uri: SKILL }),
   },
   ...listProbes("apps", {
     ...{ method: "tools/list", key: "tools" },
@@ -389,6 +394,10 @@ const EXTENSIONS: readonly Probe[] = [
     run: async (peer) => {
       return await peer.request("resources/read", { uri: peer.uri("ui://probe/page.html") });
     },
+  },
+  {
+    name: "apps: read a page by the address of its server",
+    run: async (peer) => await peer.request("resources/read", { uri: "ui://probe/page.html" }),
   },
   {
     name: "apps: declared",
