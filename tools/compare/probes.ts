@@ -38,9 +38,13 @@ const SHARED: Exception = {
     "PML declares it only with `pml stdio`, because several clients of `pml serve` share servers",
   ways: ["serve"],
 };
-const APPS: Exception = { reason: "PML does not declare the extension for apps" };
+const APPS: Exception = {
+  reason:
+    "Clients declare this extension. The official servers with pages do not, and neither does PML",
+};
 const JOINED: Exception = {
-  reason: "PML joins the lists of all servers, so `_meta` of a whole list belongs to none",
+  reason:
+    "PML joins the lists of all servers, and `_meta` of a whole list is no part of a pinned definition",
 };
 const SKILL = "skill://x/SKILL.md";
 const MINE = { "x.test/mine": { m: 1 } };
