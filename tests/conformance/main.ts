@@ -10,10 +10,19 @@
  * @module
  */
 
+import { fileURLToPath } from "node:url";
 import { CLIENT_SCENARIOS, runClientScenario } from "./clients.ts";
 import { differences, differing, isPassed, unexpectedOfClients } from "./expected.ts";
 import { pageOf, type Row } from "./page.ts";
-import { CELLS, type Checked, REVISIONS, runDirectly, runServerSuite } from "./suite.ts";
+import {
+  CELLS,
+  type Checked,
+  REVISIONS,
+  runDirectly,
+  runServerSuite,
+  runSkillSuite,
+} from "./suite.ts";
+import type { Kind } from "./words.ts";
 
 const PAGE = new URL("../../docs/conformance.md", import.meta.url);
 
@@ -66,16 +75,26 @@ async function rowOfClient(revision: string, scenario: string): Promise<Row> {
   return rowOf(`${revision} ${scenario}`, { checks, told });
 }
 
+/** Every check of skills is expected to pass. */
+async function rowsOfSkills(kind: Kind): Promise<readonly Row[]> {
+  return (await runSkillSuite(kind)).map(({ scenario, checks }) => {
+    const told = checks.filter((one) => !isPassed(one)).map((one) => JSON.stringify(one));
+    return rowOf(`${scenario}, ${SPEAKS[kind]}`, { checks, told });
+  });
+}
+
 const cells: Row[] = [];
 for (const revision of REVISIONS) {
   for (const behind of CELLS) cells.push(await rowOfCell(revision, behind));
 }
+const skills = [...await rowsOfSkills("legacy"), ...await rowsOfSkills("modern")];
 const scenarios: Row[] = [];
 for (const [revision, names] of Object.entries(CLIENT_SCENARIOS)) {
   for (const name of names) scenarios.push(await rowOfClient(revision, name));
 }
 console.log(wrong === 0 ? "Everything is as expected" : `${wrong} are not as expected`);
 if (wrong === 0 && Deno.args.includes("--write")) {
-  await Deno.writeTextFile(PAGE, pageOf({ cells, scenarios }));
+  await Deno.writeTextFile(PAGE, pageOf({ cells, skills, scenarios }));
+  await new Deno.Command(Deno.execPath(), { args: ["fmt", "-q", fileURLToPath(PAGE)] }).output();
 }
 Deno.exitCode = wrong === 0 ? 0 : 1;

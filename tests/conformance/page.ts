@@ -16,7 +16,11 @@ export interface Row {
 
 /** Returns the page. */
 export function pageOf(
-  { cells, scenarios }: { readonly cells: readonly Row[]; readonly scenarios: readonly Row[] },
+  { cells, skills, scenarios }: {
+    readonly cells: readonly Row[];
+    readonly skills: readonly Row[];
+    readonly scenarios: readonly Row[];
+  },
 ): string {
   const reasons = EXPECTED.map(({ why, ids }) =>
     [`- ${why}`, ...ids.map((id) => `  - \`${id}\``)].join("\n")
@@ -35,6 +39,10 @@ are for all scenarios that the suite requires of a revision, and those of tasks 
     `With clients of 2025-11-25 all checks pass. With clients of 2026-07-28 these checks do not pass, for
 these reasons:`,
     reasons.join("\n"),
+    "## Skills",
+    `The scenarios of skills (SEP-2640) are not part of the set of a revision. Behind \`pml serve\` runs the
+skills server of the TypeScript SDK over stdio. The client uses 2026-07-28.`,
+    tableOf("scenario, server behind PML", skills),
     EXAMPLE_SERVER,
     "## PML as the client",
     `The suite is the server. Its client is a spawned \`pml stdio\`. The scenarios of sign-in run

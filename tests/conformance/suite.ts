@@ -68,8 +68,17 @@ export async function runServerSuite(
   return await runSuite(front.url, `${ws.root}/results`, more);
 }
 
-/** Runs the scenarios of skills through PML, with the SDK's server behind it. */
-export async function runSkillSuite(scenarios: readonly string[]): Promise<readonly Checked[]> {
+/** The scenarios of skills (SEP-2640), which no set of a revision contains. */
+const SKILL_SCENARIOS = [
+  "sep-2640-skills-enumeration",
+  "sep-2640-skills-manifest",
+  "sep-2640-skills-directory",
+] as const;
+
+/** Runs the scenarios of skills through PML, with the SDK's server behind it, in either revision. */
+export async function runSkillSuite(
+  kind: Kind,
+): Promise<readonly { readonly scenario: string; readonly checks: readonly Checked[] }[]> {
   const [command, ...args] = denoCommand("tests/kit/skills_server.ts");
   const head = "---\nname: a\ndescription: Describes a\n---\n";
   await using ws = await makeWorkspace({
@@ -77,19 +86,19 @@ export async function runSkillSuite(scenarios: readonly string[]): Promise<reado
     pml: {
       version: 1,
       permissions: { allow: ["s:*"] },
-      mcpServers: { s: { command, args: [...args, "modern", "./skills"] } },
+      mcpServers: { s: { command, args: [...args, kind, "./skills"] } },
     },
   });
   await using served = await servePml(ws);
   await using connection = await served.connect();
   await connection.client.readResource({ uri: "skill://s/a/SKILL.md" });
   await using front = withToken(served);
-  const checks = [];
-  for (const scenario of scenarios) {
+  const all = [];
+  for (const scenario of SKILL_SCENARIOS) {
     const folder = `${ws.root}/${scenario}`;
-    checks.push(...await runSuite(front.url, folder, ["--scenario", scenario]));
+    all.push({ scenario, checks: await runSuite(front.url, folder, ["--scenario", scenario]) });
   }
-  return checks;
+  return all;
 }
 
 /** Runs the server scenarios of a revision against a server itself. */
