@@ -46,12 +46,14 @@ function serverOf(folder: string, kind: keyof typeof KINDS = "legacy") {
   return { command, args: [...args, kind, `./${folder}`] };
 }
 
-function configOf(kind: keyof typeof KINDS, exposure: string = "meta_only") {
+/** Returns a configuration of two servers of a revision, or of one server of each. */
+function configOf(kind: keyof typeof KINDS | "both", exposure: string = "meta_only") {
+  const [first, second] = kind === "both" ? ["modern", "legacy"] as const : [kind, kind];
   return {
     version: 1,
     gateway: { tools_exposure: exposure },
     permissions: { allow: ["one:*", "two:*"] },
-    mcpServers: { one: serverOf("one", kind), two: serverOf("two", kind) },
+    mcpServers: { one: serverOf("one", first), two: serverOf("two", second) },
   };
 }
 
@@ -81,20 +83,21 @@ async function assertSkills(client: ConstructorParameters<typeof SkillsClient>[0
   assert.match((await skills.read(two)).body ?? "", /of two/);
   const own = await skills.readDirectory("skill://pml/using-pml");
   assert.deepEqual(own.resources.map(({ uri }) => uri), ["skill://pml/using-pml/SKILL.md"]);
-  const root = await skills.readDirectory("skill://one/shared");
-  assert.deepEqual(root.resources.map(({ uri, mimeType }) => [uri, mimeType]), [
-    ["skill://one/shared/SKILL.md", "text/markdown"],
-    ["skill://one/shared/references", "inode/directory"],
-  ]);
+  for (const server of ["one", "two"]) {
+    const root = await skills.readDirectory(`skill://${server}/shared`);
+    assert.deepEqual(root.resources.map(({ uri, mimeType }) => [uri, mimeType]), [
+      [`skill://${server}/shared/SKILL.md`, "text/markdown"],
+      [`skill://${server}/shared/references`, "inode/directory"],
+    ]);
+  }
 }
 
 for (const era of ERAS) {
-  for (const [at, exposure] of EXPOSURES.entries()) {
-    const kind = at % 2 === 0 ? "modern" : "legacy";
-    Deno.test(`skills of ${kind} servers are read with ${exposure}, on ${era}`, async () => {
+  for (const exposure of EXPOSURES) {
+    Deno.test(`skills of servers of both revisions are read with ${exposure}, on ${era}`, async () => {
       await using ws = await makeScenery({
         files: FILES,
-        pml: configOf(kind, exposure),
+        pml: configOf("both", exposure),
         limits: { first_list_ms: 60_000 },
       });
       await using connection = await connect(ws, { era });
@@ -103,10 +106,10 @@ for (const era of ERAS) {
     });
   }
 
-  Deno.test(`skills are read through pml serve, on ${era}`, async () => {
+  Deno.test(`skills of servers of both revisions are read through pml serve, on ${era}`, async () => {
     await using ws = await makeScenery({
       files: FILES,
-      pml: configOf("legacy"),
+      pml: configOf("both"),
       limits: { first_list_ms: 60_000 },
     });
     await using served = await servePml(ws);
