@@ -34,7 +34,13 @@ an expected failure passes.`,
     "## PML as the server",
     `The suite sends its requests to \`pml serve\`. Behind PML runs a server with the tools that the suite
 requires, in the newest revision, in an older one or in both, over stdio or over HTTP. The numbers
-are for all scenarios that the suite requires of a revision, and those of tasks in 2026-07-28.`,
+are for all scenarios that the suite requires of a revision, and those of tasks in 2026-07-28.
+
+Some checks wait 600 ms for an answer, so a machine with other work can fail them: a server of an older
+revision gets capabilities when it starts, and the first call of a client that declares more of them
+waits for a new start. Such a server also does not state which call a question over stdio belongs to.
+PML passes it on with the latest call, which is another one if the question of an abandoned call is
+late.`,
     tableOf("client, server behind PML", cells),
     `With clients of 2025-11-25 all checks pass. With clients of 2026-07-28 these checks do not pass, for
 these reasons:`,
