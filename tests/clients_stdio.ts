@@ -8,7 +8,8 @@
 import assert from "node:assert/strict";
 
 import { type FoundClients, runClient, type Said } from "./kit/found_clients.ts";
-import { pmlCommand, repoFile } from "./kit/pml_command.ts";
+import { denoCommand, pmlCommand, repoFile } from "./kit/pml_command.ts";
+import { makeScenery } from "./attacks/stage.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const READ = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
@@ -71,12 +72,60 @@ async function useOf(name: string, { ws, clients }: At): Promise<void> {
   await assert.rejects(Deno.stat(ws.file("b.txt")), Deno.errors.NotFound);
 }
 
+/** Returns a server of the kit. */
+function kitServer(file: string, ...more: readonly string[]) {
+  const [command, ...args] = denoCommand(`tests/kit/${file}`);
+  return { command, args: [...args, ...more], env: { DENO_DIR: "${DENO_DIR}" } };
+}
+
+/** Lets the Inspector verify a skill, and find the page of a tool. */
+async function inspectExtensions({ start }: FoundClients): Promise<void> {
+  const head = "---\nname: a\ndescription: Describes a\n---\n";
+  await using ws = await makeScenery({
+    files: { "skills/a/SKILL.md": head, "skills/a/references/b.md": "b" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["s:*", "p:*"] },
+      mcpServers: {
+        s: kitServer("skills_server.ts", "legacy", "./skills"),
+        p: kitServer("app_server.ts", "p"),
+      },
+    },
+    limits: { first_list_ms: 60_000 },
+  });
+  const config = `${ws.root}/servers.json`;
+  const [command, ...args] = pmlCommand();
+  const pml = { command, args: [...args, "stdio"], env: ws.env, cwd: ws.path };
+  await Deno.writeTextFile(config, JSON.stringify({ mcpServers: { pml } }));
+  const ask = async (...words: readonly string[]) => {
+    const common = ["--cli", "--config", config, "--server", "pml", "--quiet", "--method"];
+    const line = [...start("mcp-inspector"), ...common, ...words];
+    const { code, stdout, stderr } = await runClient(line, {
+      cwd: ws.path,
+      env: { HOME: ws.root },
+    });
+    assert.equal(code, 0, stdout + stderr);
+    return stdout.trim().split("\n").map((one) => JSON.parse(one));
+  };
+  const uri = "skill://s/a/SKILL.md";
+  const [skill] = await ask("skills/get", "--uri", uri, "--verify");
+  assert.deepEqual([skill.uri, skill.outcome, skill.files.length], [uri, "verified", 2]);
+  const tools = await ask("tools/list", "--advertise-apps", "--app-info");
+  const pages = tools.filter(({ hasApp }) => hasApp);
+  assert.deepEqual(pages.map(({ toolName, resourceUri }) => [toolName, resourceUri]), [
+    ["p__get-time", "ui://p/get-time/app.html"],
+  ]);
+}
+
 /** Lets each client list and call tools of `pml stdio`. */
 export async function useOverStdio(t: Deno.TestContext, clients: FoundClients): Promise<void> {
   await using ws = await makeWorkspace({ files: { "a.txt": "hello" } });
   for (const name of Object.keys(CLIENTS)) {
     await t.step(`${name} over stdio`, () => useOf(name, { ws, clients }));
   }
+  await t.step("the Inspector verifies skills and finds pages over stdio", async () => {
+    await inspectExtensions(clients);
+  });
   await t.step("the SDK's client over stdio answers questions of PML", async () => {
     const script = `${clients.folder}/sdk_client.mjs`;
     await Deno.copyFile(repoFile("tests/clients/sdk_client.mjs"), script);

@@ -78,8 +78,8 @@ async function rowOfClient(revision: string, scenario: string): Promise<Row> {
 /** Every check of skills is expected to pass. */
 async function rowsOfSkills(kind: Kind): Promise<readonly Row[]> {
   return (await runSkillSuite(kind)).map(({ scenario, checks }) => {
-    const told = checks.filter((one) => !isPassed(one)).map((one) => JSON.stringify(one));
-    return rowOf(`${scenario}, ${SPEAKS[kind]}`, { checks, told });
+    const failures = checks.filter((one) => !isPassed(one)).map((one) => JSON.stringify(one));
+    return rowOf(`${scenario}, ${SPEAKS[kind]}`, { checks, told: failures });
   });
 }
 

@@ -63,7 +63,7 @@ limitation:`,
     `- Over stdio PML refuses batches (JSON arrays), which exist in 2025-03-26 only. Over HTTP it accepts
   them in all revisions with sessions.`,
     `\`tests/clients_found_test.ts\` lists and calls tools of \`pml serve\` with the command line of the
-Inspector and with \`mcporter\`.`,
+Inspector and with \`mcporter\`. Over stdio, the Inspector verifies a skill and finds the page of a tool.`,
   ].join("\n\n") + "\n";
 }
 
