@@ -7,7 +7,7 @@
 
 import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isGone } from "./place.ts";
 import { fileError, openRegular, readRegular } from "./regular_file.ts";
@@ -108,7 +108,9 @@ export function readPrivateText<T>(
     const text = readPlainText(path);
     return text === undefined ? undefined : parse(text);
   } catch (error) {
-    log.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
+    const why = messageOf(error);
+    // An error about the kind of file names the file already.
+    log.warn(why.startsWith("Cannot use ") ? why : `Cannot use ${quoted(path, 400)}: ${why}`);
     return undefined;
   }
 }

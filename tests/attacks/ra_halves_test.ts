@@ -39,7 +39,7 @@ Deno.test("a failed move of a key from the file to a program does not lose it", 
   await runPml(ws, SET, { stdin: "hunter2-hunter2\n" });
   await blocked(ws, "key_sources.json", async () => {
     const from = ["key", "from", "SOME_KEY", "--", "echo", "of-the-program"];
-    const { code, stdout } = await runPmlOnTerminal(ws, from, { typed: [["each start?", "y"]] });
+    const { code, stdout } = await runPmlOnTerminal(ws, from, { typed: [] });
     assert.notEqual(code, 0, stdout);
     assert.match(stdout, /key_sources\.json/);
   });
