@@ -82,7 +82,13 @@ export class SignedInServer implements Authorization {
       throw this.#loginRequired("it requires a sign-in", scopes);
     }
     if (challenged(challenge, "error") === "insufficient_scope") {
-      throw await this.#stepUp(kept, challenged(challenge, "scope")?.split(" ") ?? []);
+      const scopes = challenged(challenge, "scope")?.split(" ") ?? [];
+      const error = await this.#stepUp(kept, scopes);
+      if (error === undefined && !isAgain) {
+        await this.#now(signal);
+        return true;
+      }
+      throw error ?? this.#loginRequired("it requires more permissions", scopes);
     }
     if (response.status !== 401) return false;
     // A refused new token may have expired already. After two refusals in a row, PML stops
@@ -188,8 +194,11 @@ export class SignedInServer implements Authorization {
     }
   }
 
-  /** Returns the error for a call that needs more scopes, and stores them for the next sign-in. */
-  async #stepUp(kept: StoredSignIn, asked: readonly string[]): Promise<PmlError> {
+  /**
+   * Returns the error for a call that needs more scopes, and stores them for the next sign-in. Returns
+   * undefined if there is another sign-in already.
+   */
+  async #stepUp(kept: StoredSignIn, asked: readonly string[]): Promise<PmlError | undefined> {
     const [key, store] = [this.#key, this.#store];
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
     const wantedWith = (stored: StoredSignIn) => [...new Set([...stored.wanted ?? [], ...missing])];
@@ -207,14 +216,17 @@ export class SignedInServer implements Authorization {
       });
     }
     if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted }];
-    await store.locked(key, async () => {
+    // A sign-in has the lock while the user is in the browser.
+    const isOld = await store.locked(key, async () => {
       const now = await store.read(key);
-      if (now === undefined) return;
+      if (now === undefined) return false;
+      if (now.accessToken !== kept.accessToken) return true;
       // Another call may have stored other scopes meanwhile.
       wanted = wantedWith(now);
       await store.write(key, { ...now, wanted });
+      return false;
     });
-    return this.#loginRequired("it requires more permissions", wanted);
+    return isOld ? undefined : this.#loginRequired("it requires more permissions", wanted);
   }
 
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {

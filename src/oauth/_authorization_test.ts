@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { NO_WARNINGS } from "../io/private_files.ts";
+import { yieldTurn } from "../io/waiting.ts";
 import { SignedInServer } from "./_authorization.ts";
 import type { StoredSignIn, TokenStore } from "./token_store.ts";
 
@@ -161,4 +162,20 @@ Deno.test("SignedInServer keeps the scopes of all calls that need more at the sa
     });
   }));
   assert.deepEqual((await store.read("k"))?.wanted, ["one", "two"]);
+});
+
+Deno.test("SignedInServer repeats a call that needs more scopes if the user signs in meanwhile", async () => {
+  const { signedIn, store } = scene();
+  const sent = await signedIn.header(NEVER) ?? "";
+  const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="one"' };
+  const response = new Response(null, { status: 403, headers });
+  let again: Promise<boolean> | undefined;
+  await store.locked("k", async () => {
+    again = signedIn.refused({ ...refusal(sent), response });
+    await yieldTurn();
+    await store.write("k", { ...KEPT, accessToken: "new", scopes: ["one"] });
+  });
+  assert.equal(await again, true);
+  assert.equal((await store.read("k"))?.wanted, undefined);
+  assert.equal(await signedIn.header(NEVER), "Bearer new");
 });
