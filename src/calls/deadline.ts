@@ -68,7 +68,7 @@ export class Deadlines implements Disposable {
     if (this.#at <= due) return;
     clearTimeout(this.#timer);
     this.#at = due;
-    this.#timer = setTimeout(() => this.#look(), due - performance.now());
+    this.#timer = setTimeout(() => this.#look(), Math.max(due - performance.now(), 0));
   }
 
   #look(): void {
