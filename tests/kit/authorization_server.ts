@@ -12,6 +12,7 @@
  */
 
 import assert from "node:assert/strict";
+import { listenAgain } from "./free_port.ts";
 import { IssuedTokens } from "./issued_tokens.ts";
 import { OAuthClients, OAuthFault } from "./oauth_clients.ts";
 import {
@@ -63,7 +64,7 @@ export class AuthorizationServer implements AsyncDisposable {
     });
     const { signal } = this.#gone;
     const listen = { hostname: "127.0.0.1", port: options.port ?? 0, onListen: () => {}, signal };
-    this.#server = Deno.serve(listen, (request) => this.#serve(request));
+    this.#server = listenAgain(() => Deno.serve(listen, (request) => this.#serve(request)));
   }
 
   /** The origin, without a slash at the end. */

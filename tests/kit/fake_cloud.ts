@@ -5,6 +5,8 @@
  * @module
  */
 
+import { listenAgain } from "./free_port.ts";
+
 /** A request to the cloud. */
 export interface CloudRequest {
   /** The method of HTTP. */
@@ -37,7 +39,7 @@ export class FakeCloud implements AsyncDisposable {
   constructor(script: CloudScript = () => undefined, { port = 0 } = {}) {
     this.script = script;
     const options = { hostname: "127.0.0.1", port, onListen: () => {}, signal: this.#gone.signal };
-    this.#server = Deno.serve(options, (request) => this.#answer(request));
+    this.#server = listenAgain(() => Deno.serve(options, (request) => this.#answer(request)));
   }
 
   /** The port that it listens on. */

@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listenAgain } from "../../../tests/kit/free_port.ts";
 import { checkedCall } from "../_server_double_test.ts";
 import { type Call, NO_CLIENT, type ToolResult } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
@@ -159,7 +160,7 @@ export class Scripted implements AsyncDisposable {
     this.#isOlder = isOlder;
     const { signal } = this.#gone;
     const options = { hostname: "127.0.0.1", port, onListen: () => {}, signal };
-    this.#server = Deno.serve(options, (request) => this.#answer(request));
+    this.#server = listenAgain(() => Deno.serve(options, (request) => this.#answer(request)));
   }
 
   /** The port that it listens on. */
