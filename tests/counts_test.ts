@@ -166,7 +166,7 @@ type Files = readonly string[];
  * takes 0.15 to 0.5 ms and 75 KB of memory. The configuration is watched after 250 ms: on a slow
  * machine, six files of that are counted for the list.
  */
-const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 130, list: 162 + 6, call: 381 };
+const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 131, list: 163 + 6, call: 383 };
 
 function assertFew(files: Readonly<Record<Stage, Files>>): void {
   for (const stage of ["answer", "list", "call"] as const) {

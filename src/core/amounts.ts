@@ -4,8 +4,11 @@
  * @module
  */
 
-// Defined there, because messages of a start need it and no other function of this file.
-export { durationText } from "./errors.ts";
+/** Returns milliseconds as people write a duration: `300 ms`, `1.5 s`, `60 s`, `10 min`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  return ms >= 120_000 && ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`;
+}
 
 /** Returns a number of bytes as megabytes, such as `1.5 MB`, or few of them as `12 KB`. */
 export function fileSize(bytes: number): string {

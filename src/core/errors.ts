@@ -104,12 +104,6 @@ export function ending(what: string): PmlError {
   return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);
 }
 
-/** Returns milliseconds as people write a duration: `300 ms`, `1.5 s`, `60 s`, `10 min`. */
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${ms} ms`;
-  return ms >= 120_000 && ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`;
-}
-
 /** Returns the hint for a key that is missing. */
 export function keyHint(name = "NAME"): string {
   return `Run \`pml key set ${name}\`, or set it where you start pml`;
@@ -158,7 +152,10 @@ export function asPmlError(error: unknown): PmlError {
   );
 }
 
-/** The messages of Deno for packages of npm and files that it can neither fetch nor find in its cache. */
+/**
+ * The messages of Deno for packages of npm and files that it can neither fetch nor find in its
+ * cache.
+ */
 const OF_PACKAGE = [
   /^Failed caching npm package '([^']+)'/,
   /^Failed loading \S+ for package "([^"]+)"/,

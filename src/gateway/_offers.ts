@@ -1,25 +1,19 @@
 /**
- * Lists the resources, prompts and skills of all servers under names that contain the server, and finds
- * them.
+ * Lists the resources, prompts and skills of all servers under names that contain the server, and
+ * finds them.
  *
  * @module
  */
 
 import type { ContentBlock, Outcome } from "../protocol/call.ts";
-import { isPage, pageAddress, pageAt, toolPage, withPageAddresses } from "../protocol/apps.ts";
+import { isPage, toolPage, withPageAddresses } from "../protocol/apps.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
-import {
-  hasAddress,
-  isSkillAddress,
-  renamedSkill,
-  skillOf,
-  splitAddress,
-  withServer,
-} from "../protocol/skills.ts";
+import { hasAddress, isSkillAddress, renamedSkill, skillOf } from "../protocol/skills.ts";
+import { placedAddress, splitPlaced } from "../protocol/placed_address.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { PartRuleName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
@@ -42,8 +36,8 @@ export interface ServerItem {
   readonly name: string;
 }
 
-/** The address of a skill without its directory, which no skill has. */
-const NO_SKILL = "skill://SKILL.md";
+/** Addresses without a directory, which no skill has. */
+const NO_SKILL = ["skill://", "skill://SKILL.md"];
 const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
 /** The maximum length of a URI that is remembered, in characters. */
 const URI_MAX = 2_000;
@@ -193,10 +187,11 @@ export class Offers {
   }
 
   /** Returns the URI by which a client reads a resource of a server. */
-  uriOf({ server, name }: ServerItem): string {
+  uriOf(item: ServerItem): string {
+    const { server, name } = item;
     if (!this.#options.prefix()) return name;
-    if (isSkillAddress(name)) return withServer(name, server);
-    return isPage(name) ? pageAddress(server, name) : `pml://${server}/${name}`;
+    if (isSkillAddress(name)) return placedAddress("skill://", item);
+    return isPage(name) ? placedAddress("ui://", item) : `pml://${server}/${name}`;
   }
 
   /** Returns an outcome with the addresses of pages by which a client reads them. */
@@ -212,7 +207,7 @@ export class Offers {
   /** Returns the page of a server that an address of PML's lists leads to. */
   #pageAt(uri: string): ServerItem | undefined {
     const { servers, prefix } = this.#options;
-    const page = prefix() ? pageAt(uri) : undefined;
+    const page = prefix() && isPage(uri) ? splitPlaced("ui://", uri) : undefined;
     return page !== undefined && servers.has(page.server) ? page : undefined;
   }
 
@@ -230,11 +225,11 @@ export class Offers {
    */
   async #skillPlace(uri: string): Promise<ServerItem | undefined> {
     const { servers } = this.#options;
-    const place = splitAddress(uri);
+    const place = splitPlaced("skill://", uri);
     if (place === undefined) return undefined;
     const source = servers.lists.entries.get(place.server)?.source;
     // Servers that ship with PML have no skills, and no skill is a file without a directory.
-    if (source === undefined || source.origin.isShipped || place.name === NO_SKILL) {
+    if (source === undefined || source.origin.isShipped || NO_SKILL.includes(place.name)) {
       return undefined;
     }
     const { server } = place;

@@ -6,17 +6,16 @@
  */
 
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { PAGES_EXTENSION } from "./extension_methods.ts";
+import { placedAddress } from "./placed_address.ts";
 
-const EXTENSION = "io.modelcontextprotocol/ui";
 const SCHEME = "ui://";
 /** The earlier key of `_meta.ui.resourceUri`. Servers send both. */
 const FLAT = "ui/resourceUri";
-/** The address of a page in PML's lists: `ui://SERVER/` and the rest of the server's address. */
-const PLACED = /^ui:\/\/([a-z0-9._-]+)\/(.*)$/s;
 
 /** Returns whether a client with these capabilities shows pages. */
 export function showsPages({ extensions }: JsonObject): boolean {
-  return isObject(objectOf(extensions)[EXTENSION]);
+  return isObject(objectOf(extensions)[PAGES_EXTENSION]);
 }
 
 /** Returns whether a value is the address of a page. */
@@ -39,29 +38,6 @@ export function isForModel(tool: object): boolean {
 /** Returns whether the pages of its server may call a tool. */
 export function isForPages(tool: object): boolean {
   return isVisible(tool, "app");
-}
-
-/**
- * Returns the address of a page of a server in PML's lists, so that pages of two servers never have
- * the same. It keeps the scheme, because clients refuse pages with another.
- *
- * @example
- * ```ts
- * import assert from "node:assert/strict";
- *
- * assert.equal(pageAddress("clock", "ui://get-time/app.html"), "ui://clock/get-time/app.html");
- * ```
- */
-export function pageAddress(server: string, uri: string): string {
-  return `${SCHEME}${server}/${uri.slice(SCHEME.length)}`;
-}
-
-/** Returns the server and its own address of a page in PML's lists; undefined for other addresses. */
-export function pageAt(
-  uri: string,
-): { readonly server: string; readonly name: string } | undefined {
-  const [, server, rest] = PLACED.exec(uri) ?? [];
-  return server === undefined ? undefined : { server, name: `${SCHEME}${rest}` };
 }
 
 /** Returns a tool with the address of its page as in PML's lists; the same tool if it has none. */
@@ -127,8 +103,11 @@ function metaFor(meta: Json | undefined, server: string): Json | undefined {
   if (!isNested && !isPage(flat)) return meta as JsonObject;
   return {
     ...meta as JsonObject,
-    ...(isNested && { ui: { ...objectOf(ui), resourceUri: pageAddress(server, resourceUri) } }),
-    ...(isPage(flat) && { [FLAT]: pageAddress(server, flat) }),
+    ...(isNested &&
+      {
+        ui: { ...objectOf(ui), resourceUri: placedAddress(SCHEME, { server, name: resourceUri }) },
+      }),
+    ...(isPage(flat) && { [FLAT]: placedAddress(SCHEME, { server, name: flat }) }),
   };
 }
 
@@ -142,7 +121,9 @@ function blockFor(block: Json, server: string): Json {
 
 function resourceFor(resource: Json, server: string): Json {
   const { uri } = objectOf(resource);
-  return isPage(uri) ? { ...objectOf(resource), uri: pageAddress(server, uri) } : resource;
+  return isPage(uri)
+    ? { ...objectOf(resource), uri: placedAddress(SCHEME, { server, name: uri }) }
+    : resource;
 }
 
 function messageFor(message: Json, server: string): Json {

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import {
   isForModel,
   isForPages,
-  pageAt,
   showsPages,
   toolPage,
   withPageAddress,
   withPageAddresses,
 } from "./apps.ts";
+import { splitPlaced } from "./placed_address.ts";
 
 const APPS = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
 const tool = (ui: object, more: object = {}) => ({ name: "t", _meta: { ui, ...more } });
@@ -49,10 +49,10 @@ Deno.test("the address of a page leads back to its server and its own address", 
   for (const own of ["ui://a/b.html", "ui://", "ui://s/a", "ui://a?b#c\nd", "ui:///a"]) {
     const { _meta } = withPageAddress(tool({ resourceUri: own }), "s.t-1");
     const { resourceUri } = _meta.ui as { readonly resourceUri: string };
-    assert.deepEqual(pageAt(resourceUri), { server: "s.t-1", name: own });
+    assert.deepEqual(splitPlaced("ui://", resourceUri), { server: "s.t-1", name: own });
   }
   for (const other of ["pml://s/ui://a", "ui://s", "ui://S/a", "s://a/b"]) {
-    assert.equal(pageAt(other), undefined);
+    assert.equal(splitPlaced("ui://", other), undefined);
   }
 });
 

@@ -9,8 +9,11 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 /** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/** The extension for pages (MCP Apps). */
+export const PAGES_EXTENSION = "io.modelcontextprotocol/ui";
+
 /** The extensions whose methods PML knows. */
-const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
+const KNOWN = [PAGES_EXTENSION, TASKS_EXTENSION];
 
 /** The extension for skills (SEP-2640). PML serves its methods itself. */
 export const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";

@@ -19,7 +19,10 @@ const MEMBERS = new Set([
 const FOLDED = new Set([...MEMBERS].map(folded));
 /** How the names of members of `_meta` begin that only PML writes. */
 const OF_PML = "pml/";
-/** The member of `_meta` in which PML names itself. A server of the newest revision names itself there. */
+/**
+ * The member of `_meta` in which PML names itself. A server of the newest revision names itself
+ * there.
+ */
 const SERVER = folded(META.server);
 
 /**

@@ -9,7 +9,7 @@
 
 import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { durationText } from "../core/errors.ts";
+import { durationText } from "../core/amounts.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 import type { Connection, ConnectionFactory, Hello, Peer } from "./connection.ts";

@@ -13,6 +13,7 @@ import {
   listOf,
   objectOf,
   textOf,
+  textsIn,
 } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ListItem } from "./lists.ts";
@@ -69,9 +70,9 @@ export function skillProblem(
 ): string | undefined {
   const segments = segmentsOf(textOf(uri));
   if (segments === undefined || !textOf(uri).endsWith(MANIFEST) || segments.length < 3) {
-    return "its address is no plain address that ends with /SKILL.md";
+    return "its address is not a plain address that ends with /SKILL.md";
   }
-  if (_meta !== undefined && !isObject(_meta)) return "its _meta is no object";
+  if (_meta !== undefined && !isObject(_meta)) return "its _meta is not an object";
   return frontmatterProblem(frontmatter, segments.at(-2)) ?? filesProblem(textOf(uri), resources);
 }
 
@@ -80,7 +81,7 @@ function frontmatterProblem(
   directory: string | undefined,
 ): string | undefined {
   if (!isObject(frontmatter) || Object.hasOwn(frontmatter, "__proto__")) {
-    return "its frontmatter is no plain object";
+    return "its frontmatter is not a plain object";
   }
   const { name, description, compatibility = "-", metadata = {} } = frontmatter;
   if (typeof name !== "string" || name.length > NAME_MAX || !NAME.test(name)) {
@@ -88,14 +89,14 @@ function frontmatterProblem(
   }
   if (name !== directory) return "its name is not that of its directory";
   if (!isTextOf(description, DESCRIPTION_MAX)) {
-    return "its description is no text of 1 to 1,024 characters";
+    return "its description is not a text of 1 to 1,024 characters";
   }
   if (!isTextOf(compatibility, COMPATIBILITY_MAX)) {
-    return "its compatibility is no text of 1 to 500 characters";
+    return "its compatibility is not a text of 1 to 500 characters";
   }
   const isTexts = isObject(metadata) &&
     Object.values(metadata).every((one) => typeof one === "string");
-  if (!isTexts) return "its metadata contains values that are no texts";
+  if (!isTexts) return "its metadata contains values other than texts";
   if (JSON.stringify(frontmatter).length > FRONTMATTER_MAX) {
     return `its frontmatter has over ${FRONTMATTER_MAX} characters`;
   }
@@ -104,7 +105,9 @@ function frontmatterProblem(
   }
   // An escape would not match the file, which clients compare with the entry.
   // guard: skill-hidden
-  if (hasHidden(frontmatter)) return "its frontmatter has hidden characters";
+  if (textsIn(frontmatter).some((text) => safeText(text) !== text)) {
+    return "its frontmatter has hidden characters";
+  }
   return undefined;
 }
 
@@ -123,10 +126,10 @@ function filesProblem(uri: string, resources: Json | undefined): string | undefi
       return "a file is outside of its directory";
     }
     if (seen.has(key)) return "it lists a file twice";
-    if (!DIGEST.test(textOf(digest))) return "a digest is no SHA-256";
+    if (!DIGEST.test(textOf(digest))) return "a digest is not a SHA-256";
     const count = numberOf(size) ?? -1;
     if (!Number.isSafeInteger(count) || count < 0) {
-      return "the size of a file is no number of bytes";
+      return "the size of a file is not a number of bytes";
     }
     seen.add(key);
     bytes += count;
@@ -242,20 +245,6 @@ export function renamedAll(
   );
 }
 
-/** Returns an address with the name of a server as its first segment. */
-export function withServer(uri: string, server: string): string {
-  return `${SCHEME}${server}/${uri.slice(SCHEME.length)}`;
-}
-
-/** Splits an address that `withServer()` made. */
-export function splitAddress(
-  uri: string,
-): { readonly server: string; readonly name: string } | undefined {
-  const [, server, rest] = /^([a-z\d._-]+)\/(.+)$/s.exec(uri.slice(SCHEME.length)) ?? [];
-  if (!isSkillAddress(uri) || server === undefined || rest === undefined) return undefined;
-  return { server, name: `${SCHEME}${rest}` };
-}
-
 const partsOf = memoized(({ uri, resources }: ListItem): Parts => {
   const root = segmentsOf(textOf(uri))?.slice(0, -1).join("/") ?? "";
   if (!Array.isArray(resources)) return { root, files: undefined };
@@ -294,13 +283,6 @@ function segmentOf(segment: string): string | undefined {
   } catch {
     return undefined; // a percent code is not valid
   }
-}
-
-/** Returns whether a text or a name in JSON has characters that are not shown. */
-function hasHidden(json: unknown): boolean {
-  if (typeof json === "string") return safeText(json) !== json;
-  if (Array.isArray(json)) return json.some(hasHidden);
-  return isObject(json) && [...Object.keys(json), ...Object.values(json)].some(hasHidden);
 }
 
 function isTextOf(value: unknown, most: number): boolean {

@@ -8,9 +8,8 @@ import {
   renamedSkill,
   skillOf,
   skillProblem,
-  splitAddress,
-  withServer,
 } from "./skills.ts";
+import { placedAddress, splitPlaced } from "./placed_address.ts";
 
 const DIGEST = `sha256:${"0".repeat(64)}`;
 const ROOT = "skill://a/x";
@@ -156,12 +155,13 @@ Deno.test("the children of a directory are its files and directories", () => {
 });
 
 Deno.test("addresses get the name of the server as their first segment, and lose it again", () => {
-  assert.equal(withServer("skill://x/SKILL.md", "s"), "skill://s/x/SKILL.md");
-  assert.deepEqual(splitAddress("skill://s/x"), { server: "s", name: "skill://x" });
+  const placed = (name: string) => placedAddress("skill://", { server: "s", name });
+  assert.equal(placed("skill://x/SKILL.md"), "skill://s/x/SKILL.md");
+  assert.deepEqual(splitPlaced("skill://", "skill://s/x"), { server: "s", name: "skill://x" });
   for (const other of ["skill://x", "skill://X/y", "pml://s/x", "skill:/s/x"]) {
-    assert.equal(splitAddress(other), undefined, other);
+    assert.equal(splitPlaced("skill://", other), undefined, other);
   }
-  const renamed = renamedSkill(entry([], { more: 1 }), (uri) => withServer(uri, "s"));
+  const renamed = renamedSkill(entry([], { more: 1 }), placed);
   const uri = "skill://s/a/x/SKILL.md";
   assert.deepEqual(renamed, { ...entry(), more: 1, uri, resources: [fileAt(uri)] });
 });

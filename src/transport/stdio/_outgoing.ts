@@ -5,7 +5,7 @@
  * @module
  */
 
-import { durationText } from "../../core/errors.ts";
+import { durationText } from "../../core/amounts.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { Gathered } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
