@@ -92,7 +92,10 @@ export type { QueryMemory, SearchAnswer, SearchHit, SearchOptions } from "./src/
 
 /** The options of `openGateway()`. */
 export interface OpenOptions {
-  /** A folder of the workspace; by default the current folder. The workspace is found as for `pml stdio`. */
+  /**
+   * A folder of the workspace; by default the current folder. The workspace is found as for `pml
+   * stdio`.
+   */
   readonly cwd?: string;
   /** Whether changes of the configuration take effect while the gateway is open; by default false. */
   readonly watch?: boolean;

@@ -1,6 +1,7 @@
 /**
  * `deno task bench`: every figure that has a budget, with its baseline of the same run. It fails if a
- * figure misses its budget by more than a quarter. `--json` prints one line of JSON instead of a table.
+ * figure misses its budget by more than a quarter. `--json` prints one line of JSON instead of a
+ * table.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Measures a call through `pml stdio` (checks, journal, sandbox and back), relative to the bare server.
+ * Measures a call through `pml stdio` (checks, journal, sandbox and back), relative to the bare
+ * server.
  *
  * @module
  */

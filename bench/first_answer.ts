@@ -1,7 +1,7 @@
 /**
- * Measures how soon `pml stdio` answers after its start and how much memory it uses, relative to a bare
- * server of the same SDK, for clients of both eras; and how long a command that only prints something
- * takes, relative to an empty program.
+ * Measures how soon `pml stdio` answers after its start and how much memory it uses, relative to a
+ * bare server of the same SDK, for clients of both eras; and how long a command that only prints
+ * something takes, relative to an empty program.
  *
  * @module
  */

@@ -4,7 +4,10 @@
  * @module
  */
 
-/** A query and the tools that answer it. Each group contains alternatives; without groups each gold id is one. */
+/**
+ * A query and the tools that answer it. Each group contains alternatives; without groups each gold
+ * id is one.
+ */
 export interface Judged {
   readonly query: string;
   readonly gold: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * Measures a server of a registry: its first call, cold and from the cache, relative to a module of the
- * user; a search over a large catalog; and a start with a registry that never answers.
+ * Measures a server of a registry: its first call, cold and from the cache, relative to a module of
+ * the user; a search over a large catalog; and a start with a registry that never answers.
  *
  * @module
  */

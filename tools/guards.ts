@@ -116,7 +116,9 @@ async function withoutGuard(
   }
 }
 
-/** Bundles the programs of sandbox children again if the file is part of one. Returns why it cannot. */
+/**
+ * Bundles the programs of sandbox children again if the file is part of one. Returns why it cannot.
+ */
 async function bundled(tree: Tree, path: string): Promise<string | undefined> {
   if (!/\/boot\/|^builtin\//.test(path)) return undefined;
   const { code, output } = await tree.deno(["run", "-A", "tools/assets.ts"], TEST_MS);

@@ -1,5 +1,6 @@
 /**
- * Enforces the rules for code: layers, server kinds, powers, sizes, words, and the wording in assertions.
+ * Enforces the rules for code: layers, server kinds, powers, sizes, words, and the wording in
+ * assertions.
  *
  * @module
  */

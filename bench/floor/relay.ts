@@ -1,6 +1,6 @@
 /**
- * A relay that does the minimum of a gateway: it parses each message, replaces the ids of requests, and
- * writes it; and back.
+ * A relay that does the minimum of a gateway: it parses each message, replaces the ids of requests,
+ * and writes it; and back.
  *
  *     deno run -A bench/floor/relay.ts COMMAND ARGUMENTS
  *

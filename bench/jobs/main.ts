@@ -122,7 +122,9 @@ class Counted {
   }
 }
 
-/** Returns the outputs that are read. A large one stays outside of the answer, and is read in pages. */
+/**
+ * Returns the outputs that are read. A large one stays outside of the answer, and is read in pages.
+ */
 async function outputsOf(
   { run, done }: {
     readonly run: string;

@@ -1,6 +1,6 @@
 /**
- * Makes arguments of git from the arguments of a call. No value can be read as an option, a pattern or a
- * path outside the repository.
+ * Makes arguments of git from the arguments of a call. No value can be read as an option, a pattern
+ * or a path outside the repository.
  *
  * @module
  */

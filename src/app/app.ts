@@ -13,7 +13,7 @@ import type { Config } from "../config/current_config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
 import type { OsLayer } from "../config/os_layer.ts";
-import { ending } from "../core/errors.ts";
+import { ending, messageOf } from "../core/errors.ts";
 import { listedMetaTools } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { INSTRUCTIONS, LIST_NAMES } from "../protocol/lists.ts";
@@ -429,10 +429,13 @@ export class App
 
   /** Follows changes of the configuration until PML is closed. */
   watch(): void {
-    const look = () => void this.lookAtCapabilities().catch((error) => this.log.warn(`${error}`));
+    const look = () =>
+      void this.lookAtCapabilities().catch((error) => this.log.warn(messageOf(error)));
     this.policy.watch(this.#closing.signal, look).catch((error) =>
       this.log.warn(
-        `Cannot watch the configuration, so a change applies with the next call: ${error}`,
+        `Cannot watch the configuration, so a change applies with the next call: ${
+          messageOf(error)
+        }`,
       )
     );
   }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { isSkillAddress } from "../protocol/skills.ts";
@@ -50,7 +51,7 @@ function onPin(
 ): void {
   path.record(`pin ${event}`, { about: { ...about } });
   servers.lists.review(about.server).catch((error) =>
-    log.debug(`Cannot look at the tools of a server again: ${error}`)
+    log.debug(`Cannot look at the tools of a server again: ${messageOf(error)}`)
   );
   if (event !== "stale") return;
   const { server, tool } = about;
@@ -83,7 +84,7 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
     if (!app.config().memory) return;
     app.memory().then(
       (opened) => (memory = opened).note(used),
-      (error) => app.log.debug(`Cannot load the memory of tools: ${error}`),
+      (error) => app.log.debug(`Cannot load the memory of tools: ${messageOf(error)}`),
     );
   };
 }

@@ -19,7 +19,8 @@ export function memoryOf(app: App): UseMemory {
 export async function observedBy(app: App): Promise<Observed> {
   const memory = await app.memory();
   return (server, shown) => {
-    // The user may have changed the shown definition. Observations belong to the tool's own definition.
+    // The user may have changed the shown definition. Observations belong to the tool's own
+    // definition.
     const entry = app.catalog.toolsOf(server).find(({ tool }) => tool.name === shown.name);
     const own = entry && app.catalog.get(entry.id)?.own;
     return entry && own && memory.observed(entry.id, own);

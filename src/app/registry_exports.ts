@@ -27,8 +27,8 @@ export { parseJson } from "../core/parse_json.ts";
 export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
 export {
-  type FileOpening,
-  type FileReading,
+  type OpenFileOptions,
+  type ReadFileOptions,
   readRegular,
   type Regular,
 } from "../io/regular_file.ts";

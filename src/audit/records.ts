@@ -6,7 +6,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import { asPmlError, type PmlError } from "../core/errors.ts";
+import { asPmlError, messageOf, type PmlError } from "../core/errors.ts";
 import type { EndRecord, Journal, JournalFailures, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
@@ -105,7 +105,7 @@ export class Records implements JournalFailures, Disposable {
       try {
         work();
       } catch (error) {
-        this.#log.error(`Cannot finish the record of a call: ${error}`);
+        this.#log.error(`Cannot finish the record of a call: ${messageOf(error)}`);
       }
     }
   }

@@ -105,7 +105,9 @@ export class ServerResolver implements CallResolver {
   }
 }
 
-/** Returns the settings for the tools of a server, as far as the user trusts the file that has them. */
+/**
+ * Returns the settings for the tools of a server, as far as the user trusts the file that has them.
+ */
 function settingsOf({ settings }: Server, isBlocked: boolean): Server["settings"] {
   // guard: fixed-untrusted
   if (isBlocked) return undefined;

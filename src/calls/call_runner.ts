@@ -59,7 +59,8 @@ export class ServerRunner implements CallRunner {
 
   /**
    * Passes a request about a skill on, and compares the result with the entry that the user approved.
-   * If they differ, the skills are listed again, and all checks begin again: the skill may have changed.
+   * If they differ, the skills are listed again, and all checks begin again: the skill may have
+   * changed.
    */
   async #readSkill(call: CallContext): Promise<Outcome> {
     const definition = await call.definition();

@@ -82,7 +82,9 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   /** Whether the skills of its server were listed again, because a result did not match them. */
   isSkillRenewed = false;
   running: RunningCall | undefined;
-  /** When the start was recorded and when the server got the call; 0 before. In `performance.now()`. */
+  /**
+   * When the start was recorded and when the server got the call; 0 before. In `performance.now()`.
+   */
   startedAt = 0;
   sentAt = 0;
   /** When the server answered or failed, and its outcome; undefined if it failed. */

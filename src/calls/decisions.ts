@@ -6,7 +6,7 @@
 
 import type { ApprovalAnswer, Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { isMethodRuleName } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
@@ -165,7 +165,7 @@ export async function keepRule(call: Call, { always, record }: AskCallOptions): 
   try {
     await always(call);
   } catch (error) {
-    await record({ event: "always_not_kept", call, detail: { why: `${error}` } });
+    await record({ event: "always_not_kept", call, detail: { why: messageOf(error) } });
     return;
   }
   await record({ event: "always", call });

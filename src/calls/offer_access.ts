@@ -51,9 +51,10 @@ export function offerFacts(call: Pick<Call, "id" | "method" | "isOffered">): rea
 }
 
 /**
- * Returns the decision about a request, given those of the rules about `SERVER:@resources` and about the
- * pinned tools that name the address as their page. An address that the server did not offer asks,
- * whatever rule allows the others. Members that no list knows ask unless a rule allows the request.
+ * Returns the decision about a request, given those of the rules about `SERVER:@resources` and
+ * about the pinned tools that name the address as their page. An address that the server did not
+ * offer asks, whatever rule allows the others. Members that no list knows ask unless a rule allows
+ * the request.
  */
 export function offerVerdict(
   call: Pick<Call, "id" | "method" | "isOffered" | "members"> & Partial<Pick<Call, "arguments">>,

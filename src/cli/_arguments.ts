@@ -37,7 +37,10 @@ export function parseArguments(
   return Object.fromEntries(given);
 }
 
-/** Removes arguments that are typed as one JSON object from the words, and returns them; `{}` by default. */
+/**
+ * Removes arguments that are typed as one JSON object from the words, and returns them; `{}` by
+ * default.
+ */
 export function takeObject(pairs: string[]): string {
   return pairs.length === 1 && pairs[0]?.startsWith("{") && pairs.pop() || "{}";
 }

@@ -97,11 +97,11 @@ function keysFound(app: App): readonly KeyFound[] {
 }
 
 function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
-  const said = from === undefined ? "not set" : `set, in ${from}`;
+  const place = from === undefined ? "not set" : `set, in ${from}`;
   return {
     name: `key ${visible(name)}`,
     ok: from !== undefined || !isRequired,
-    said: `needed by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
+    said: `needed by ${by.map((each) => visible(each)).join(", ")}: ${place}`,
     ...(from === undefined && {
       hint: keyHint(visible(name)),
     }),

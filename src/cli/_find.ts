@@ -122,8 +122,8 @@ export async function search(
 }
 
 /**
- * Shows whether the rules allow a tool or a call, and which rule decides. Fails for an unknown tool, for
- * which it also shows the decision.
+ * Shows whether the rules allow a tool or a call, and which rule decides. Fails for an unknown
+ * tool, for which it also shows the decision.
  */
 export async function why(
   at: CommandContext,

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import { fileURLToPath } from "node:url";
 import type { App } from "../app/app.ts";
 import type { Environment } from "../config/env.ts";
@@ -73,7 +74,7 @@ export class FirstRoot implements Disposable {
       );
       if (folder !== undefined && !this.#isChosen) await this.#app.policy.moveTo(folder);
     } catch (error) {
-      this.#app.log.debug(`Cannot use the roots of the client: ${error}`);
+      this.#app.log.debug(`Cannot use the roots of the client: ${messageOf(error)}`);
     } finally {
       this.#keep();
     }

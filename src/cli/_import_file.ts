@@ -275,7 +275,7 @@ function readDone(app: App, path: string): readonly ImportRecord[] {
     return backup === null ? before === null : dirname(textOf(backup)) === dirname(path);
   };
   if (Array.isArray(all) && all.every(isDone)) return all;
-  throw fileNotChanged(file, `it is no record of what PML wrote into ${path}`);
+  throw fileNotChanged(file, `it is not a record of PML's changes to ${path}`);
 }
 
 async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {

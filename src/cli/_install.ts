@@ -18,7 +18,9 @@ type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"]
 const ONCE = "Its install scripts run once, now, and can use the network";
 const PINNED = "The package is pinned as they leave it.";
 
-/** Installs the package of a server, or with `--offline-ready` all that is fetched at its first use. */
+/**
+ * Installs the package of a server, or with `--offline-ready` all that is fetched at its first use.
+ */
 export async function install(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [server], offlineReady = false } = typed;
   if (offlineReady === (server !== undefined)) {

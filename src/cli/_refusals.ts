@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import type { App } from "../app/app.ts";
 import type { JsonObject } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
@@ -40,6 +41,6 @@ export class Refusals implements Disposable {
     this.#app.log.info("Refused a request", about);
     // The sender is unknown.
     const told = this.#app.callPath().then((path) => path.record("request refused", { about }));
-    told.catch((error) => this.#app.log.warn(`${error}`));
+    told.catch((error) => this.#app.log.warn(messageOf(error)));
   }
 }

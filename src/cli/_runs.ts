@@ -1,6 +1,6 @@
 /**
- * The functions of the commands, by name. They are loaded when a command runs: help needs none of them.
- * Large commands are loaded when one of them runs.
+ * The functions of the commands, by name. They are loaded when a command runs: help needs none of
+ * them. Large commands are loaded when one of them runs.
  *
  * @module
  */

@@ -49,8 +49,8 @@ interface ReplyOptions {
 }
 
 /**
- * Asks for one key: y, n, or a where "always" is offered. Enter is no. Input from before the question is
- * discarded. Returns "cancelled" if the user stops.
+ * Asks for one key: y, n, or a where "always" is offered. Enter is no. Input from before the
+ * question is discarded. Returns "cancelled" if the user stops.
  */
 export async function askReply(
   message: string,

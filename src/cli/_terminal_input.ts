@@ -29,8 +29,8 @@ export async function takeTyped(signal: AbortSignal): Promise<Uint8Array | undef
 }
 
 /**
- * Returns the next input: undefined at its end or if the signal aborts, empty if only this wait is over
- * first.
+ * Returns the next input: undefined at its end or if the signal aborts, empty if only this wait is
+ * over first.
  */
 export async function nextTyped(
   signal: AbortSignal,

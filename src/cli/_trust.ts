@@ -96,8 +96,8 @@ async function namedByRules(
 }
 
 /**
- * Shows the parts without an approval, and stores the approval if the user answers yes. Returns whether
- * they did.
+ * Shows the parts without an approval, and stores the approval if the user answers yes. Returns
+ * whether they did.
  */
 export async function askUntrusted(
   { facts, accept }: Pick<Unapproved, "facts" | "accept">,

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/current_config.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -122,7 +123,7 @@ export class UserEndpoints implements AsyncDisposable {
         if (identities.get(name)?.token === own.token) return;
         this.#own.delete(name);
         await end(own);
-      }).catch((error) => this.#options.app.log.warn(`${error}`));
+      }).catch((error) => this.#options.app.log.warn(messageOf(error)));
     }
   }
 }
@@ -182,7 +183,7 @@ async function openEndpoint(
 function lookOf({ policy, closing, log }: App): () => void {
   return () => {
     if (closing.aborted || policy.isCurrent()) return;
-    policy.refresh().catch((error) => log.warn(`${error}`));
+    policy.refresh().catch((error) => log.warn(messageOf(error)));
   };
 }
 

@@ -10,8 +10,8 @@ import { serverInput } from "../gateway/interaction/server_input.ts";
 import type { App } from "../app/app.ts";
 
 /**
- * Returns the client of a call on a terminal. `put` asks the user, and `able` has the capabilities of a
- * client.
+ * Returns the client of a call on a terminal. `put` asks the user, and `able` has the capabilities
+ * of a client.
  */
 export async function terminalClient(
   app: App,

@@ -52,7 +52,8 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   if (inside !== undefined) why.set("PML_HOME", inside);
   const counting = ignoring(own, why);
   const by = setBy.get("PML_WORKSPACE");
-  // An attacker who replaced the home may have chosen the workspace so that it contains the other home.
+  // An attacker who replaced the home may have chosen the workspace so that it contains the other
+  // home.
   const isMoved = own.namedHome !== undefined || inside !== undefined;
   const around = isMoved && places.find((place) => isInside(place, realPathOf(counting.home)));
   // If the PML home is named, no other home is needed.

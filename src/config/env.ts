@@ -30,8 +30,8 @@ export interface Environment {
   /** The reason why PML can use no home. Then nothing runs. */
   readonly homeless?: string;
   /**
-   * The text about the client's file that sets `PML_WORKSPACE` to a folder outside its own, if there is
-   * one: `"FILE" sets PML_WORKSPACE`.
+   * The text about the client's file that sets `PML_WORKSPACE` to a folder outside its own, if
+   * there is one: `"FILE" sets PML_WORKSPACE`.
    */
   readonly sentBy?: string;
   /** `PML_WORKSPACE` as it was written. */

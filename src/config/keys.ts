@@ -1,9 +1,9 @@
 /**
  * The only owner of keys: returns the value of a variable that a definition names, and its source.
  *
- * The environment comes first, then keys outside of PML, then the file of `pml key set`, then `.env` in
- * the root of a workspace whose file is trusted. PML looks up only variables that a definition names,
- * so no server gets other values of `.env`.
+ * The environment comes first, then keys outside of PML, then the file of `pml key set`, then
+ * `.env` in the root of a workspace whose file is trusted. PML looks up only variables that a
+ * definition names, so no server gets other values of `.env`.
  *
  * @module
  */

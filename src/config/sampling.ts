@@ -22,7 +22,10 @@ export interface SamplingSettings {
   readonly isCompatible: boolean;
   /** The variable with the key. */
   readonly key: string;
-  /** The one that answers if both can; by default the client, but the provider for requests with tools. */
+  /**
+   * The one that answers if both can; by default the client, but the provider for requests with
+   * tools.
+   */
   readonly prefer: "client" | "provider" | undefined;
   /** The maximum number of tokens of all answers to one request. */
   readonly maxTokens: number;

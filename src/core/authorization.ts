@@ -29,8 +29,8 @@ export interface OAuthSettings {
 /** The authorization of requests to one server. */
 export interface Authorization {
   /**
-   * Returns the value of the header `Authorization`; undefined without a sign-in. Refreshes a token that
-   * expires soon.
+   * Returns the value of the header `Authorization`; undefined without a sign-in. Refreshes a token
+   * that expires soon.
    */
   header(signal: AbortSignal): Promise<string | undefined>;
   /**

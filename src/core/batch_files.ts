@@ -1,8 +1,8 @@
 /**
- * Batch files of Windows. The system starts them with `cmd.exe`, which reads their arguments by its own
- * rules: `"&calc.exe` would start another program. So they are started with a command line whose
- * arguments `cmd.exe` can only read as they were given. The rules are those of Rust's standard library
- * (`make_bat_command_line`).
+ * Batch files of Windows. The system starts them with `cmd.exe`, which reads their arguments by its
+ * own rules: `"&calc.exe` would start another program. So they are started with a command line
+ * whose arguments `cmd.exe` can only read as they were given. The rules are those of Rust's
+ * standard library (`make_bat_command_line`).
  *
  * @module
  */

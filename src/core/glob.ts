@@ -174,7 +174,10 @@ function patternOf(text: string): readonly (string | Wildcard)[] {
   });
 }
 
-/** Returns a function that tests a character against a class. A class with a named class may cover anything. */
+/**
+ * Returns a function that tests a character against a class. A class with a named class may cover
+ * anything.
+ */
 function classOf(text: string): (character: string) => boolean {
   if (text.includes("[:") || text.includes("[.") || text.includes("[=")) return NO_SLASH;
   const isNegated = /^[!^]/.test(text);

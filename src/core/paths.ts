@@ -99,7 +99,8 @@ export const WINDOWS: PathRules = {
     const steps = WINDOWS.namesOf(path).slice(isWhole ? 1 : 0);
     return WINDOWS.joined([drive, ...walked(from, steps)]);
   },
-  // No name contains a backslash or a star there. The other signs are escaped for the grammar of rules.
+  // No name contains a backslash or a star there. The other signs are escaped for the grammar of
+  // rules.
   glob: (text) => text.replace(/\\(?:\\|(?![,() ]))/g, "/"),
   fold: (name) => name.replace(/[A-Z\u00c0-\u0556]/g, lower),
   respelled: (folder, path) => {

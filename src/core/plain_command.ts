@@ -25,7 +25,10 @@ const ASSIGNMENT = /^([a-z_]\w*)=(.*)$/is;
 
 const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
 
-/** Returns whether a command is one of the programs that run containers. They read the same arguments. */
+/**
+ * Returns whether a command is one of the programs that run containers. They read the same
+ * arguments.
+ */
 export function runsContainers({ command }: Pick<PlainCommand, "command">): boolean {
   return CONTAINERS.test(command);
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import type { Config } from "../config/current_config.ts";
 import type { Log } from "../audit/log.ts";
 import type { Environment } from "../config/env.ts";
@@ -205,7 +206,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
       await this.#registries.offers.look();
     };
     await look().catch((error) =>
-      host.log.warn(`Cannot search the servers of registries: ${error}`)
+      host.log.warn(`Cannot search the servers of registries: ${messageOf(error)}`)
     );
   }
 

@@ -152,7 +152,9 @@ export class Gateway implements ConnectionFactory, Disposable {
     return await (await this.#loaded()).toolCalls.metaCalls();
   }
 
-  /** Loads the code of the calls that clients will make: that of meta-tools only if they are listed. */
+  /**
+   * Loads the code of the calls that clients will make: that of meta-tools only if they are listed.
+   */
   async prepareCalls(): Promise<void> {
     const { toolCalls } = await this.#loaded();
     if (listedMetaTools(this.#options.settings()).length > 0) await toolCalls.metaCalls();

@@ -8,13 +8,13 @@ import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The options to open a regular file. */
-export interface FileOpening extends Deno.OpenOptions {
+export interface OpenFileOptions extends Deno.OpenOptions {
   /** Whether a link is followed. Otherwise it is refused. */
   readonly links?: boolean;
 }
 
 /** The options of `readRegular`. */
-export interface FileReading extends Pick<FileOpening, "links"> {
+export interface ReadFileOptions extends Pick<OpenFileOptions, "links"> {
   /** The maximum number of bytes that it may have; by default 64 MB. */
   readonly most?: number;
 }
@@ -36,7 +36,7 @@ const PIECE = 1 << 20;
  */
 export function openRegular(
   path: string,
-  { links = false, ...options }: FileOpening,
+  { links = false, ...options }: OpenFileOptions,
 ): Deno.FsFile {
   const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
   // guard: plain-before
@@ -73,7 +73,7 @@ export function openRegular(
  */
 export function readRegular(
   path: string,
-  { most = MOST_BYTES, links }: FileReading = {},
+  { most = MOST_BYTES, links }: ReadFileOptions = {},
 ): Regular {
   using file = openRegular(path, { read: true, links });
   const info = file.statSync();
@@ -99,7 +99,7 @@ export function readRegular(
 }
 
 /** Reads the text of a regular file. Invalid UTF-8 is replaced. */
-export function readRegularText(path: string, reading?: FileReading): string {
+export function readRegularText(path: string, reading?: ReadFileOptions): string {
   return new TextDecoder().decode(readRegular(path, reading).bytes);
 }
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import { parseExact } from "../core/exact_json.ts";
@@ -82,7 +83,7 @@ export class PinFiles {
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {
         await this.#writeLock(text).catch((error) =>
-          this.#log.warn(`Cannot write the pins to ${quoted(this.path, 400)}: ${error}`)
+          this.#log.warn(`Cannot write the pins to ${quoted(this.path, 400)}: ${messageOf(error)}`)
         );
       }
       return { lock, home, stamp: this.stamp() };

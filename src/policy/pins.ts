@@ -6,6 +6,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { definitionKindOf, kindOf } from "../servers/kinds.ts";
 import { shownAddress } from "../core/server_address.ts";
@@ -217,7 +218,7 @@ export class Pins {
     );
     if (fresh.length > 0) {
       await listed.add(identity, fresh).catch((error) =>
-        this.#log.warn(`Cannot record the tools of ${quoted(identity.name)}: ${error}`)
+        this.#log.warn(`Cannot record the tools of ${quoted(identity.name)}: ${messageOf(error)}`)
       );
     }
     return changed;
@@ -363,7 +364,7 @@ export class Pins {
       if (this.#waiting === pins) this.#waiting = [];
       await this.#write(pins, files);
       for (const pin of pins) this.#emit({ event: "pinned", ...subjectOf(pin) });
-    }).catch((error) => this.#log.warn(`Cannot write new pins: ${error}`));
+    }).catch((error) => this.#log.warn(`Cannot write new pins: ${messageOf(error)}`));
   }
 
   async #write(pins: readonly Pin[], files: PinFiles): Promise<void> {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import { type Folders, foldersOf } from "../core/folder_variables.ts";
 import { memoized } from "../core/memo.ts";
 import type { Redactor } from "../audit/redact.ts";
@@ -212,7 +213,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
       // A refresh that began before the watcher started could miss a change.
       await this.#refreshing?.catch(() => {});
       await this.refresh().catch((error) =>
-        this.#parts.log.warn(`Cannot apply the change: ${error}`)
+        this.#parts.log.warn(`Cannot apply the change: ${messageOf(error)}`)
       );
     };
     await watchConfig({ paths, reread, signal });

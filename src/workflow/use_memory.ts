@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../core/errors.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
 import type { Outcome, ToolResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -208,7 +209,7 @@ export class UseMemory implements Disposable {
     try {
       keepUses(this.path, this.#kept);
     } catch (error) {
-      this.#log.warn(`Cannot write the record of tool use: ${error}`);
+      this.#log.warn(`Cannot write the record of tool use: ${messageOf(error)}`);
     }
   }
 
@@ -280,7 +281,9 @@ export class UseMemory implements Disposable {
     try {
       return readUses(this.path);
     } catch (error) {
-      this.#log.warn(`Cannot read the record of tool use: ${error}. PML starts a new record`);
+      this.#log.warn(
+        `Cannot read the record of tool use: ${messageOf(error)}. PML starts a new record`,
+      );
       return new Map();
     }
   }

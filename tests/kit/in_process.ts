@@ -61,7 +61,9 @@ export function startInProcess(options: InProcessOptions): Running {
   };
 }
 
-/** Starts `pml serve` in this process, behind a client that writes each message from HTTP as a line. */
+/**
+ * Starts `pml serve` in this process, behind a client that writes each message from HTTP as a line.
+ */
 export function startBehindDoor(options: Omit<InProcessOptions, "args">): Running {
   const served = startInProcess({ ...options, args: ["serve", "--port", "0", "--json"] });
   const stdin = new Pipe();

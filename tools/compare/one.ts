@@ -126,7 +126,9 @@ async function makeScene(listed: Listed, folder: string): Promise<Scene> {
   return { ...scene, direct: { ...direct, env: { ...passed(), ...env } } };
 }
 
-/** Returns the arguments and the variables of a server, and its calls, with the workspace filled in. */
+/**
+ * Returns the arguments and the variables of a server, and its calls, with the workspace filled in.
+ */
 function definitionOf({ listed, workspace }: Pick<Scene, "listed" | "workspace">) {
   const { args = [], env, calls = [] } = listed;
   const text = JSON.stringify({ args, env, calls }).replaceAll("${workspace}", workspace);

@@ -40,7 +40,9 @@ const TABLES: readonly NameTable[] = [
   },
 ];
 
-/** Reports `own.kind === "stdio"`, `server.origin.name === "builtin"` and the like, also in the hub. */
+/**
+ * Reports `own.kind === "stdio"`, `server.origin.name === "builtin"` and the like, also in the hub.
+ */
 export const kinds: Deno.lint.Rule = {
   create(context) {
     const place = placeOf(context.filename);

@@ -7,8 +7,8 @@
 import { type Place, placeOf, targetOf } from "./place.ts";
 
 /**
- * The layers of `src/`, the lowest first, and the modules in each. A module imports from all modules in
- * lower layers.
+ * The layers of `src/`, the lowest first, and the modules in each. A module imports from all
+ * modules in lower layers.
  */
 export const LAYERS: readonly (readonly string[])[] = [
   ["core"],

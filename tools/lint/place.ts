@@ -12,7 +12,9 @@ const KIND = /^src\/servers\/(?:kinds?|manifest|[a-z_]+\/kind)\.ts$/;
 export const KINDS = "kinds";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
-/** The place of a file: its path from the root of the project, its module, and whether it is a test. */
+/**
+ * The place of a file: its path from the root of the project, its module, and whether it is a test.
+ */
 export interface Place {
   readonly path: string;
   /** The package of the file. */

@@ -1,6 +1,6 @@
 /**
- * The spellings of paths on Windows: usual ones lead to the same file, hostile ones are refused with the
- * reason, in a workspace on `C:` and on another drive.
+ * The spellings of paths on Windows: usual ones lead to the same file, hostile ones are refused
+ * with the reason, in a workspace on `C:` and on another drive.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Checks that a database contains only rows that a hub writes, because a hub serves and signs its content
- * unchanged.
+ * Checks that a database contains only rows that a hub writes, because a hub serves and signs its
+ * content unchanged.
  *
  * @module
  */

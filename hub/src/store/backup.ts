@@ -136,7 +136,10 @@ function assertWhole(part: string, file: string): void {
   });
 }
 
-/** Revokes the keys of a backup from before keys had records, because no record shows who issued them. */
+/**
+ * Revokes the keys of a backup from before keys had records, because no record shows who issued
+ * them.
+ */
 function revokeUnrecordedKeys(db: DatabaseSync, version: number): void {
   if (version >= RECORDED_KEYS || version < FIRST_KEYS) return;
   const now = new Date().toISOString();

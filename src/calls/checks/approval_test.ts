@@ -183,7 +183,7 @@ Deno.test("Always that cannot be kept lets the call run once, and that is record
   at.failing.always = true;
   assert.deepEqual(await at.callTool(newCall({ answer })), DONE);
   assert.deepEqual(at.order, ["always_not_kept", "ran"]);
-  assert.deepEqual(at.events.at(-1)?.detail, { why: "Error: disk full" });
+  assert.deepEqual(at.events.at(-1)?.detail, { why: "disk full" });
   assert.equal((await at.callTool(newCall())).kind, "ask");
 });
 

@@ -180,7 +180,10 @@ export class Interaction implements Disposable, InputSource {
     );
   }
 
-  /** Returns the result of a request. The client gets the other members of the answer if it takes them. */
+  /**
+   * Returns the result of a request. The client gets the other members of the answer if it takes
+   * them.
+   */
   #resultOf({ result, members }: Result, client: RequestClient): JsonObject {
     if (members !== undefined) client.answerWith(members);
     return result as unknown as JsonObject; // plain JSON

@@ -152,7 +152,10 @@ function worded({ server, method, params }: ServerRequest): JsonObject {
   } as JsonObject;
 }
 
-/** Removes the progress token: the client gets one of PML, which is unique among those of all servers. */
+/**
+ * Removes the progress token: the client gets one of PML, which is unique among those of all
+ * servers.
+ */
 function withoutToken(params: JsonObject): JsonObject {
   const { progressToken, ...meta } = objectOf(params._meta);
   if (progressToken === undefined) return params;

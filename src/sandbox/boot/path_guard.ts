@@ -126,12 +126,12 @@ export class PathGuard {
       throw refusalOf("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
     }
     if (!place.info?.isDirectory) return;
-    const held = this.#protected.heldBy(place.path, movedTo);
-    if (held === undefined) return;
+    const inner = this.#protected.heldBy(place.path, movedTo);
+    if (inner === undefined) return;
     throw refusalOf(
       "PATH_PROTECTED",
       attempt,
-      `it contains "${held.slice(place.path.length + 1)}"`,
+      `it contains "${inner.slice(place.path.length + 1)}"`,
     );
   }
 

@@ -40,7 +40,9 @@ export interface CapabilityRunner {
   unapproved(id: ToolId): Promise<Unapproved | undefined>;
   /** Returns the definition of a capability. Throws if its content is not the approved one. */
   definition(id: ToolId, outside?: RegistryCapability): ToolDefinition;
-  /** Returns the definition of a saved capability; undefined if its content is not the approved one. */
+  /**
+   * Returns the definition of a saved capability; undefined if its content is not the approved one.
+   */
   savedDefinition(id: ToolId): ToolDefinition | undefined;
   /** Returns the tools that a saved capability calls; undefined if there is no such capability. */
   toolsOf(id: ToolId): readonly ToolId[] | undefined;

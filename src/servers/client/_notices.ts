@@ -4,6 +4,7 @@
  * @module
  */
 
+import { messageOf } from "../../core/errors.ts";
 import type { CallClient } from "../../protocol/call.ts";
 import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
 import { notificationMembers } from "../../protocol/message_members.ts";
@@ -90,7 +91,7 @@ export class Notices {
       const result = resultOf(params, { name: server, method: "tasks/get", extensions: () => [] });
       events.task?.(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
-      onLog(server, "debug", `A notification was dropped: ${error}`);
+      onLog(server, "debug", `A notification was dropped: ${messageOf(error)}`);
     }
   }
 }

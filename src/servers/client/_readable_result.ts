@@ -129,7 +129,10 @@ class Repair {
     }
   }
 
-  /** Corrects the result of a tool. `odd` is the name of an answer that is no result: `result` has it as content. */
+  /**
+   * Corrects the result of a tool. `odd` is the name of an answer that is no result: `result` has
+   * it as content.
+   */
   ofTool(result: ResultMembers, odd?: string): ResultMembers {
     const { content, structuredContent, isError } = result;
     if (odd !== undefined) this.#note(odd, undefined, OBJECT[1]);

@@ -116,7 +116,10 @@ function passTo(
   });
 }
 
-/** Returns an error response of the client as a `PmlError`. An `RpcError` would count as the server's. */
+/**
+ * Returns an error response of the client as a `PmlError`. An `RpcError` would count as the
+ * server's.
+ */
 export function refusedByClient(error: RpcError): PmlError {
   const { code, data } = error;
   const message = error.message || "Unknown error";

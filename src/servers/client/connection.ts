@@ -5,6 +5,7 @@
  * @module
  */
 
+import { messageOf } from "../../core/errors.ts";
 import type { CallClient } from "../../protocol/call.ts";
 import { durationText } from "../../core/amounts.ts";
 import { Cancellation } from "../../core/cancellation.ts";
@@ -97,7 +98,10 @@ const STRAY_MAX = 10_000;
 const TAIL = 4_000;
 /** The maximum number of names of members in a line of the log. */
 const NAMES_MAX = 10;
-/** How much later than the second one the answer to the first of two requests may come, in milliseconds. */
+/**
+ * How much later than the second one the answer to the first of two requests may come, in
+ * milliseconds.
+ */
 const MEMBERS_MS = 500;
 /** How long to wait before subscribing to changes again, in milliseconds. */
 const LISTEN_MS = 5_000;
@@ -430,7 +434,7 @@ export class ServerConnection implements Living {
     try {
       if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
     } catch (error) {
-      this.#fail(this.#protocolError(`it sent an invalid message: ${error}`));
+      this.#fail(this.#protocolError(`it sent an invalid message: ${messageOf(error)}`));
     }
   }
 

@@ -26,7 +26,10 @@ export interface UpstreamEvents {
   readonly logged: (message: JsonObject, members?: JsonObject) => void;
   /** Receives the params of a notification about a task. */
   readonly task?: (server: string, state: JsonObject) => void;
-  /** Receives the params of the notification that the user has finished with a page, and its members. */
+  /**
+   * Receives the params of the notification that the user has finished with a page, and its
+   * members.
+   */
   readonly elicited: (params: JsonObject, members?: JsonObject) => void;
   /** Receives a notification that PML does not know, and the client it is for, if that is known. */
   readonly notified: (

@@ -6,7 +6,7 @@
  */
 
 import { type CallClient, NO_CLIENT, type Outcome } from "../../protocol/call.ts";
-import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
+import { ending, type ErrorCode, messageOf, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
 import {
   LIST_NAMES,
@@ -122,7 +122,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     this.#pool = new Pool(this);
     this.#lists = new ServerLists(
       options.home,
-      (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
+      (error) =>
+        options.onLog("lists", "warn", `Cannot write the lists of a server: ${messageOf(error)}`),
     );
     this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {

@@ -19,7 +19,9 @@ export interface Wire {
   readonly tells: boolean;
   /** Returns the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
-  /** The revisions of the server, as far as they are known. Without it, `initialize` is tried first. */
+  /**
+   * The revisions of the server, as far as they are known. Without it, `initialize` is tried first.
+   */
   readonly revisions?: ServerRevisions | undefined;
   /** Whether the server gave the connection a session. */
   readonly hasSession?: boolean;

@@ -227,7 +227,10 @@ export class Lists implements Disposable {
     for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
   }
 
-  /** Returns the cached items of a list as clients are shown them, by server. Blocked servers are left out. */
+  /**
+   * Returns the cached items of a list as clients are shown them, by server. Blocked servers are
+   * left out.
+   */
   itemsOf(list: ListName): readonly Listed[] {
     return [...this.#entries.values()].flatMap(({ source, lists, skills }) => {
       const items = list === "skills" && lists.has(list) ? skills : lists.get(list);
@@ -404,14 +407,14 @@ export class Lists implements Disposable {
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
   async #take(
     entry: ListedServer,
-    { list, items, instructions: said, request, before }: Replacement,
+    { list, items, instructions, request, before }: Replacement,
   ): Promise<boolean> {
     const { source, lists } = entry;
     if (list === "skills") return await this.#takeSkills(entry, { items, request, before });
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
-    const unapproved = unusable && await unapprovedOf(entry, tools, said);
+    const unapproved = unusable && await unapprovedOf(entry, tools, instructions);
     const { settings } = source;
     const shown = tools.map((tool) => unapproved?.get(tool) ?? tool);
     const set = unusable && settings &&
@@ -437,8 +440,9 @@ export class Lists implements Disposable {
     entry.omittedCount = tools.length - kept.length;
     entry.unmet = unmet;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
-    entry.sentInstructions = said;
-    entry.instructions = (said && unapproved.get(said) || said)?.description;
+    entry.sentInstructions = instructions;
+    entry.instructions = (instructions && unapproved.get(instructions) || instructions)
+      ?.description;
     return true;
   }
 
@@ -470,14 +474,19 @@ export class Lists implements Disposable {
 
   /** Compares the tools of a server with the approved ones again. True if clients see others. */
   async #review(entry: ListedServer): Promise<boolean> {
-    const { source, lists, sentInstructions: said } = entry;
+    const { source, lists, sentInstructions } = entry;
     const items = lists.get("tools");
     if (items === undefined || source.blocked() !== undefined) return false;
     const tools = items as readonly ToolDefinition[]; // see #take
-    const changed = await unapprovedOf(entry, tools, said);
+    const changed = await unapprovedOf(entry, tools, sentInstructions);
     const unapproved = [...changed.keys()].map(({ name }) => name);
     if (`${unapproved}` === `${entry.unapproved}`) return false;
-    return await this.#take(entry, { list: "tools", items, instructions: said, before: items });
+    return await this.#take(entry, {
+      list: "tools",
+      items,
+      instructions: sentInstructions,
+      before: items,
+    });
   }
 }
 
@@ -490,9 +499,9 @@ async function hasList(source: Server, list: ListName): Promise<boolean> {
 async function unapprovedOf(
   { source }: ListedServer,
   tools: readonly ToolDefinition[],
-  said: ToolDefinition | undefined,
+  instructions: ToolDefinition | undefined,
 ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
-  const all = said === undefined ? tools : [...tools, said];
+  const all = instructions === undefined ? tools : [...tools, instructions];
   return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
 }
 

@@ -95,8 +95,8 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns a call with the arguments that the user fixed for its tool. Throws if the tool is disabled,
-   * or the call has a fixed argument itself. The server must be trusted.
+   * Returns a call with the arguments that the user fixed for its tool. Throws if the tool is
+   * disabled, or the call has a fixed argument itself. The server must be trusted.
    */
   async withSettings<C extends Pick<Call, "id" | "arguments" | "fixed">>(
     call: C,

@@ -175,8 +175,8 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
 }
 
 /**
- * Returns paths with the names that Windows has for the same content. Deno takes these for other files.
- * Only present files get them: a command line of Windows has 32,767 characters at most.
+ * Returns paths with the names that Windows has for the same content. Deno takes these for other
+ * files. Only present files get them: a command line of Windows has 32,767 characters at most.
  */
 export function withStreams(
   paths: readonly string[],

@@ -80,7 +80,9 @@ export function asResponse(answer: Response | TextAnswer): Response {
   return new Response(text, { status, headers: { "content-type": JSON_TYPE } });
 }
 
-/** Returns the HTTP status for an error of the stateless revision; 200 for success and other errors. */
+/**
+ * Returns the HTTP status for an error of the stateless revision; 200 for success and other errors.
+ */
 export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;
 }
