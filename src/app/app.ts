@@ -43,7 +43,7 @@ import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
-import { Declarations } from "../servers/declarations.ts";
+import { PassedCapabilities } from "../servers/passed_capabilities.ts";
 import { Directory, type DirectoryHost } from "../servers/directory.ts";
 import type { Finder, FinderHost } from "../gateway/finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
@@ -377,7 +377,9 @@ export class App
     const { toolsetFor } = this.config().narrowing ?? {};
     const ofServers = this.servers.instructionsIn({ ...gateway, toolsetFor });
     const declared = isAlone
-      ? new Declarations(home).of(this.servers.unblocked.map((one) => ({ ...one, workspace })))
+      ? new PassedCapabilities(home).of(
+        this.servers.unblocked.map((one) => ({ ...one, workspace })),
+      )
       : {};
     return helloOf(this.servers.states(), {
       ...gateway,

@@ -39,7 +39,7 @@ import type { Policy } from "../policy/policy.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import type { AskCallOptions } from "../calls/decisions.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
-import { callableTool, pageFacts } from "../calls/app_tools.ts";
+import { callableTool, pageFacts } from "../calls/page_tools.ts";
 import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
 import type { Subject } from "../policy/subject.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";

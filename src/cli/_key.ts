@@ -13,7 +13,7 @@ import {
   removeFromKeyring,
   systemKeyring,
 } from "../oauth/outside_keys.ts";
-import { parseDotenv } from "../config/env_file.ts";
+import { parseDotenv } from "../config/dotenv.ts";
 import { KEY_FILE, KEYS_FILE, MOST_BYTES, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { pageFacts } from "../calls/app_tools.ts";
+import { pageFacts } from "../calls/page_tools.ts";
 import { visible } from "../core/json.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import { unhidden } from "../policy/trust_subject.ts";

@@ -11,11 +11,9 @@ import { quoted } from "../core/json.ts";
 import { isOwnVariable, isSteering } from "../core/steering.ts";
 import { stampAt } from "../io/place.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
-import { type Dotenv, parseDotenv } from "./_dotenv.ts";
+import { type Dotenv, parseDotenv } from "./dotenv.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf } from "../servers/kinds.ts";
-
-export { parseDotenv };
 
 /** The variables of a file, by name. */
 export type FileVariables = ReadonlyMap<string, string>;

@@ -16,7 +16,7 @@ import { memoized } from "../core/memo.ts";
 import { isOwnVariable, isSteering } from "../core/steering.ts";
 import { stampAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
-import { parseDotenv } from "./_dotenv.ts";
+import { parseDotenv } from "./dotenv.ts";
 import type { Environment } from "./env.ts";
 import { type FileVariables, readEnvFile } from "./env_file.ts";
 import type { DefinitionTexts } from "../servers/kind.ts";

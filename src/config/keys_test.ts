@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
 import type { PmlError } from "../core/errors.ts";
-import { parseDotenv } from "./_dotenv.ts";
+import { parseDotenv } from "./dotenv.ts";
 import { KEY_FILE, Keys, SOURCES_FILE } from "./keys.ts";
 
 Deno.test("parseDotenv() reads common files, and reports the lines that it cannot read", () => {

@@ -9,7 +9,7 @@
 import { passedExtensions } from "../../protocol/extension_methods.ts";
 import { defined, type JsonObject, sorted } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
-import { Declarations } from "../declarations.ts";
+import { PassedCapabilities } from "../passed_capabilities.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { ServerConnection } from "./connection.ts";
 
@@ -85,7 +85,7 @@ export class DeclaredCapabilities implements Disposable {
     capabilities: JsonObject,
     { home, workspace }: { readonly home: string; workspace(): string },
   ): void {
-    new Declarations(home).note({ ...server, workspace: workspace() }, capabilities);
+    new PassedCapabilities(home).note({ ...server, workspace: workspace() }, capabilities);
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */

@@ -28,7 +28,7 @@ const LENGTH_MAX = 16_000;
 const FILES_MAX = 64;
 
 /** Reads and writes the declarations of servers. */
-export class Declarations {
+export class PassedCapabilities {
   readonly #folder: string;
 
   /** Uses a folder in the PML home. */

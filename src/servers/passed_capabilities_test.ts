@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { makeWorkspace } from "../../tests/kit/workspace.ts";
-import { Declarations } from "./declarations.ts";
+import { PassedCapabilities } from "./passed_capabilities.ts";
 
 function serverOf(name: string, definition: unknown = {}) {
   return { name, definition, workspace: "/w" };
@@ -8,7 +8,7 @@ function serverOf(name: string, definition: unknown = {}) {
 
 Deno.test("declarations are those of the last start, for one definition in one workspace", async () => {
   await using ws = await makeWorkspace();
-  const declarations = new Declarations(ws.home);
+  const declarations = new PassedCapabilities(ws.home);
   const [a, other] = [serverOf("a"), serverOf("a", { command: "other" })];
   declarations.note(a, {
     experimental: { x: 1 },
@@ -16,7 +16,7 @@ Deno.test("declarations are those of the last start, for one definition in one w
     tools: {},
   });
   const expected = { experimental: { x: 1 }, extensions: { "a/b": {} } };
-  assert.deepEqual(new Declarations(ws.home).of([a, serverOf("b")]), expected);
+  assert.deepEqual(new PassedCapabilities(ws.home).of([a, serverOf("b")]), expected);
   assert.deepEqual(declarations.of([other, { ...a, workspace: "/v" }]), {});
   declarations.note(a, { extensions: { "io.modelcontextprotocol/tasks": {} } });
   assert.deepEqual(declarations.of([a]), {});
@@ -24,7 +24,7 @@ Deno.test("declarations are those of the last start, for one definition in one w
 
 Deno.test("a name that servers declare differently is declared for none", async () => {
   await using ws = await makeWorkspace();
-  const declarations = new Declarations(ws.home);
+  const declarations = new PassedCapabilities(ws.home);
   const [a, b] = [serverOf("a"), serverOf("b")];
   declarations.note(a, { experimental: { x: 1, y: { z: [1] } } });
   declarations.note(b, { experimental: { x: 2, y: { z: [1] } } });
@@ -33,7 +33,7 @@ Deno.test("a name that servers declare differently is declared for none", async 
 
 Deno.test("long declarations are not kept", async () => {
   await using ws = await makeWorkspace();
-  const declarations = new Declarations(ws.home);
+  const declarations = new PassedCapabilities(ws.home);
   const a = serverOf("a");
   declarations.note(a, { experimental: { x: 1 } });
   declarations.note(a, { experimental: { x: "y".repeat(20_000) } });
