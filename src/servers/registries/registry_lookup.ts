@@ -145,9 +145,15 @@ export class RegistryLookup implements RegistryUser, Disposable {
 
   /** Returns the present entry of a name. Requests it once, so that the shown entry is pinned. */
   compared(name: string): Promise<FoundEntry | undefined> {
-    const asked = this.#compared.get(name) ?? this.#ask(name);
-    this.#compared.set(name, asked);
-    return asked;
+    const earlier = this.#compared.get(name);
+    if (earlier !== undefined) return earlier;
+    const request = this.#ask(name);
+    this.#compared.set(name, request);
+    // The next call may reach the registry.
+    request.catch(() => {
+      if (this.#compared.get(name) === request) this.#compared.delete(name);
+    });
+    return request;
   }
 
   /** Requests the catalog of each registry. Returns how many servers it has, or why that failed. */

@@ -68,6 +68,8 @@ async function openStage(
       await policy.reload();
     },
     asked: () => registry.paths.length,
+    registry,
+    cache: join(home, "cache"),
     signal,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -136,4 +138,15 @@ Deno.test("RegistryServers has no entry for a name that a file defines, and does
   assert.deepEqual([await adopted.identities(), stage.asked()], [[], before]);
   await stage.define({});
   assert.deepEqual(adopted.names(), ["far"], "it is there again");
+});
+
+Deno.test("RegistryServers asks a registry again whose answer was invalid", async () => {
+  await using stage = await openStage([remote({})]);
+  await (await stage.unapproved("far"))?.accept();
+  await Deno.remove(stage.cache, { recursive: true });
+  using again = stage.openAdopted();
+  stage.registry.fault("*", { body: "no JSON" });
+  await assert.rejects(again.identities(), { code: "REGISTRY_BAD_RESPONSE" });
+  stage.registry.fault("*");
+  assert.deepEqual((await again.identities()).map(({ name }) => name), ["far"]);
 });
