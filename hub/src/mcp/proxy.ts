@@ -39,7 +39,9 @@ export const PROXY_PATH = "/mcp/proxy/";
 
 const BODY = 4_000_000;
 /** How many requests are passed on at once, of all and to the servers of one organisation. */
-const AT_ONCE = { all: 128, one: 32 };
+const REQUESTS = { all: 128, one: 32 };
+/** How many event streams are open at once. A client may leave one open for hours. */
+const STREAMS = { all: 1_024, one: 256 };
 /** How many answers about names are remembered. */
 const KNOWN = 1_000;
 const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
@@ -47,13 +49,14 @@ const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
 const ASKED =
   /^(accept|content-type|last-event-id|mcp-(session-id|protocol-version|method|name|param-[\w-]+))$/;
 const ANSWERED = /^(content-type|mcp-session-id|mcp-protocol-version|retry-after)$/;
+const EVENTS = /^text\/event-stream *(;|$)/i;
 /** The types of answers that MCP has. */
 const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 
 /** Creates the proxy for servers behind a hub. Loads nothing before the first request. */
 export function openProxy({ store, named }: ProxyOptions): Proxying {
-  const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE.all };
-  const busy = new Map<string, number>();
+  let open: Promise<Outgoing> | undefined;
+  const [requests, streams] = [new Slots(REQUESTS), new Slots(STREAMS)];
   const unversioned = new Unversioned(store);
   const pass = async (asked: HubRequest): Promise<HubResponse> => {
     const { name = "", version } = namesIn(asked.target);
@@ -82,26 +85,66 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
       return errorResponse(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
     // The operator's are counted by their names.
-    const whose = entry?.owner ?? `:${name}`;
-    const own = busy.get(whose) ?? 0;
-    if (state.left === 0 || own === AT_ONCE.one) {
-      const message = "This hub passes on as much as it can";
-      return errorResponse(503, "busy", { message, headers: { "retry-after": "1" } });
-    }
-    state.left--;
-    busy.set(whose, own + 1);
-    state.open ??= openOutgoing(named);
+    const owner = entry?.owner ?? `:${name}`;
+    const end = requests.take(owner);
+    if (end === undefined) return busy();
+    using held = new DisposableStack();
+    held.defer(end);
+    open ??= openOutgoing(named);
     const text = body.length === 0 ? undefined : new TextDecoder().decode(body);
-    try {
-      return await passed({ asked, upstream, text, outgoing: await state.open });
-    } finally {
-      state.left++;
-      const left = (busy.get(whose) ?? 1) - 1;
-      if (left > 0) busy.set(whose, left);
-      else busy.delete(whose);
+    const answer = await passed({ asked, upstream, text, outgoing: await open });
+    if (!(answer instanceof Response) || answer.body === null) return answer;
+    if (!EVENTS.test(answer.headers.get("content-type") ?? "")) {
+      const ending = held.move();
+      return new Response(untilOver(answer.body, () => ending.dispose()), answer);
     }
+    const endStream = streams.take(owner);
+    if (endStream !== undefined) return new Response(untilOver(answer.body, endStream), answer);
+    await answer.body.cancel();
+    return busy();
   };
-  return { pass, [Symbol.dispose]: () => void state.open?.then((open) => open[Symbol.dispose]()) };
+  return { pass, [Symbol.dispose]: () => void open?.then((opened) => opened[Symbol.dispose]()) };
+}
+
+/** Bounds how many requests or streams are open at once. */
+class Slots {
+  readonly #most: { readonly all: number; readonly one: number };
+  readonly #counts = new Map<string, number>();
+  #all = 0;
+
+  constructor(most: { readonly all: number; readonly one: number }) {
+    this.#most = most;
+  }
+
+  /** Takes a slot of an owner. Returns a function that gives it back; undefined if all are taken. */
+  take(owner: string): (() => void) | undefined {
+    const own = this.#counts.get(owner) ?? 0;
+    if (this.#all >= this.#most.all || own >= this.#most.one) return undefined;
+    this.#all++;
+    this.#counts.set(owner, own + 1);
+    let isTaken = true;
+    return () => {
+      if (!isTaken) return;
+      isTaken = false;
+      this.#all--;
+      const left = (this.#counts.get(owner) ?? 1) - 1;
+      if (left > 0) this.#counts.set(owner, left);
+      else this.#counts.delete(owner);
+    };
+  }
+}
+
+/** Returns a body that calls `end` when it was sent, failed or is no longer read. */
+function untilOver(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  end: () => void,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return body.pipeThrough(new TransformStream({ flush: end, cancel: end }));
+}
+
+function busy(): HubResponse {
+  const message = "This hub passes on as much as it can";
+  return errorResponse(503, "busy", { message, headers: { "retry-after": "1" } });
 }
 
 /** Returns the name and the version in a target. A tag is no version. */
