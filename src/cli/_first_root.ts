@@ -22,6 +22,7 @@ export class FirstRoot implements Disposable {
   readonly #app: App;
   readonly #chosen = Promise.withResolvers<void>();
   #isChosen = false;
+  #isMoving = false;
 
   /** Has all calls of the app wait for the choice. */
   constructor(app: App) {
@@ -32,7 +33,7 @@ export class FirstRoot implements Disposable {
   /** Takes the capabilities of the client. A client without roots gets PML's own folder. */
   takeCapabilities({ roots }: { readonly roots?: unknown }): void {
     if (roots === undefined) this.#keep();
-    else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#keep());
+    else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#isMoving || this.#keep());
   }
 
   /** Wraps a gateway: a client without roots gets the default folder at once. */
@@ -72,7 +73,10 @@ export class FirstRoot implements Disposable {
       const [folder] = roots.flatMap((root) =>
         folderOf(textOf(objectOf(root).uri), environment) ?? []
       );
-      if (folder !== undefined && !this.#isChosen) await this.#app.policy.moveTo(folder);
+      if (folder === undefined || this.#isChosen) return;
+      // Calls wait until the move has ended: half of it is no workspace.
+      this.#isMoving = true;
+      await this.#app.policy.moveTo(folder);
     } catch (error) {
       this.#app.log.debug(`Cannot use the roots of the client: ${messageOf(error)}`);
     } finally {

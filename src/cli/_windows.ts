@@ -196,18 +196,21 @@ class Windows {
     using attached = new AttachedWindow(this, socket, { end, most: MOST_ANSWERS * queuedBytes });
     this.#attached.add(attached);
     let listening: Listening | undefined;
-    await serveStdio(() => Promise.resolve(own), attached, {
-      pipes: pipesOf(socket),
-      hello: (isStateless) => app.hello(isStateless),
-      inputBytes,
-      queuedBytes,
-      unreadMs,
-      isTask: (id) => this.#gateway.hasTask(id),
-      onListen: (listened) => (listening ??= listen()).set(listened),
-      signal: this.#closing.signal,
-    });
-    this.#attached.delete(attached);
-    listening?.[Symbol.dispose]();
+    try {
+      await serveStdio(() => Promise.resolve(own), attached, {
+        pipes: pipesOf(socket),
+        hello: (isStateless) => app.hello(isStateless),
+        inputBytes,
+        queuedBytes,
+        unreadMs,
+        isTask: (id) => this.#gateway.hasTask(id),
+        onListen: (listened) => (listening ??= listen()).set(listened),
+        signal: this.#closing.signal,
+      });
+    } finally {
+      this.#attached.delete(attached);
+      listening?.[Symbol.dispose]();
+    }
   }
 
   /** Returns how many bytes wait for all windows. */
