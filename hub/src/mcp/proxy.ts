@@ -116,7 +116,7 @@ class Slots {
     this.#most = most;
   }
 
-  /** Takes a slot of an owner. Returns a function that gives it back; undefined if all are taken. */
+  /** Takes a slot of an owner. Returns a function that frees it; undefined if all are in use. */
   take(owner: string): (() => void) | undefined {
     const own = this.#counts.get(owner) ?? 0;
     if (this.#all >= this.#most.all || own >= this.#most.one) return undefined;
