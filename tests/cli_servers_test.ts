@@ -139,6 +139,49 @@ Deno.test("pml install names the server that it cannot install, and the reason",
   }
 });
 
+Deno.test("pml logs --follow shows lines as a server writes them, until it is stopped", async () => {
+  const script = "echo first >&2; sleep 1; echo second >&2; exit 1";
+  const mcpServers = { boom: { command: "sh", args: ["-c", script] } };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
+  const [program, ...args] = [...pmlCommand(), "logs", "boom", "--follow"];
+  const { path: cwd, env } = ws;
+  await using pml = new Deno.Command(program ?? "", {
+    ...{ args, cwd, env, clearEnv: true, stdin: "null", stdout: "piped", stderr: "null" },
+  }).spawn();
+  let text = "";
+  const read = (async () => {
+    for await (const chunk of pml.stdout.pipeThrough(new TextDecoderStream())) text += chunk;
+  })();
+  await runPml(ws, ["tools", "boom"]);
+  assert.ok(await waitUntil(() => text.includes("second"), 60_000), text);
+  assert.match(text, /^\S+Z first\n\S+Z second\n/);
+  assert.equal(text.split("first").length, 2, "each line is shown once");
+  pml.kill("SIGINT");
+  assert.equal((await pml.status).code, 130);
+  await read;
+});
+
+Deno.test("pml upgrade, outdated and logs tell why they cannot handle a server", async () => {
+  const mcpServers = {
+    mine: { command: "node", args: ["server.js"] },
+    far: { type: "http", url: "https://mcp.example.com/mcp" },
+  };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
+  const reasons = { mine: "its command", far: "remote server", filesystem: "part of PML" };
+  for (const [name, why] of Object.entries(reasons)) {
+    const { code, stderr } = await runPml(ws, ["upgrade", name]);
+    assert.equal(code, 2);
+    assert.ok(stderr.includes(why), stderr);
+  }
+  const { stdout } = await runPml(ws, ["outdated", "--json"]);
+  const names = JSON.parse(stdout).others.map(({ name }: { readonly name: string }) => name);
+  assert.deepEqual(names, ["far", "mine"]);
+  assert.ok((await runPml(ws, ["logs", "far"])).stderr.includes("audit --server far"));
+  const lock = await runPml(ws, ["lock", "--check", "--json"]);
+  assert.deepEqual([lock.code, JSON.parse(lock.stdout).exists], [0, false]);
+  assert.ok((await runPml(ws, ["why", "mone:x"])).stderr.includes('"mine"?'));
+});
+
 Deno.test("commands that take a server suggest the nearest name", async () => {
   const mcpServers = { weather: { command: "node", args: ["server.js"] } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });

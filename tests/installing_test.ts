@@ -171,6 +171,7 @@ Deno.test("the output of a server that ended is reported with the failure, and s
   await runPml(ws, ["tools", "boom"]);
   const { stdout } = await runPml(ws, ["logs", "boom"]);
   assert.equal(stdout.split("docker: no daemon").length, 3, "both runs are kept");
+  assert.match(stdout, /^\d{4}-\d\d-\d\dT[\d:.]+Z docker: no daemon$/m, "each line has its time");
   assert.doesNotMatch(stdout, new RegExp(secret));
   const path = join(ws.home, "logs", "boom.log");
   assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);

@@ -17,7 +17,7 @@ const COLOURED = { env: { NO_COLOR: "" } };
 /** The beginning of an escape sequence. */
 const ESCAPE = "\u001b[";
 
-Deno.test("pml without arguments shows the state and the next step", async () => {
+Deno.test("pml without arguments shows the state and proposes the next step", async () => {
   await using ws = await greeting({ trusted: false });
   const nextOf = async () => {
     const { code, stdout, stderr } = await runPml(ws, []);
@@ -31,6 +31,13 @@ Deno.test("pml without arguments shows the state and the next step", async () =>
   assert.equal(await nextOf(), "pml init");
   await runPml(ws, ["init", "--yes"]);
   assert.equal(await nextOf(), "pml search");
+  const file = ws.file(".mcp.json");
+  const text = await Deno.readTextFile(file);
+  const { mcpServers } = JSON.parse(text);
+  const own = { mcpServers: { ...mcpServers, notes: { command: "notes" } } };
+  await Deno.writeTextFile(file, JSON.stringify(own));
+  assert.equal(await nextOf(), "pml import", "the client starts another server itself");
+  await Deno.writeTextFile(file, text);
   assert.equal((await runPml(ws, ["call", "shell:exec", "command=ls"])).code, 1);
   assert.equal(await nextOf(), "pml approve");
   const told = (await runPml(ws, [])).stdout;

@@ -116,7 +116,7 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
   });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
     ["upgrade nosuch", /Cannot upgrade "nosuch": .*no such server\n/],
-    ["upgrade far", /Cannot upgrade "far": .*package of npm\n/],
+    ["upgrade far", /Cannot upgrade "far": .*remote server\n/],
     ["learn far", /Cannot try "far": .*nothing to confine\n/],
     ["learn fra", /Cannot try "fra": .*no such server\n/],
   ];

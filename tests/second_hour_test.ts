@@ -12,7 +12,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { assertError } from "./cli_greeter.ts";
+import { freePort } from "./kit/free_port.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
+import { connectHttp } from "./kit/pml_serve.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
@@ -208,6 +210,30 @@ Deno.test("the error of a port in use is a sentence, and not the system's error 
   } finally {
     server.close();
   }
+});
+
+Deno.test("pml serve shows its calls on a terminal, and a second one says that PML serves there", async () => {
+  await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
+  const port = `${freePort()}`;
+  const second = async () => {
+    const ran = await runPml(ws, ["serve", "--port", port]);
+    assertError(ran, { code: "USAGE", exit: 2 });
+    assert.ok(ran.stderr.includes("serves there already"), ran.stderr);
+  };
+  const call = async () => {
+    const token = (await Deno.readTextFile(join(ws.home, "serve_token"))).trim();
+    await using connected = await connectHttp({ url: `http://127.0.0.1:${port}/mcp`, token });
+    const wanted = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
+    await connected.client.callTool({ name: "call", arguments: wanted });
+  };
+  const { code } = await runPmlOnTerminal(ws, ["serve", "--port", port], {
+    typed: [
+      [/Serving MCP at /, second],
+      ["", call],
+      [/Z {2}filesystem:read_file +allow +result +\d+ ms/, "\x03"],
+    ],
+  });
+  assert.equal(code, 130);
 });
 
 Deno.test("pml uninstall prints the size of small files in kilobytes, after their description", async () => {

@@ -187,6 +187,23 @@ Deno.test("pml trust --revoke takes a file of another folder, and --list shows i
   assert.deepEqual(JSON.parse((await runPml(ws, ["trust", "--list", "--json"])).stdout).files, []);
 });
 
+Deno.test("pml, pml doctor and pml trust --list agree on a trusted file whose code has changed", async () => {
+  const code = (text: string) =>
+    `export const __meta__ = { name: "words", tools: { say: { inputSchema: {} } } };
+export const say = () => ${JSON.stringify(text)};\n`;
+  await using ws = await makeWorkspace({
+    files: { "words.ts": code("one") },
+    pml: { version: 1, private_mcps: { words: { type: "deno", path: "./words.ts" } } },
+    trusted: false,
+  });
+  await trustIt(ws);
+  await writeFile(ws.file("words.ts"), code("two"));
+  for (const args of [[], ["doctor"], ["trust", "--list"]]) {
+    const { stdout } = await runPml(ws, args);
+    assert.ok(stdout.includes("code of words changed"), stdout);
+  }
+});
+
 Deno.test("the trust in a file applies in the linked worktrees of its repository, and nowhere else", async () => {
   await using ws = await makeScene();
   await trustIt(ws);

@@ -33,7 +33,7 @@ Deno.test("pml init --undo uses no damaged record, and none that names another f
     assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
     assert.match(
       ran.stderr,
-      /no record .*mcp\.json|not the file/,
+      /not a record .*mcp\.json|not the file/,
       damaged,
     );
     assert.equal(await Deno.readTextFile(path), text, damaged);

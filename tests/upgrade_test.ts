@@ -108,7 +108,6 @@ Deno.test("pml outdated reports failed look-ups; pml upgrade requires a package 
   await npm[Symbol.asyncDispose]();
   const none = await runPml(ws, ["upgrade", "filesystem"]);
   assertGolden("upgrade/a server that is no package", none.stderr);
-  assert.match(none.stderr, /"filesystem": .*npm/);
   const script = await runPml(ws, ["upgrade", "nothing"]);
   assert.notEqual(script.code, 0);
 });

@@ -8,6 +8,7 @@
 import { type EventRecord, Journal, type JournalFailures } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
 import type { Redactor } from "../audit/redact.ts";
+import type { JournalRecord } from "../audit/journal.ts";
 import { type JournalOpener, Records } from "../audit/records.ts";
 import { Capacity } from "../calls/capacity.ts";
 import { CHECKS } from "../calls/checks.ts";
@@ -145,6 +146,11 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     for (const request of requests) {
       this.#records.note({ kind: "event", event: "answer lost", about: { request } });
     }
+  }
+
+  /** Calls a function with each start and end of a call from now on. */
+  watchRecords(onRecord: (record: JournalRecord) => void): void {
+    this.#records.watch(onRecord);
   }
 
   /** Checks the sandbox and the journal on this machine. */

@@ -23,6 +23,7 @@ export class Records implements JournalFailures, Disposable {
   readonly #log: Pick<Log, "error" | "info">;
   readonly #metrics: Pick<Metrics, "recorded">;
   readonly #waiters: (() => void)[] = [];
+  #onRecord: ((record: JournalRecord) => void) | undefined;
   #journal: Journal | undefined;
   #isBroken = false;
 
@@ -43,6 +44,11 @@ export class Records implements JournalFailures, Disposable {
     this.#written();
   }
 
+  /** Calls a function with each start and end of a call from now on. */
+  watch(onRecord: (record: JournalRecord) => void): void {
+    this.#onRecord = onRecord;
+  }
+
   /** Runs the rest of a call after its answer is sent, so that the client does not wait for it. */
   later(work: () => void): void {
     if (this.#waiters.push(work) === 1) setImmediate(() => this.#catchUp());
@@ -51,11 +57,13 @@ export class Records implements JournalFailures, Disposable {
   /** Writes the end of a call whose start was written, with the next records or after a few ms. */
   end(record: EndRecord): void {
     this.#metrics.recorded(record);
+    this.#onRecord?.(record);
     this.#opened().end(record);
   }
 
   /** Writes the start of a call. Resolves when it is written, or with AUDIT_UNAVAILABLE. */
   start(record: JournalRecord): Promise<PmlError | undefined> {
+    this.#onRecord?.(record);
     return new Promise((resolve) => {
       try {
         this.#opened().append(record, (error) => {
@@ -74,6 +82,7 @@ export class Records implements JournalFailures, Disposable {
    */
   note(record: JournalRecord, isLost = false): void {
     this.#metrics.recorded(record);
+    this.#onRecord?.(record);
     if (isLost) return;
     try {
       this.#opened().append(record);

@@ -5,6 +5,7 @@
  */
 
 import { checkJournal, checkpointOf, JournalReader } from "./journal_reader.ts";
+import type { JournalRecord } from "../audit/journal.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
@@ -24,15 +25,24 @@ const CHECKPOINT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/[0-9a-f]{64}$/;
 const SETTLED_MS = 1_000;
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
 
-/** A line to show: a record, and the tool and verdict of the call that it belongs to. */
-interface Row {
+/** The start of a call. */
+interface CallStart {
+  /** The time of the start record; empty if its file was removed. */
   readonly at: string;
-  readonly text: string;
-  readonly record: JsonObject;
   /** Empty where there is none. */
   readonly tool: ToolId | "";
   readonly verdict: string;
 }
+
+/** A line to show: a record, and the start of the call that it belongs to. */
+interface Row {
+  readonly at: string;
+  readonly text: string;
+  readonly record: JsonObject;
+  readonly start: CallStart;
+}
+
+const NO_START: CallStart = { at: "", tool: "", verdict: "" };
 
 /** Shows the journal, or checks it. */
 export function audit(typed: Typed): Promise<number> {
@@ -53,15 +63,20 @@ export function audit(typed: Typed): Promise<number> {
 async function showJournal({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
   const isWanted = filterOf(typed);
   const limit = limitOf(typed.limit ?? "50", LIMIT_MAX);
-  const show = (row: Row) => print(typed.json ? row.text : lineOf(row));
+  // Without a kind, the two records of a call are one line.
+  const isByCall = typed.kind === undefined && typed.json !== true;
+  const show = (row: Row) =>
+    print(typed.json ? row.text : isByCall ? callLine(row) : recordLine(row));
   using reader = new JournalReader(app.config().home);
-  const calls = new Map<string, Pick<Row, "tool" | "verdict">>();
+  const running = new Map<string, Row>();
   let broken = 0;
   const read = async (take: (row: Row) => void) => {
     for await (const { text, record } of reader.read()) {
-      const row = record && rowOf(record, { text, calls });
+      const row = record && rowOf(record, { text, running });
       if (row === undefined) broken += 1;
-      else if (isWanted(row)) take(row);
+      else if (isWanted(row) && (!isByCall || row.record.kind === "end")) {
+        take(isByCall ? { ...row, at: row.start.at || row.at } : row);
+      }
       if (signal.aborted) return;
     }
     if (broken > 0) tell(`warning: lines that hold no record: ${broken}; see \`pml audit verify\``);
@@ -71,13 +86,20 @@ async function showJournal({ app, signal }: CommandContext, typed: Typed): Promi
   await read((row) => {
     if (last.push(row) > 2 * limit + 1_000) last = newest(last, limit);
   });
+  if (isByCall) last.push(...[...running.values()].filter(isWanted));
   const shown = newest(last, limit);
   for (const row of shown) show(row);
   while (typed.follow && !signal.aborted) {
     await pause(FOLLOW_MS, signal);
     await read(show);
   }
-  if (shown.length === 0 && !typed.follow) tell("The journal contains no such record");
+  if (shown.length === 0 && !typed.follow) {
+    tell(
+      isByCall
+        ? "The journal contains no such call. `pml audit --kind event` shows other records"
+        : "The journal contains no such record",
+    );
+  }
   return { value: null, text: "" };
 }
 
@@ -85,41 +107,60 @@ function newest(rows: Row[], limit: number): Row[] {
   return rows.sort((a, b) => a.at < b.at ? -1 : a.at > b.at ? 1 : 0).slice(-limit);
 }
 
+/** Returns the row of a record, and notes which calls are running. */
+
 function rowOf(
   record: JsonObject,
-  { text, calls }: {
+  { text, running }: {
     readonly text: string;
-    readonly calls: Map<string, Pick<Row, "tool" | "verdict">>;
+    readonly running: Map<string, Row>;
   },
 ): Row | undefined {
   const { at, kind, callId } = record;
   if (typeof at !== "string" || typeof kind !== "string") return undefined;
   const id = String(callId);
   if (kind === "start") {
-    calls.set(id, {
-      tool: String(record.tool ?? "") as ToolId,
-      verdict: String(record.verdict ?? ""),
-    });
+    const tool = String(record.tool ?? "") as ToolId;
+    const row = { at, text, record, start: { at, tool, verdict: String(record.verdict ?? "") } };
+    running.set(id, row);
+    return row;
   }
-  const { tool = "", verdict = "" } = calls.get(id) ?? {};
-  if (kind === "end") calls.delete(id);
-  return { at, text, record, tool, verdict };
+  const { start = NO_START } = running.get(id) ?? {};
+  if (kind === "end") running.delete(id);
+  return { at, text, record, start };
 }
 
-function lineOf({ at, record, tool, verdict }: Row): string {
-  const { kind, outcome, code, ms, event, about } = record;
+/** Returns a function that takes the records of this process and shows a line for each call. */
+export function callLines(show: (line: string) => void): (record: JournalRecord) => void {
+  const running = new Map<string, Row>();
+  return (record) => {
+    const at = new Date().toISOString();
+    const row = rowOf({ at, ...record }, { text: "", running });
+    if (row?.record.kind === "end") show(callLine({ ...row, at: row.start.at || at }));
+  };
+}
+
+/** Returns the line of a call: when it started, its tool, verdict, outcome and time. */
+function callLine({ at, record, start }: Row): string {
+  const { tool, verdict } = start;
+  const end = record.kind === "end" ? endText(record) : ["running, or PML was killed"];
+  const parts = [tool.padEnd(32), verdict.padEnd(5), ...end];
+  return visible(`${at}  ${parts.join("  ")}`.trimEnd(), 600);
+}
+
+function endText({ outcome, code, ms }: JsonObject): readonly string[] {
+  const end = [outcome, code].filter((one) => one !== undefined).join(" ");
+  return [end, typeof ms === "number" ? `${Math.round(ms)} ms` : ""];
+}
+
+function recordLine({ at, record, start: { tool, verdict } }: Row): string {
+  const { kind, event, about } = record;
   const start = `${at}  ${String(kind).padEnd(5)}`;
   if (kind === "event") {
     const more = about === undefined ? "" : `  ${JSON.stringify(about)}`;
     return visible(`${start}  ${event}${more}`, 600);
   }
-  const end = [outcome, code].filter((one) => one !== undefined).join(" ");
-  const parts = [
-    tool.padEnd(32),
-    verdict.padEnd(5),
-    end,
-    typeof ms === "number" ? `${Math.round(ms)} ms` : "",
-  ];
+  const parts = [tool.padEnd(32), verdict.padEnd(5), ...endText(record)];
   return visible(`${start}  ${parts.join("  ")}`.trimEnd(), 600);
 }
 
@@ -133,8 +174,8 @@ function filterOf({ tool, server, kind, since, failed }: Typed): (row: Row) => b
   return (row) =>
     row.at >= from &&
     (kind === undefined || row.record.kind === kind) &&
-    (pattern === undefined || row.tool !== "" && matches(pattern, row.tool)) &&
-    (server === undefined || row.tool.startsWith(`${server}:`) || isAbout(row, server)) &&
+    (pattern === undefined || row.start.tool !== "" && matches(pattern, row.start.tool)) &&
+    (server === undefined || row.start.tool.startsWith(`${server}:`) || isAbout(row, server)) &&
     (!failed || FAILURES.includes(row.record.outcome));
 }
 

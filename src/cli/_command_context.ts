@@ -26,6 +26,9 @@ function quietOnTerminal(environment: Environment): Environment {
   return isTold || !isTerminal() ? environment : { ...environment, logLevel: "warn" };
 }
 
+/** How often a terminal shows the servers that a command waits for, in milliseconds. */
+const TICK_MS = 1_000;
+
 /** The words after the command's name, and the options. */
 export interface Typed {
   readonly words: readonly string[];
@@ -196,7 +199,10 @@ export async function askForTools(
   });
 }
 
-/** Shows on a terminal how the starts of servers come along while something waits for them. */
+/**
+ * Shows on a terminal how the starts of servers come along while something waits for them: their
+ * messages, and from the second second on the servers that it waits for.
+ */
 async function withProgress(
   app: App,
   names: readonly string[],
@@ -204,13 +210,31 @@ async function withProgress(
 ): Promise<void> {
   if (!isTerminal() || names.length === 0) return await work();
   const { starts } = (await app.callPath()).machine;
+  const since = performance.now();
+  let quietSince = since;
   const onProgress = ({ message }: { readonly message?: string }) => {
-    if (message !== undefined) tellProgress(message);
+    if (message === undefined) return;
+    quietSince = performance.now();
+    tellProgress(message);
   };
+  using _ticks = every(TICK_MS, () => {
+    const now = performance.now();
+    const waiting = app.servers.states()
+      .filter(({ name, state }) => state === "unknown" && names.includes(name))
+      .map(({ name }) => name);
+    if (waiting.length === 0 || now - quietSince < TICK_MS) return;
+    tellProgress(`starting ${waiting.join(", ")} … ${Math.round((now - since) / 1_000)} s`);
+  });
   await names.reduce(
     (next, name) => () => starts.during(name, { onProgress, work: next }),
     work,
   )();
+}
+
+/** Acts again and again until it is disposed. */
+function every(ms: number, act: () => void): Disposable {
+  const timer = setInterval(act, ms);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 function show({ value, text, paint = fitted, note = "" }: Shown, { json }: Typed): void {

@@ -27,6 +27,7 @@ import { clientStates } from "./_client_setup.ts";
 import { paintReport } from "./_paint.ts";
 import { signInText } from "./_login.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
+import { trustState } from "./_trust.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 
 /** Runs all checks. The exit code is 1 if one failed. */
@@ -175,11 +176,11 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
  * it.
  */
 async function trust(app: App): Promise<CheckReport> {
-  let waits = false;
-  const found = await runCheck("trust", "nothing waits to be trusted", async () => {
-    waits = await app.policy.unapproved() !== undefined;
+  let state: Awaited<ReturnType<typeof trustState>>;
+  const report = await runCheck("trust", "nothing waits to be trusted", async () => {
+    state = await trustState(app);
   });
-  return waits ? warned("trust", "not trusted yet", "Look at it with `pml trust`") : found;
+  return state?.isOpen ? warned("trust", state.text, "Look at it with `pml trust`") : report;
 }
 
 /** Tries to watch a folder, because the system limits how many are watched. */

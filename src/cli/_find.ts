@@ -82,6 +82,12 @@ function slow(servers: readonly { readonly name: string; readonly state: string 
   return `Not ready yet: ${names.join(", ")}. \`pml tools --refresh\` installs and waits for all`;
 }
 
+/** Names the servers whose tools are missing because they failed. */
+function failures(troubles: readonly { readonly name: string; readonly state: string }[]): string {
+  const names = troubles.filter(({ state }) => state === "failed").map(({ name }) => name);
+  return names.length === 0 ? "" : `Failed: ${names.join(", ")}. \`pml doctor\` shows why`;
+}
+
 /** Finds tools for a task. */
 export async function search(
   at: CommandContext,
@@ -116,6 +122,7 @@ export async function search(
     note: [
       found.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
       slow(app.servers.states()),
+      failures(app.servers.troubles()),
       ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
     ].filter(Boolean).join("\n"),
   };
@@ -189,7 +196,9 @@ async function missingText(
   if (state === undefined) {
     // The owner of the name is known after the registries were asked.
     await (await app.finder()).offered(server);
-    return nameOwner(app, server) ? "" : `There is no server ${quoted(server)} here`;
+    if (nameOwner(app, server)) return "";
+    const names = app.servers.states().map(({ name }) => name);
+    return meant(server, { known: names, before: `There is no server ${quoted(server)} here` });
   }
   const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
   const before = `${quoted(server)} lists no tool ${quoted(own)}`;

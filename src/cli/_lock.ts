@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { memberOf, quoted, visible } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { toolId } from "../core/tool_id.ts";
+import { followedInfo } from "../io/place.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
 import { unknownWords, usage } from "./_failure.ts";
@@ -75,9 +76,13 @@ async function check({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const differences = await pins.differences(await app.identities());
   const ok = differences.length === 0;
+  const exists = followedInfo(pins.path) !== undefined;
+  const nothing = exists
+    ? `Nothing differs from ${pins.path}`
+    : `There is no ${pins.path} yet: the first call of a server writes it. Nothing was compared`;
   return {
-    value: { file: pins.path, ok, differences },
-    text: ok ? `Nothing differs from ${pins.path}` : differences.join("\n"),
+    value: { file: pins.path, exists, ok, differences },
+    text: ok ? nothing : differences.join("\n"),
     note: ok ? "" : "Check them; `pml lock update` then pins the present content",
     code: ok ? 0 : 1,
   };

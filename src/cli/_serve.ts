@@ -10,7 +10,8 @@ import type { App } from "../app/app.ts";
 import { readEnvironment } from "../config/env.ts";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { objectOf, quoted, textOf as textIn } from "../core/json.ts";
+import { probed } from "../io/listener.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { soon } from "../io/waiting.ts";
 import type { HttpEndpoint } from "../transport/http/endpoint.ts";
@@ -20,6 +21,7 @@ import {
   type HttpOptions,
   type HttpRequest,
   serveHttp,
+  WRONG_TOKEN,
 } from "../transport/http/http.ts";
 import type { Replica, ReplicaHost } from "../transport/replicas/replica.ts";
 import { keptToken, tokenHash } from "../transport/http/token.ts";
@@ -57,7 +59,7 @@ export async function serve(typed: Typed): Promise<number> {
     onLost = (error) => logError(app, error);
     const token = await tokenOf(app, typed);
     app.parts.redactor.register(token.value);
-    const open = (identity: string) => openApp({ ...place, identity });
+    const open = async (identity: string) => await watched(await openApp({ ...place, identity }));
     const { serve: together } = app.loaded().person.others;
     const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
     await using endpoints = new UserEndpoints({
@@ -70,11 +72,19 @@ export async function serve(typed: Typed): Promise<number> {
     const limits = { ...endpointLimits(app), unreadMs: app.config().limits.unreadMs };
     const host = new ServeHost({ app, endpoints, refusals, replica });
     await using link = await replica?.listen(host, limits);
-    await using listener = await serveHttp(host, { ...address, ...limits });
+    await using listener = await serveHttp(host, { ...address, ...limits })
+      .catch(async (error) => {
+        if (!await isServedAt(address)) throw error;
+        throw usage(
+          `Cannot serve MCP at "${address.host}:${address.port}": PML serves there already`,
+          "Stop it first, or give another --port (0 takes a free one)",
+        );
+      });
     await using windows = await openWindows({ app, endpoint: await endpoints.owner });
     app.watch();
     logStart(app, listener.url);
     using _cost = followCost(app);
+    await watched(app);
     show(listener, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
     await endpoints.hush();
@@ -126,6 +136,22 @@ class ServeHost implements HttpHost, ReplicaHost {
   failed(error: Error): void {
     this.#parts.app.log.debug(error.message);
   }
+}
+
+/** Returns whether a PML answers at an address. No token is sent there. */
+async function isServedAt({ host, port }: Pick<HttpOptions, "host" | "port">): Promise<boolean> {
+  const { status, body } = await probed(`http://${host}:${port}/mcp`) ?? {};
+  const { error } = objectOf(body);
+  return status === 401 && textIn(objectOf(error).message).endsWith(WRONG_TOKEN);
+}
+
+/** Shows the calls of an app on a terminal. */
+async function watched(app: App): Promise<App> {
+  const { stderr } = commandProcess();
+  if (!stderr.isTerminal()) return app;
+  const { callLines } = await import("./_audit.ts");
+  (await app.callPath()).watchRecords(callLines(tell));
+  return app;
 }
 
 function show(

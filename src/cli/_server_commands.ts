@@ -53,8 +53,11 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "logs <server>",
-    does: "show the stderr of a server",
-    options: JSON_OPTION,
-    examples: ["pml logs github"],
+    does: "show the stderr of a server, or the log of a module",
+    options: {
+      "--json": "print JSON; with --follow, a line of it for each line",
+      "--follow": "show new lines as they come",
+    },
+    examples: ["pml logs github", "pml logs github --follow"],
   },
 ];

@@ -84,13 +84,13 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   {
     usage: "audit [what]",
     words: ["verify"],
-    does: "show the journal of calls, or check that it was not changed: verify",
+    does: "show the calls in the journal, or check that it was not changed: verify",
     options: {
       "--json": "print each record as a line of JSON",
-      "--follow": "show new records as they come",
+      "--follow": "show calls as they end, or new records",
       "--tool <pattern>": "only calls of a server, or of server:tool",
       "--server <name>": "only records of this server",
-      "--kind <kind>": "only start, end or event",
+      "--kind <kind>": "single records in place of calls: start, end or event",
       "--since <time>": "only records since this time: 30m, 2h, 7d or a date",
       "--failed": "only calls that failed",
       "--limit <number>": "show at most this many, 1 to 100000; 50 by default",

@@ -6,10 +6,11 @@
 
 import type { App } from "../app/app.ts";
 import { counted } from "../core/amounts.ts";
-import { visible } from "../core/json.ts";
+import { quoted, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { clientStates } from "./_client_setup.ts";
 import type { CommandContext, Shown } from "./_command_context.ts";
+import { trustState } from "./_trust.ts";
 
 /** Shows the workspace, the servers, the clients and waiting approvals, and names the next step. */
 export async function status({ app }: CommandContext): Promise<Shown> {
@@ -17,11 +18,15 @@ export async function status({ app }: CommandContext): Promise<Shown> {
   const { workspace: { root, found, file } } = app.loaded();
   const clients = await clientStates(app);
   const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
-  const isOpen = problem === undefined && await app.policy.unapproved() !== undefined;
+  const trust = problem === undefined ? await trustState(app) : undefined;
   const waiting = problem === undefined
     ? (await (await app.callPath()).approvals.pendingApprovals()).length
     : 0;
-  const rules = file === undefined ? "default rules" : isOpen ? "not trusted yet" : "trusted";
+  const servers = new Set(app.servers.states().map(({ name }) => quoted(name)));
+  const importable = clients.find(({ startsPml, others }) =>
+    startsPml && others.some((name) => !servers.has(name))
+  )?.client;
+  const rules = file === undefined ? "default rules" : trust?.text ?? "not read";
   const lines = {
     workspace: found === "default"
       ? `${root} (no project found in the current folder)`
@@ -34,10 +39,12 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     ? "pml doctor       # reports problems, with their lines"
     : waiting > 0
     ? "pml approve      # shows the calls that wait for you"
-    : isOpen
+    : trust?.isOpen
     ? "pml trust        # shows the content of the workspace file, and asks"
     : connected.length === 0
     ? `pml init         # ${found === "default" ? "in your project: " : ""}connects your client`
+    : importable !== undefined
+    ? `pml import ${importable}  # takes the servers that it starts itself into PML`
     : "pml search WORDS # finds a tool by its purpose";
   const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
   const rows = Object.entries(lines).map(([key, said]) =>

@@ -109,7 +109,27 @@ export async function askUntrusted(
 }
 
 /** Lists the files that are or were trusted. */
+/** Returns whether the present workspace file is trusted, with its code; undefined without a file. */
+export async function trustState(app: App): Promise<
+  { readonly isOpen: boolean; readonly text: string } | undefined
+> {
+  if (app.loaded().workspace.file === undefined) return undefined;
+  if (await app.policy.unapproved() === undefined) return { isOpen: false, text: "trusted" };
+  const changed = changedCode(app);
+  return changed.length === 0
+    ? { isOpen: true, text: "not trusted yet" }
+    : { isOpen: true, text: `trusted; the code of ${changed.join(", ")} changed since` };
+}
+
+/** Returns the servers of a trusted workspace file whose code is not the approved one. */
+function changedCode(app: App): readonly string[] {
+  const { trusted, servers } = app.config();
+  if (!trusted) return [];
+  return servers.map(({ name }) => name).filter((name) => app.policy.blocked(name) !== undefined);
+}
+
 async function listed({ app }: CommandContext): Promise<Shown> {
+  const present = app.loaded().workspace.file;
   const files = (await app.policy.store.list()).map(({ path, hashes }) => {
     const now = readPlain(path);
     const state = now === undefined
@@ -117,9 +137,13 @@ async function listed({ app }: CommandContext): Promise<Shown> {
       : hashes.includes(sha256(now.bytes))
       ? "trusted"
       : "changed since";
-    return { path, state };
+    const changed = path === present ? changedCode(app) : [];
+    return { path, state, ...changed.length > 0 && { changed } };
   });
-  const lines = files.map(({ path, state }) => `${state.padEnd(14)} ${visible(path, Infinity)}`);
+  const lines = files.map(({ path, state, changed = [] }) => {
+    const but = changed.length === 0 ? "" : `; the code of ${changed.join(", ")} changed since`;
+    return `${state.padEnd(14)} ${visible(path, Infinity)}${but}`;
+  });
   return {
     value: { files },
     text: lines.join("\n"),

@@ -9,7 +9,8 @@ import type { Machine } from "../servers/machine.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { ProgramDefinition } from "../servers/kind.ts";
-import { programsOf } from "../servers/kinds.ts";
+import { kindNamed, programsOf } from "../servers/kinds.ts";
+import type { ServerState } from "../servers/lists/servers.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
@@ -20,7 +21,10 @@ import { tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 
-/** Lists the servers of npm's packages, with the version that runs and the newest one. */
+/**
+ * Lists the servers of npm's packages, with the version that runs and the newest one, and how each
+ * other server gets a newer version.
+ */
 export async function outdated({ app }: CommandContext): Promise<Shown> {
   const { machine } = await app.callPath();
   const all = programsOf(app.config().servers);
@@ -42,15 +46,21 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
     const state = now === null ? "not installed yet" : now === newest ? "newest" : "upgrade it";
     return `${name.padEnd(20)} ${(now ?? "-").padEnd(12)} ${newest.padEnd(12)} ${state}`;
   });
+  const compared = new Set(servers.map(({ name }) => name));
+  const others = app.servers.states()
+    .filter(({ name }) => !app.directory.at(name).origin.isShipped && !compared.has(name))
+    .map((state) => ({ name: state.name, ...versionsOf(app, state) }));
   // One that failed has neither version.
   const old = servers.find(({ now, newest }) => now !== null && now !== newest);
   return {
-    value: { servers },
+    value: { servers, others },
     text: lines.join("\n"),
     code: servers.some(({ newest }) => newest === null) ? 1 : 0,
-    note: servers.length === 0
-      ? "No server of yours is a package of npm"
-      : old && `\`pml upgrade ${old.name}\` shows what changes, and asks`,
+    note: [
+      servers.length === 0 && "No server of yours is a package of npm",
+      old && `\`pml upgrade ${old.name}\` shows what changes, and asks`,
+      ...others.map(({ name, why, hint }) => `${name}: ${why}. ${hint}`),
+    ].filter(Boolean).join("\n"),
   };
 }
 
@@ -82,13 +92,37 @@ export function noPackage(
   name: string,
   { app, what }: { readonly app: App; readonly what: string },
 ): PmlError {
-  const known = app.config().servers.map((one) => one.name);
-  return known.includes(name) || app.builtins.has(name)
-    ? usage(
-      `Cannot ${what} ${quoted(name)}: it is not a package of npm`,
-      "`pml outdated` lists the servers that are packages of npm",
-    )
-    : misnamed(what, name, { why: "there is no such server", known });
+  const states = app.servers.states();
+  const state = states.find((each) => each.name === name);
+  if (state === undefined) {
+    const known = states.map((each) => each.name);
+    return misnamed(what, name, { why: "there is no such server", known });
+  }
+  const { why, hint } = versionsOf(app, state);
+  return usage(`Cannot ${what} ${quoted(name)}: ${why}`, hint);
+}
+
+/** Returns why npm has no versions of a server, and where its newer versions come from. */
+function versionsOf(
+  app: App,
+  { name, kind }: Pick<ServerState, "name" | "kind">,
+): { readonly why: string; readonly hint: string } {
+  const { isShipped, isFetched } = app.directory.at(name).origin;
+  if (isShipped) {
+    return { why: "it is a part of PML", hint: "`pml update` checks for a newer PML" };
+  }
+  if (isFetched) {
+    return {
+      why: "it comes from a registry",
+      hint: `\`pml lock update ${name}\` compares it with the newest entry there`,
+    };
+  }
+  const { isOnline = false, isSandboxed = false } = kindNamed(kind) ?? {};
+  if (isOnline) return { why: "it is a remote server", hint: "Its operator upgrades it" };
+  return isSandboxed ? { why: "it is a module", hint: "Change its file; PML then asks again" } : {
+    why: "its command is not a package of npm",
+    hint: "Upgrade the program of its command; PML then compares its tools",
+  };
 }
 
 /** An upgrade. */

@@ -5,7 +5,7 @@
  */
 
 import { readPlainText } from "../io/private_files.ts";
-import { serverLogPath } from "../servers/stdio/server_log.ts";
+import { serverLogPath } from "../servers/server_log.ts";
 
 /** Returns the file of a server and its text; undefined if nothing is kept. */
 export function serverLog(

@@ -1,3 +1,22 @@
+/** How long a program that listens at an address may take to answer, in milliseconds. */
+const PROBE_MS = 1_000;
+
+/**
+ * Sends an empty request without a key to the program at an address of this machine. Returns its
+ * answer; undefined if it does not answer with JSON.
+ */
+export async function probed(
+  url: string,
+): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
+  try {
+    const signal = AbortSignal.timeout(PROBE_MS);
+    const response = await fetch(url, { method: "POST", signal, redirect: "error" });
+    return { status: response.status, body: await response.json() };
+  } catch {
+    return undefined; // another program
+  }
+}
+
 /**
  * Listens for HTTP requests on this machine, or on another address if one is configured. Headers,
  * bodies, idle connections and their number are limited, and a web page cannot send requests.

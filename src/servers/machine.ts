@@ -47,6 +47,7 @@ import type { Layer } from "../sandbox/confined_program.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type { LogEntry, Protection } from "../sandbox/sandbox.ts";
+import { ServerLog } from "./server_log.ts";
 import type { Trial } from "./stdio/learn.ts";
 import {
   type NewestPackage,
@@ -132,6 +133,8 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   readonly packages: Packages;
   readonly #options: MachineOptions;
   readonly #trials = new Map<string, Trial>();
+  /** The stored logs of modules. */
+  readonly #moduleLogs = new Map<string, ServerLog>();
   readonly #tried = memoized((trial: Trial) =>
     memoized((server: StdioValues) => ({ ...server, trial }))
   );
@@ -257,7 +260,11 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
 
   /** Logs an entry of a module, without secrets. */
   logModule(server: string, { level, text }: LogEntry): void {
-    this.onModuleLog(server, { level, text: this.#options.redactor.redact(text) });
+    const safe = this.#options.redactor.redact(text);
+    const stored = this.#moduleLogs.get(server) ?? new ServerLog(this.home, server);
+    this.#moduleLogs.set(server, stored);
+    stored.add(`${level}: ${safe}\n`);
+    this.onModuleLog(server, { level, text: safe });
   }
 
   /** Logs a text of a server that is not a message. */
@@ -419,6 +426,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     (await this.#network)?.[Symbol.dispose]();
     await this.groups[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
+    for (const stored of this.#moduleLogs.values()) stored[Symbol.dispose]();
   }
 
   #each(act: (upstreams: Upstreams) => void): void {

@@ -58,9 +58,11 @@ for (const mode of ["delete", "wal"]) {
     const working = work();
     for (; !isOver; counts.moved++) {
       move("rename", "real", "d");
-      // Sometimes longer than a statement, sometimes in the middle of one.
+      // Sometimes longer than a statement, which takes long on a busy machine, sometimes in the
+      // middle of one.
+      const longest = counts.done > 2 ? 200 : 200 + 4 * counts.moved;
       await new Promise((turn) =>
-        setTimeout(turn, counts.moved % 5 === 0 ? 200 : counts.moved % 30)
+        setTimeout(turn, counts.moved % 5 === 0 ? longest : counts.moved % 30)
       );
       move("rename", "d", "real");
       move("rename", "link", "d");

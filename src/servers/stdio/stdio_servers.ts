@@ -10,7 +10,7 @@ import type { UpstreamServer } from "../client/upstream_server.ts";
 import type { Launch, NamedPackage, NewestPackage, ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./install/installs.ts";
 import type { SpareKeeper } from "../../sandbox/process.ts";
-import { ServerLog } from "./server_log.ts";
+import { ServerLog } from "../server_log.ts";
 import { StdioRevisions } from "./_revisions.ts";
 import type { ProgramHost, StdioValues } from "./program_host.ts";
 

@@ -18,7 +18,7 @@ import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import type { LaunchedProgram } from "./_launched_program.ts";
-import type { ServerLog } from "./server_log.ts";
+import type { ServerLog } from "../server_log.ts";
 import type { ProgramHost } from "./program_host.ts";
 
 /** The limits of the output of a process, in bytes. */

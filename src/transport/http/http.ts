@@ -65,6 +65,8 @@ export interface HttpListener extends Listener {
 }
 
 const PATH = "/mcp";
+/** The reason why a request without a valid token is refused. */
+export const WRONG_TOKEN = "its token is missing or wrong";
 /**
  * The share of the connections that one token may occupy, of those that other tokens leave free. A
  * new token therefore always gets a connection.
@@ -198,7 +200,7 @@ class HttpServer {
     const { method = "", headers: { authorization = "" } } = request;
     const endpoint = await this.#host.endpointFor(authorization);
     if (endpoint === undefined) {
-      return this.#refuse(401, "its token is missing or wrong", {
+      return this.#refuse(401, WRONG_TOKEN, {
         headers: { "www-authenticate": "Bearer" },
       });
     }

@@ -1,11 +1,13 @@
 /**
- * Keeps the last lines that a server wrote to its standard error, for `pml logs`.
+ * Keeps the last lines that a server wrote to its standard error or logged, for `pml logs`. Each
+ * begins with its time.
  *
  * @module
  */
 
 import { join } from "node:path";
-import { privateFolder, readPlainText } from "../../io/private_files.ts";
+import { stripVTControlCharacters } from "node:util";
+import { privateFolder, readPlainText } from "../io/private_files.ts";
 
 /** How much is kept of a server, in characters. */
 const KEPT = 65_536;
@@ -30,9 +32,14 @@ export class ServerLog implements Disposable {
     this.#name = name;
   }
 
-  /** Takes lines without secrets. They are written soon, so that no call waits for them. */
+  /**
+   * Takes whole lines without secrets. They are written soon, so that no call waits for them. Colours
+   * are removed.
+   */
   add(lines: string): void {
-    this.#lines = (this.#lines + lines).slice(-KEPT);
+    const at = new Date().toISOString();
+    const text = stripVTControlCharacters(lines).replace(/^(?=.)/gm, `${at} `);
+    this.#lines = (this.#lines + text).slice(-KEPT);
     this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS);
   }
 
