@@ -71,8 +71,8 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   return { definition: { ...definition, ...defined({ timeout }) }, left };
 }
 
-function stdioOf(said: ClientEntry["said"], place: ClientPlace): object {
-  const { command, args, env, cwd, envFile, env_vars } = said;
+function stdioOf(fields: ClientEntry["said"], place: ClientPlace): object {
+  const { command, args, env, cwd, envFile, env_vars } = fields;
   // Codex lists variables that are passed on unchanged.
   const passed = (Array.isArray(env_vars) ? env_vars : [])
     .map((one) => isObject(one) && one.source !== "remote" ? one.name : one)
@@ -85,12 +85,12 @@ function stdioOf(said: ClientEntry["said"], place: ClientPlace): object {
     env: isObject(env ?? {}) ? orNothing(all) : env,
     cwd: inWorkspace(cwd, place),
     envFile: inWorkspace(envFile, place),
-    tools: toolsOf(said),
+    tools: toolsOf(fields),
   });
 }
 
-function httpOf(said: ClientEntry["said"], url: unknown): object {
-  const { type, headers, http_headers, env_http_headers, bearer_token_env_var: bearer } = said;
+function httpOf(fields: ClientEntry["said"], url: unknown): object {
+  const { type, headers, http_headers, env_http_headers, bearer_token_env_var: bearer } = fields;
   const named = Object.entries(objectOf(env_http_headers));
   const all = {
     ...objectOf(headers),
@@ -103,9 +103,9 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
     url,
     headers: isObject(headers ?? {}) ? orNothing(all) : headers,
     oauth: orNothing(
-      Object.fromEntries(signInOf(said).filter(([key]) => SIGN_IN.includes(key))),
+      Object.fromEntries(signInOf(fields).filter(([key]) => SIGN_IN.includes(key))),
     ),
-    tools: toolsOf(said),
+    tools: toolsOf(fields),
   });
 }
 
@@ -122,13 +122,15 @@ function signInOf(
 }
 
 /** Returns the tools to keep, or the settings that switch some off. */
-function toolsOf(said: ClientEntry["said"]): unknown {
-  const { tools, enabled_tools, includeTools } = said;
+function toolsOf(fields: ClientEntry["said"]): unknown {
+  const { tools, enabled_tools, includeTools } = fields;
   const named = enabled_tools ?? includeTools ?? tools;
   // Codex also has a table of single tools.
   const single = Object.entries(objectOf(tools))
     .flatMap(([name, tool]) => objectOf(tool).enabled === false ? [name] : []);
-  const off = [said.disabled_tools, said.excludeTools, said.disabledTools, single].flatMap(textsOf);
+  const off = [fields.disabled_tools, fields.excludeTools, fields.disabledTools, single].flatMap(
+    textsOf,
+  );
   // Some clients write "*" for all tools.
   if (Array.isArray(named) && !named.includes("*")) {
     return named.filter((one) => !off.includes(one));

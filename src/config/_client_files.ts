@@ -49,9 +49,9 @@ export function setByClients(
  */
 function clientFiles(folder: string): readonly SettingFile[] {
   const names = namesIn(folder);
-  const known = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
+  const files = CLIENT_FILES.filter((file) => names.has(file.split("/", 1)[0] ?? ""));
   const workspaces = [...names].filter((name) => name.endsWith(".code-workspace"));
-  return [...known, ...workspaces].map((name) => ({ path: join(folder, name), folder }));
+  return [...files, ...workspaces].map((name) => ({ path: join(folder, name), folder }));
 }
 
 function namesIn(folder: string): ReadonlySet<string> {

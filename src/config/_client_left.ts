@@ -42,27 +42,27 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 
 /** Returns the keys of an entry that a conversion leaves out, with the reasons. */
 export function leftOf(
-  said: Readonly<Record<string, unknown>>,
+  fields: Readonly<Record<string, unknown>>,
   { isProgram, signIn, hasTimeout }: LeftOptions,
 ): readonly LeftOut[] {
   const useless = isProgram ? OF_ADDRESS : OF_PROGRAM;
   const kind = isProgram ? "only servers over HTTP get it" : "only programs get it";
-  const far = Array.isArray(said.env_vars) ? said.env_vars.map(objectOf) : [];
-  const hasModes = Object.values(objectOf(said.tools)).some((tool) =>
+  const far = Array.isArray(fields.env_vars) ? fields.env_vars.map(objectOf) : [];
+  const hasModes = Object.values(objectOf(fields.tools)).some((tool) =>
     isObject(tool) && Object.keys(tool).some((key) => key !== "enabled")
   );
   return [
-    ...[...Object.keys(said), ...signIn].filter((key) => !KNOWN.includes(key)).map((key) => ({
+    ...[...Object.keys(fields), ...signIn].filter((key) => !KNOWN.includes(key)).map((key) => ({
       key,
       why: REASONS.find(([name]) => name.test(key))?.[1] ?? "PML has no such setting",
     })),
-    ...useless.filter((key) => said[key] !== undefined).map((key) => ({ key, why: kind })),
+    ...useless.filter((key) => fields[key] !== undefined).map((key) => ({ key, why: kind })),
     ...far.filter(({ source }) => source === "remote").map(({ name }) => ({
       key: `env_vars.${name}`,
       why: "its value is on another machine of the client",
     })),
     ...hasModes ? [{ key: "tools", why: "only rules of PML allow calls" }] : [],
-    ...said.timeout !== undefined && !hasTimeout
+    ...fields.timeout !== undefined && !hasTimeout
       ? [{ key: "timeout", why: "it is no number above 0" }]
       : [],
   ];

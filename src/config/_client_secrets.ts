@@ -56,21 +56,21 @@ const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
 /** The variables of one import. Each variable has one value, and each known value one variable. */
 export class ImportVariables {
-  readonly #known: SecretFinder;
+  readonly #secrets: SecretFinder;
   readonly #values = new Map<string, string | undefined>();
-  readonly #wanted = new Map<string, NeededVariable>();
+  readonly #variables = new Map<string, NeededVariable>();
   /** The exactly known values of variables. They are never shown. */
   readonly exact: Map<string, string> = new Map();
 
   /** Starts without variables. */
-  constructor(known: SecretFinder) {
-    this.#known = known;
+  constructor(secrets: SecretFinder) {
+    this.#secrets = secrets;
   }
 
   /** Reserves the names that a definition already uses, so that no key gets one of them. */
   reserve(definition: ClientDefinition): void {
     for (const name of variablesIn(JSON.stringify(definition))) {
-      if (!this.#values.has(name)) this.#values.set(name, this.#known.get(name));
+      if (!this.#values.has(name)) this.#values.set(name, this.#secrets.get(name));
     }
   }
 
@@ -83,11 +83,11 @@ export class ImportVariables {
     );
     const references = JSON.stringify([rest, own, env]).replace(/\$\{\w+:-/g, "");
     return [...new Set(variablesIn(references))].flatMap((name) => {
-      const wanted = this.#wanted.get(name);
-      const isSet = this.#known.get(name) !== undefined;
+      const variable = this.#variables.get(name);
+      const isSet = this.#secrets.get(name) !== undefined;
       // An unset name with a lower-case letter is text.
-      if (wanted === undefined && !isSet && /[a-z]/.test(name)) return [];
-      return [wanted ?? { name, where: undefined, isSet }];
+      if (variable === undefined && !isSet && /[a-z]/.test(name)) return [];
+      return [variable ?? { name, where: undefined, isSet }];
     });
   }
 
@@ -127,7 +127,7 @@ export class ImportVariables {
   /** Returns whether a text still contains something that looks like a key. */
   holdsSecret(text: string): boolean {
     const bare = text.replaceAll(new RegExp(REFERENCE, "g"), "");
-    return this.#known.redact(bare) !== bare;
+    return this.#secrets.redact(bare) !== bare;
   }
 
   #argument(
@@ -185,7 +185,7 @@ export class ImportVariables {
     readonly spot: SecretPlace;
   }): boolean {
     if (isNamed) return isNoSecret(value);
-    return this.#known.redact(value) === value && (isCode(spot.called) || !isRandom(value));
+    return this.#secrets.redact(value) === value && (isCode(spot.called) || !isRandom(value));
   }
 
   /**
@@ -199,19 +199,19 @@ export class ImportVariables {
   }
 
   #kinds(value: string, spot: ServerPlace & SecretPlace): string {
-    const kept = this.#known.redact(value).split("[redacted]");
-    if (kept.length === 1) {
+    const parts = this.#secrets.redact(value).split("[redacted]");
+    if (parts.length === 1) {
       return isRandom(value) && !isCode(spot.called) && infoAt(value) === undefined
         ? this.#random(value, spot)
         : value;
     }
-    const [before = "", after = ""] = kept;
-    const isOne = kept.length === 2 && value.startsWith(before) && value.endsWith(after);
+    const [before = "", after = ""] = parts;
+    const isOne = parts.length === 2 && value.startsWith(before) && value.endsWith(after);
     if (isOne) {
       const secret = value.slice(before.length, value.length - after.length);
       return `${before}${this.#take(secret, spot)}${after}`;
     }
-    return kept.map((text, at) =>
+    return parts.map((text, at) =>
       at === 0 ? text : `${this.#take(`${value}#${at}`, { ...spot, isPart: true })}${text}`
     ).join("");
   }
@@ -233,7 +233,7 @@ export class ImportVariables {
 
   #isFree(name: string, value: string): boolean {
     if (this.#values.has(name)) return this.#values.get(name) === value;
-    const set = this.#known.get(name);
+    const set = this.#secrets.get(name);
     return set === undefined || set === value;
   }
 
@@ -244,8 +244,8 @@ export class ImportVariables {
     this.#values.set(name, value);
     if (spot.isPart !== true) this.exact.set(name, value);
     const where = `${spot.at}.${spot.key}`;
-    const isSet = this.#known.get(name) === value;
-    if (!this.#wanted.has(name)) this.#wanted.set(name, { name, where, isSet });
+    const isSet = this.#secrets.get(name) === value;
+    if (!this.#variables.has(name)) this.#variables.set(name, { name, where, isSet });
   }
 }
 

@@ -25,9 +25,9 @@ export interface ConfigDocument<T> {
   /** Returns the value at a path with numbers that keep their text. */
   readonly exactAt: Syntax["exactAt"];
   /** Reports that the key at a path is wrong. */
-  readonly problem: (path: Path, said: Pick<ConfigProblem, "found" | "wanted" | "code">) => void;
+  readonly problem: (path: Path, details: Pick<ConfigProblem, "found" | "wanted" | "code">) => void;
   /** Reports something that is not an error but that the user should know. */
-  readonly warn: (said: string) => void;
+  readonly warn: (message: string) => void;
   /** Returns whether something wrong was reported so far. */
   readonly isBad: () => boolean;
 }
@@ -79,11 +79,11 @@ async function read<T>(
   const syntax = await parse(text, note);
   if (syntax === undefined) return undefined;
   const { value, offsetOf, exactAt } = syntax;
-  const problem = (keys: Path, said: Omit<Parameters<Note>[1], "path">) => {
+  const problem = (keys: Path, details: Omit<Parameters<Note>[1], "path">) => {
     if (report.problems.length >= MOST_PROBLEMS) return;
     // A missing key is reported at the object that should contain it.
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
-    note(offset, { path: keys, ...said });
+    note(offset, { path: keys, ...details });
   };
   const data = validated(value, { schema, problem });
   if (data === undefined) return undefined;
@@ -106,8 +106,8 @@ export function withTypes(value: unknown): unknown {
 }
 
 /** Adds the type of a server if the other keys show it. */
-export function withType(said: unknown): unknown {
-  return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
+export function withType(value: unknown): unknown {
+  return isObject(value) ? { type: "url" in value ? "http" : "stdio", ...value } : value;
 }
 
 function noteIn(

@@ -22,7 +22,7 @@ export interface Syntax {
 /** Reports a problem at an offset of a text. */
 export type Note = (
   offset: number,
-  said: { readonly path?: Path; readonly found: string; readonly wanted: string },
+  details: { readonly path?: Path; readonly found: string; readonly wanted: string },
 ) => void;
 
 /** The maximum number of problems of a parser that are reported. */

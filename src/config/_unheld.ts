@@ -35,8 +35,8 @@ export async function markUnheld<T extends Files>(
   const servers = [...file?.servers ?? [], ...person.servers];
   if (environment.confines === undefined || !servers.some(isWide)) return files;
   const { osLayer } = person.settings;
-  const wanted = osLayer === "off" && others?.company?.mustConfine ? "auto" : osLayer;
-  if (await environment.confines(wanted, folder)) return files;
+  const layer = osLayer === "off" && others?.company?.mustConfine ? "auto" : osLayer;
+  if (await environment.confines(layer, folder)) return files;
   const marked = (list: readonly ServerDefinition[]) =>
     list.map((server) => isWide(server) ? { ...server, isUnheld: true as const } : server);
   return {

@@ -107,6 +107,8 @@ function taken(
   names: readonly string[],
   get: Environment["get"],
 ): EnvironmentVariables {
-  const found = names.map((name) => [variableName(name), get(name)] as const);
-  return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
+  const variables = names.map((name) => [variableName(name), get(name)] as const);
+  return Object.fromEntries(
+    variables.filter((one): one is [string, string] => one[1] !== undefined),
+  );
 }

@@ -71,9 +71,9 @@ export function pickServers(
   const skipped: SkippedServer[] = [];
   const candidates = [...entries].sort((one, other) => one.near - other.near)
     .flatMap((entry): Candidate[] => {
-      const found = candidateOf(entry, options);
-      if (!("why" in found)) return [found];
-      skipped.push({ entry, why: found.why });
+      const result = candidateOf(entry, options);
+      if (!("why" in result)) return [result];
+      skipped.push({ entry, why: result.why });
       return [];
     });
   const { redact, environment } = options;
@@ -114,8 +114,8 @@ function candidateOf(
   if (options.builtins.has(name)) {
     return { why: `PML has a server "${name}" built in; rename it to import it` };
   }
-  const found = converted(entry, options);
-  return "why" in found ? found : { entry, name, ...found };
+  const result = converted(entry, options);
+  return "why" in result ? result : { entry, name, ...result };
 }
 
 function settled(
@@ -155,8 +155,8 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
 
 /** Returns why an address can never be valid: it would keep a password in the file, or fail. */
 function urlProblemOf({ url }: ClientDefinition): string | undefined {
-  const wanted = url === undefined ? undefined : addressProblem(url);
-  return wanted === undefined ? undefined : `its url is not ${wanted}`;
+  const problem = url === undefined ? undefined : addressProblem(url);
+  return problem === undefined ? undefined : `its url is not ${problem}`;
 }
 
 /** Returns whether an entry is PML, by its name or its command. */

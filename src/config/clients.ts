@@ -338,9 +338,9 @@ function entriesOf(
   const isMixed = key[0] === "mcp"; // Gemini and opencode keep other settings there, too
   return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {
     const [name, entry] = one;
-    const said = isObject(entry) ? plain(entry) : {};
-    const disabled = said.disabled === true || said.enabled === false || isOff(name);
-    return { client, path, key: [...key, name], name, said, near, disabled };
+    const fields = isObject(entry) ? plain(entry) : {};
+    const disabled = fields.disabled === true || fields.enabled === false || isOff(name);
+    return { client, path, key: [...key, name], name, said: fields, near, disabled };
   });
 }
 
@@ -353,11 +353,11 @@ function isServer(entry: unknown): boolean {
  * clients have, and a command without the wrapper that Windows needs.
  */
 function plain(entry: Record<string, unknown>): Record<string, unknown> {
-  const said = alike(entry);
-  const { command, args = [] } = said;
-  if (typeof command !== "string" || !isTexts(args)) return said;
+  const fields = alike(entry);
+  const { command, args = [] } = fields;
+  if (typeof command !== "string" || !isTexts(args)) return fields;
   const start = withoutCmd({ command, args });
-  return start.command === command ? said : { ...said, ...start };
+  return start.command === command ? fields : { ...fields, ...start };
 }
 
 function alike(entry: Record<string, unknown>): Record<string, unknown> {

@@ -84,8 +84,8 @@ export class Company {
   readonly #ask: readonly RuleLine[];
   // Other lists would make other clients of registries, and other connections.
   readonly #registries = memoized((all: readonly RegistryEntry[]) => {
-    const left = all.filter(({ url }) => this.forbidsRegistry(url) === undefined);
-    return left.length === all.length ? all : left;
+    const registries = all.filter(({ url }) => this.forbidsRegistry(url) === undefined);
+    return registries.length === all.length ? all : registries;
   });
   readonly #grants = memoized((all: Grants) => this.#narrowed(all));
 
@@ -122,10 +122,10 @@ export class Company {
     if (this.#ask.length === 0) return judge;
     const asking = judgeOf({ deny: [], ask: this.#ask, allow: [] });
     return (id, args) => {
-      const said = judge(id, args);
+      const verdict = judge(id, args);
       const own = asking(id, args);
       // guard: company-ask
-      return said.kind === "allow" && own.source !== "defaults" ? own : said;
+      return verdict.kind === "allow" && own.source !== "defaults" ? own : verdict;
     };
   }
 
@@ -185,8 +185,8 @@ export class Company {
   #narrowed(grants: Grants): Grants {
     if (this.files.every(({ said }) => said.hosts === undefined)) return grants;
     const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {
-      const left = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
-      return [server, { ...rest, net: left }];
+      const hosts = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
+      return [server, { ...rest, net: hosts }];
     });
     return Object.assign(Object.create(null), Object.fromEntries(servers));
   }
@@ -212,8 +212,8 @@ function forbidding(path: string, what: string, why: string): Forbidding {
 }
 
 /** Returns a host as it is compared: without capitals and the dot at its end. */
-function hostOf(said: string): string {
-  return said.toLowerCase().replace(/\.$/, "");
+function hostOf(text: string): string {
+  return text.toLowerCase().replace(/\.$/, "");
 }
 
 /** Returns the address of a registry as it is compared. */

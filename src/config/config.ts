@@ -274,11 +274,11 @@ function nothingRuns({ workspace, person }: LoadedConfig): Rules {
 
 function ignoredOf({ permissions, servers, sections }: WorkspaceFile): readonly string[] {
   const names = servers.map(({ name }) => name).join(", ");
-  const said = Object.entries(sections).filter(([, value]) => value !== undefined);
+  const entries = Object.entries(sections).filter(([, value]) => value !== undefined);
   return [
     ...(permissions?.allow.length ? ["allow (asks)"] : []),
     ...(names === "" ? [] : [`servers: ${names}`]),
-    ...said.map(([name]) => name),
+    ...entries.map(([name]) => name),
   ];
 }
 

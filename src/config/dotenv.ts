@@ -34,9 +34,9 @@ export function parseDotenv(text: string): Dotenv {
   let [line, counted] = [1, 0];
   const take = (pattern: RegExp) => {
     pattern.lastIndex = at;
-    const found = pattern.exec(text);
-    if (found !== null) at = pattern.lastIndex;
-    return found;
+    const match = pattern.exec(text);
+    if (match !== null) at = pattern.lastIndex;
+    return match;
   };
   while (at < text.length) {
     const begin = at;

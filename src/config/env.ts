@@ -51,7 +51,7 @@ export interface Environment {
    * Returns whether Landlock or bubblewrap can confine programs on this machine, given the user's
    * setting and the workspace. If it is missing, they are taken to be there.
    */
-  readonly confines?: (wanted: OsLayer, workspace: string) => Promise<boolean>;
+  readonly confines?: (layer: OsLayer, workspace: string) => Promise<boolean>;
   /** Returns any other variable as it was at the start. */
   get(name: string): string | undefined;
   readonly warnings: readonly string[];
@@ -105,8 +105,8 @@ export function environmentOf(
   const userHome = resolve(cwd, named || account || homedir());
   const policy = all.get("PML_POLICY");
   // Environment variables cannot remove the configuration of all users.
-  const said = os === "windows" && all.get("PROGRAMDATA");
-  const folders = [SYSTEM[os] ?? "/etc", ...(said ? [said] : [])];
+  const programData = os === "windows" && all.get("PROGRAMDATA");
+  const folders = [SYSTEM[os] ?? "/etc", ...(programData ? [programData] : [])];
   return Object.freeze({
     policies: folders.map((folder) => join(folder, "pml", "policy.yaml")),
     policy: policy ? resolve(cwd, policy) : undefined,
@@ -128,12 +128,12 @@ export function ignoring(
   environment: Environment,
   ignored: ReadonlyMap<string, string>,
 ): Environment {
-  const { account, userHome: said, home, get } = environment;
-  const userHome = ignored.has("HOME") ? account ?? said : said;
-  const isUsual = ignored.has("PML_HOME") || home === join(said, ".pml");
+  const { account, userHome: ownHome, home, get } = environment;
+  const userHome = ignored.has("HOME") ? account ?? ownHome : ownHome;
+  const isUsual = ignored.has("PML_HOME") || home === join(ownHome, ".pml");
   return Object.freeze({
     ...environment,
-    ...ignored.has("HOME") && { namedHome: said },
+    ...ignored.has("HOME") && { namedHome: ownHome },
     userHome,
     home: isUsual ? join(userHome, ".pml") : home,
     trust: ignored.has("PML_TRUST") ? [] : environment.trust,
@@ -167,8 +167,8 @@ function addressesOf(list: string | undefined): readonly string[] | undefined {
   return list === "none" ? [] : list?.split(/[\s,]+/).filter(Boolean);
 }
 
-function levelOf(said: string | undefined, warnings: string[]): LogLevel {
-  const level = LEVELS.find((each) => each === (said ?? "info").toLowerCase());
+function levelOf(text: string | undefined, warnings: string[]): LogLevel {
+  const level = LEVELS.find((each) => each === (text ?? "info").toLowerCase());
   if (level === undefined) {
     warnings.push(`Ignored PML_LOG_LEVEL: it is none of ${LEVELS.join(", ")}`);
   }

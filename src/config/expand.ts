@@ -34,9 +34,9 @@ const OF_PROGRAM = ["command", "cwd", "env"];
  * Returns every variable that a definition uses, without the names that its own `env` defines. In
  * `args` such a name is the program's to replace: PML would show a key to every list of processes.
  */
-export function referencesIn(given: DefinitionTexts): readonly VariableReference[] {
-  const { env = {} } = given;
-  return Object.entries(given).flatMap(([kind, values]) =>
+export function referencesIn(texts: DefinitionTexts): readonly VariableReference[] {
+  const { env = {} } = texts;
+  return Object.entries(texts).flatMap(([kind, values]) =>
     Object.entries(values).flatMap(([key, value]) =>
       [...value.matchAll(REFERENCE)]
         .filter(([, name = ""]) => !isOfEnv(name, { env, kind, key }))
@@ -59,24 +59,24 @@ export function mustBeSet({ name, otherwise, at }: VariableReference): boolean {
  * variables. Errors contain names of variables and never values.
  */
 export function expanded<T extends DefinitionTexts>(
-  given: T,
+  texts: T,
   { get, server, folders }: {
     readonly get: (name: string) => string | undefined;
     readonly server: string;
     readonly folders?: Folders | undefined;
   },
 ): T {
-  const missing = referencesIn(given).filter((reference) =>
+  const missing = referencesIn(texts).filter((reference) =>
     mustBeSet(reference) && get(reference.name) === undefined
   );
   if (missing.length > 0) throw missingError(server, missing);
-  const { env = {} } = given;
+  const { env = {} } = texts;
   const valueOf = (name: string, kind: string) => {
-    const found = folders && Object.hasOwn(folders, name)
+    const value = folders && Object.hasOwn(folders, name)
       ? folders[name as keyof Folders]
       : get(name);
-    if (found !== undefined) mustFit(found, { name, kind, server });
-    return found;
+    if (value !== undefined) mustFit(value, { name, kind, server });
+    return value;
   };
   /** `open` contains the names in `env` whose values are being replaced. */
   const fill = (value: string, kind: string, open: readonly string[]): string =>
@@ -87,7 +87,7 @@ export function expanded<T extends DefinitionTexts>(
       if (OF_PROGRAM.includes(kind)) return fill(own, kind, [...open, name]);
       return valueOf(name, kind) ?? otherwise ?? text;
     });
-  const filled = Object.entries(given).map(([kind, values]) => [
+  const filled = Object.entries(texts).map(([kind, values]) => [
     kind,
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => [
@@ -139,8 +139,8 @@ function missingError(server: string, missing: readonly VariableReference[]): Pm
   const places = missing.map(({ at }) => at).join(", ");
   const named = names.filter((name) => !name.startsWith("PML_"));
   const own = named.length < names.length ? "; no server gets PML_ variables" : "";
-  const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
-  return new PmlError("KEY_MISSING", said, {
+  const message = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
+  return new PmlError("KEY_MISSING", message, {
     hint: `${keyHint(named[0])}, or write \${NAME:-default} at ${places}${own}`,
     detail: { missing: names },
   });

@@ -57,7 +57,7 @@ export type GatewaySection = NonNullable<PersonValues["gateway"]>;
 export function gatewayOptions(
   { tools_exposure: value, meta_tools: names, long_names: longNames, hybrid, ...same }:
     GatewaySection,
-  warn: (said: string) => void,
+  warn: (message: string) => void,
 ): GatewayOverrides {
   const exposure = EXPOSURES.find((one) => one === value);
   // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
@@ -74,12 +74,14 @@ export function gatewayOptions(
 }
 
 /** Merges the options of files over the defaults. Later files win. */
-export function gatewayFrom(...said: readonly (GatewayOverrides | undefined)[]): GatewayOptions {
-  const options = said.reduce<Omit<GatewayOptions, "hybrid">>(
+export function gatewayFrom(
+  ...sections: readonly (GatewayOverrides | undefined)[]
+): GatewayOptions {
+  const options = sections.reduce<Omit<GatewayOptions, "hybrid">>(
     (all, one) => ({ ...all, ...one }),
     DEFAULT_GATEWAY,
   );
-  const hybrid = said.reduce<HybridOptions>(
+  const hybrid = sections.reduce<HybridOptions>(
     (all, one) => ({ ...all, ...one?.hybrid }),
     DEFAULT_GATEWAY.hybrid,
   );

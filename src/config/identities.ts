@@ -52,7 +52,7 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
  * nothing runs.
  */
 export async function openOthers(
-  said: IdentitySections,
+  sections: IdentitySections,
   { path, identity: name, toolset, report, environment }: {
     readonly environment: Environment;
     readonly path: string;
@@ -62,7 +62,7 @@ export async function openOthers(
   },
 ): Promise<Others> {
   const toolsets = new Map(
-    Object.entries(said.toolsets ?? {}).map(([name, tools]) => [name, {
+    Object.entries(sections.toolsets ?? {}).map(([name, tools]) => [name, {
       name,
       tools: tools.map((text) => parsePattern(text)),
     }]),
@@ -70,9 +70,9 @@ export async function openOthers(
   // One that is missing has no tools at all.
   const setOf = (name: string | undefined): Toolset | undefined =>
     name === undefined ? undefined : toolsets.get(name) ?? { name, tools: [] };
-  const identities = identitiesOf(said, { path, setOf });
+  const identities = identitiesOf(sections, { path, setOf });
   const clients = new Map(
-    Object.entries(said.client_toolsets ?? {}).map(([name, set]) => [name.toLowerCase(), set]),
+    Object.entries(sections.client_toolsets ?? {}).map(([name, set]) => [name.toLowerCase(), set]),
   );
   if (name !== undefined && !identities.has(name)) {
     const key = `identities.${name}`;

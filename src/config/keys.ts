@@ -98,8 +98,8 @@ export class Keys {
    * Returns the values of a definition with variables replaced. It is the same object as long as no
    * value changes.
    */
-  filled<T extends DefinitionTexts>(given: T, server: string): T {
-    const known = this.#filled(given);
+  filled<T extends DefinitionTexts>(definition: T, server: string): T {
+    const known = this.#filled(definition);
     // Keys of the environment need no file.
     const now = known.files && this.#sources();
     const isWithheld = this.#options.isWithheld?.() === true;
@@ -107,8 +107,8 @@ export class Keys {
       (known.files?.every((one, at) => one === now?.[at]) ?? true);
     if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
     const folders = this.#options.folders?.();
-    const values = expanded(given, { get: (name) => this.get(name), server, folders });
-    const isPlain = referencesIn(given).every(({ name }) =>
+    const values = expanded(definition, { get: (name) => this.get(name), server, folders });
+    const isPlain = referencesIn(definition).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
@@ -232,8 +232,8 @@ export class Keys {
   cloud(): Key | undefined {
     const { apiKey, home } = this.#options.environment();
     const path = join(home, KEY_FILE);
-    const key = this.#known(apiKey, "the environment") ??
-      this.#known(readPlain(path)?.trim(), "the key file");
+    const key = this.#keyOf(apiKey, "the environment") ??
+      this.#keyOf(readPlain(path)?.trim(), "the key file");
     if (key === undefined || ONE_WORD.test(key.value)) return key;
     const name = key.from === "the key file" ? path : "PML_API_KEY";
     throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it contains no valid key`, {
@@ -248,8 +248,8 @@ export class Keys {
   variablesOf(path: string | undefined, server: string): FileVariables {
     if (path === undefined || this.#options.isWithheld?.()) return NO_VARIABLES;
     const stamp = stampAt(path);
-    const known = this.#envFiles.get(path);
-    if (known !== undefined && stamp !== undefined && stamp === known.stamp) return known.values;
+    const file = this.#envFiles.get(path);
+    if (file !== undefined && stamp !== undefined && stamp === file.stamp) return file.values;
     const { values, odd } = readEnvFile(path, server);
     this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
     for (const value of values.values()) this.#options.register(value);
@@ -269,8 +269,8 @@ export class Keys {
   /** Returns the values of a file: the same map as long as the file is unchanged. */
   #valuesIn(path: string): Values {
     const stamp = stampAt(path);
-    const known = this.#files.get(path) ?? NO_FILE;
-    if (stamp === known.stamp) return known.values;
+    const file = this.#files.get(path) ?? NO_FILE;
+    if (stamp === file.stamp) return file.values;
     const values = stamp === undefined ? NO_FILE.values : this.#read(path);
     this.#files.set(path, { stamp, values });
     return values;
@@ -285,11 +285,11 @@ export class Keys {
   }
 
   #warnOf(places: readonly string[], why: string): void {
-    const shown = places.slice(0, 5).map((place) => quoted(place, 200));
-    if (shown.length > 0) this.#options.warn(`Cannot read ${shown.join(", ")}: ${why}`);
+    const list = places.slice(0, 5).map((place) => quoted(place, 200));
+    if (list.length > 0) this.#options.warn(`Cannot read ${list.join(", ")}: ${why}`);
   }
 
-  #known(value: string | undefined, from: Key["from"]): Key | undefined {
+  #keyOf(value: string | undefined, from: Key["from"]): Key | undefined {
     const key = keyOf(value, from);
     if (key !== undefined) this.#options.register(key.value);
     return key;

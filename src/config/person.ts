@@ -97,14 +97,15 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     parse: async (text, note) => await (await import("./_syntax.ts")).parseYaml(text, note),
     schema: personSchema,
   });
-  const warn = (said: string) => read?.warn(said);
-  const said = read?.said ?? {};
-  const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } = said;
-  const { identities, toolsets, client_toolsets, serve, telemetry } = said;
-  const pathOf = (said: string) =>
-    /^~([\\/]|$)/.test(said)
-      ? join(report.userHome ?? homedir(), said.slice(1))
-      : resolve(dirname(path), said);
+  const warn = (message: string) => read?.warn(message);
+  const values = read?.said ?? {};
+  const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } =
+    values;
+  const { identities, toolsets, client_toolsets, serve, telemetry } = values;
+  const pathOf = (text: string) =>
+    /^~([\\/]|$)/.test(text)
+      ? join(report.userHome ?? homedir(), text.slice(1))
+      : resolve(dirname(path), text);
   const servers = read ? serversOf(read) : [];
   if (telemetry !== undefined) warn('"telemetry" is ignored for now');
   return {
@@ -112,7 +113,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOptions(gateway, warn),
-    settings: await settingsOf(said, pathOf),
+    settings: await settingsOf(values, pathOf),
     servers,
     grants: Object.assign(Object.create(null), grants),
     disabled: read ? disabledIn(read) : [],
@@ -125,24 +126,24 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
 
 /** Returns the settings, with defaults. */
 async function settingsOf(
-  said: Partial<PersonValues>,
-  pathOf: (said: string) => string,
+  values: Partial<PersonValues>,
+  pathOf: (text: string) => string,
 ): Promise<PersonSettings> {
-  const { search, limits = {}, approvals, sandbox, workflow, sampling, network, memory } = said;
+  const { search, limits = {}, approvals, sandbox, workflow, sampling, network, memory } = values;
   return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? SANDBOX.os_layer.default,
-    askForKeys: said.ask_for_keys ?? PERSON.ask_for_keys.default,
-    journal: said.journal ?? PERSON.journal.default,
+    askForKeys: values.ask_for_keys ?? PERSON.ask_for_keys.default,
+    journal: values.journal ?? PERSON.journal.default,
     memory: (isObject(memory) ? memory.enabled : memory) ?? MEMORY.enabled.default,
-    warm: said.warm ?? PERSON.warm.default,
+    warm: values.warm ?? PERSON.warm.default,
     confidence: workflow?.confidence ?? WORKFLOW.confidence.default,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
-    clientMeta: said.client_meta ?? PERSON.client_meta.default,
-    clientName: said.client_name ?? PERSON.client_name.default,
+    clientMeta: values.client_meta ?? PERSON.client_meta.default,
+    clientName: values.client_name ?? PERSON.client_name.default,
   };
 }
 

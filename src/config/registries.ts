@@ -37,9 +37,9 @@ type WrittenRegistry = string | {
 
 /** Converts the registries of a file. */
 export function registriesOf(
-  said: readonly WrittenRegistry[] | undefined,
+  entries: readonly WrittenRegistry[] | undefined,
 ): readonly RegistryEntry[] | undefined {
-  return said?.map((entry) =>
+  return entries?.map((entry) =>
     typeof entry === "string"
       ? { url: entry }
       : { url: entry.url, tokenEnv: entry.token_env, publicKey: entry.public_key }
@@ -49,10 +49,10 @@ export function registriesOf(
 /** Returns the registries that are asked, in order. */
 export function askedRegistries(
   { registries }: Environment,
-  ...said: readonly (readonly RegistryEntry[] | undefined)[]
+  ...lists: readonly (readonly RegistryEntry[] | undefined)[]
 ): readonly RegistryEntry[] {
   const ofEnvironment = registries && entriesOf(registries);
-  return [ofEnvironment, ...said].find((list) => list !== undefined) ?? DEFAULT;
+  return [ofEnvironment, ...lists].find((list) => list !== undefined) ?? DEFAULT;
 }
 
 // Returns the same list for the same environment. Another list would create new registry clients.

@@ -49,12 +49,12 @@ export function defaultRules(): Rules {
 
 /** Converts the lists of a file. The schema has checked that each line is a rule. */
 export function rulesOf(
-  said: { readonly [K in keyof Rules]?: readonly string[] },
+  rules: { readonly [K in keyof Rules]?: readonly string[] },
   source: string,
 ): Rules {
   const lines = (texts: readonly string[] = []) =>
     texts.map((text) => ({ pattern: parsePattern(text), source }));
-  return { deny: lines(said.deny), ask: lines(said.ask), allow: lines(said.allow) };
+  return { deny: lines(rules.deny), ask: lines(rules.ask), allow: lines(rules.allow) };
 }
 
 /** Returns the problems of files that exceed the limit of conditions for one tool. */

@@ -79,16 +79,16 @@ function targetOf(path: string): string | undefined {
 }
 
 function hasChanged(
-  known: Map<string, FileIdentity>,
+  identities: Map<string, FileIdentity>,
   look: (path: string) => Deno.FileInfo,
 ): boolean {
-  for (const [path, before] of known) {
+  for (const [path, before] of identities) {
     const now = identityOf(path, look, !before.isFirm);
     if (now.stamp === undefined || now.stamp !== before.stamp) return true;
     if (before.isFirm) continue;
     if (now.hash === undefined || now.hash !== before.hash) return true;
     // The same content is identified by its stamp once that is old enough.
-    known.set(path, now);
+    identities.set(path, now);
   }
   return false;
 }

@@ -52,24 +52,24 @@ const OWN = {
 } as const;
 
 /** Returns the settings of a section, with defaults. */
-export function samplingOf(said: SamplingSection): SamplingSettings {
-  const { provider, model, base_url: url, prices } = said;
-  const tools = said.allowed_tool_patterns ?? SAMPLING.allowed_tool_patterns.default;
+export function samplingOf(section: SamplingSection): SamplingSettings {
+  const { provider, model, base_url: url, prices } = section;
+  const tools = section.allowed_tool_patterns ?? SAMPLING.allowed_tool_patterns.default;
   const own = OWN[provider];
   return {
     provider,
     model,
-    models: said.models ?? SAMPLING.models.default,
+    models: section.models ?? SAMPLING.models.default,
     baseUrl: (url ?? own.url).replace(/\/+$/, ""),
     isCompatible: url !== undefined,
     key: own.key,
-    prefer: said.prefer,
-    maxTokens: said.max_tokens ?? SAMPLING.max_tokens.default,
-    maxTurns: said.max_turns ?? SAMPLING.max_turns.default,
-    requestsPerMinute: said.requests_per_minute ?? SAMPLING.requests_per_minute.default,
-    tokensPerDay: said.tokens_per_day ?? SAMPLING.tokens_per_day.default,
+    prefer: section.prefer,
+    maxTokens: section.max_tokens ?? SAMPLING.max_tokens.default,
+    maxTurns: section.max_turns ?? SAMPLING.max_turns.default,
+    requestsPerMinute: section.requests_per_minute ?? SAMPLING.requests_per_minute.default,
+    tokensPerDay: section.tokens_per_day ?? SAMPLING.tokens_per_day.default,
     prices: prices && { input: prices.input_per_million, output: prices.output_per_million },
-    moneyPerDay: said.money_per_day,
+    moneyPerDay: section.money_per_day,
     tools: tools.map((text) => parsePattern(text)),
   };
 }

@@ -119,10 +119,10 @@ function hasInfinite(value: unknown): boolean {
 }
 
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */
-function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
+function settingsOf(settings: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
   const of = new Map<string, ToolSetting>();
   const taken = new Set<string>();
-  for (const [written, setting] of Object.entries(said)) {
+  for (const [written, setting] of Object.entries(settings)) {
     const at = [...path, "tools", written];
     const { rename } = setting;
     // A tool with an invalid name has another name in rules.

@@ -53,7 +53,7 @@ export function shownLines(
 ): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
-  const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
+  const entries = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) =>
       `server "${server.name}": ${serverText(server, { register, plain })}`
@@ -62,7 +62,7 @@ export function shownLines(
     ...servers.flatMap((server) => settingLines(server, { register })),
     ...servers.some((server) => programOf(server) !== undefined) ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => allowedLine(rule.pattern.text)),
-    ...said.map(([name, value]) =>
+    ...entries.map(([name, value]) =>
       `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
     ),
   ];
@@ -135,8 +135,8 @@ function valuesText(
     const isFilled = keys.length > 0 && value.replaceAll(/\$\{\w+\}/g, "") === "";
     if (isFilled) return name + from;
     if (!isOfUser && maybeSecret(name, value)) register?.(value);
-    const shown = isOfUser ? withoutSecrets(name, value) : value;
-    return `${name}=${visible(JSON.stringify(shown), WHOLE)}${from}`;
+    const text = isOfUser ? withoutSecrets(name, value) : value;
+    return `${name}=${visible(JSON.stringify(text), WHOLE)}${from}`;
   });
   const noun = texts.length === 1 ? what.replace(/s$/, "") : what;
   return texts.length === 0 ? "" : `, receives the ${noun} ${texts.join(", ")}`;

@@ -62,11 +62,11 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
   const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
     referencesIn({ arguments: argumentTexts(setting.arguments ?? {}) }).map(wish)
   );
-  const given = definitionKindOf(server).texts?.(server);
-  if (given === undefined) {
+  const texts = definitionKindOf(server).texts?.(server);
+  if (texts === undefined) {
     // A module may ask for other variables too, but gets only those that were granted by name.
     const own = granted.filter((name) => name !== "*");
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
-  return [...referencesIn(given).map(wish), ...tools];
+  return [...referencesIn(texts).map(wish), ...tools];
 }

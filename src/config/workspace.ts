@@ -57,10 +57,10 @@ export function findWorkspace(
   cwd: string,
 ): Workspace {
   const here = realFolder(cwd, "the current folder");
-  const said = environment.workspace;
-  const place = said === undefined
+  const path = environment.workspace;
+  const place = path === undefined
     ? detect(here, { homes: homesOf(environment), named: namedHomeOf(environment) })
-    : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
+    : { root: realFolder(resolve(here, path), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
     ? `No workspace found above ${quoted(root, 200)}: the current folder is used. ` +
@@ -181,9 +181,9 @@ function realFolder(path: string, file: string): string {
 
 function noWorkspace(
   path: string,
-  said: { readonly file: string; readonly wanted: string; readonly cause?: unknown },
+  details: { readonly file: string; readonly wanted: string; readonly cause?: unknown },
 ): PmlError {
-  const { file, wanted, cause } = said;
+  const { file, wanted, cause } = details;
   return invalidConfig([{ file, key: "", found: quoted(path, 200), wanted }], {
     cause,
     hint: "Start PML in a project, or set PML_WORKSPACE to your project",
