@@ -26,15 +26,15 @@ export function parseArguments(
   pairs: readonly string[],
   { base, schema }: { readonly base: JsonObject; readonly schema: JsonObject },
 ): JsonObject {
-  const given = new Map(Object.entries(base));
+  const values = new Map(Object.entries(base));
   for (const pair of pairs) {
     const [name, value] = parsePair(pair, schema);
-    if (given.has(name)) {
+    if (values.has(name)) {
       throw usage(`Cannot take the argument ${quoted(name)}: it is given twice`, "Give it once");
     }
-    given.set(name, value);
+    values.set(name, value);
   }
-  return Object.fromEntries(given);
+  return Object.fromEntries(values);
 }
 
 /**

@@ -87,13 +87,13 @@ async function showJournal({ app, signal }: CommandContext, typed: Typed): Promi
     if (last.push(row) > 2 * limit + 1_000) last = newest(last, limit);
   });
   if (isByCall) last.push(...[...running.values()].filter(isWanted));
-  const shown = newest(last, limit);
-  for (const row of shown) show(row);
+  const records = newest(last, limit);
+  for (const row of records) show(row);
   while (typed.follow && !signal.aborted) {
     await pause(FOLLOW_MS, signal);
     await read(show);
   }
-  if (shown.length === 0 && !typed.follow) {
+  if (records.length === 0 && !typed.follow) {
     tell(
       isByCall
         ? "The journal contains no such call. `pml audit --kind event` shows other records"

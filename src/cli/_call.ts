@@ -61,11 +61,11 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
 }
 
 /** Calls a tool, and calls it again with each answer of the user, until there is a result. */
-export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
+export async function answered(call: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: ApprovalAnswer | undefined;
   let reply: ApprovalAnswer["reply"] | undefined;
   const onQuestion = async (question: Question) => {
-    const latest = await ask(question, { ...at, id: asked.id });
+    const latest = await ask(question, { ...at, id: call.id });
     reply = latest?.reply;
     return latest;
   };
@@ -76,7 +76,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
   using cancellation = Cancellation.of(at.signal);
   for (;;) {
     const outcome = await (await at.app.callPath()).callTool({
-      ...asked,
+      ...call,
       ...defined({ answer }),
       via: "cli",
       actor: "local",
@@ -87,11 +87,11 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
     }).catch((error) => {
       // This error is written for models: it says "the user".
       const isDeclined = asPmlError(error).code === "APPROVAL_DECLINED";
-      throw isDeclined ? refusalOf(asked.id, reply) ?? error : error;
+      throw isDeclined ? refusalOf(call.id, reply) ?? error : error;
     });
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a "No" that comes very fast. Here the user typed it, so it counts.
-    const refusal = refusalOf(asked.id, reply);
+    const refusal = refusalOf(call.id, reply);
     if (refusal !== undefined) throw refusal;
     answer = await onQuestion(outcome.question);
   }

@@ -160,8 +160,8 @@ async function remove(at: At): Promise<Shown> {
   const { capabilities: { store }, first: id, typed: { yes } } = at;
   const over = store.approved().get(id);
   const work = () => store.rename(id, { over });
-  const asked = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
-  return await agreedTo(at, "delete", { ...asked, isAgreed: yes });
+  const request = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
+  return await agreedTo(at, "delete", { ...request, isAgreed: yes });
 }
 
 /** An action that the user confirms by typing a word. */
@@ -183,8 +183,8 @@ async function agreedTo(
   if (!isAgreed) {
     // guard: capability-person
     needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
-    const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
-    if (!await agrees(asked, { signal }, facts)) return unchanged(value);
+    const question = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
+    if (!await agrees(question, { signal }, facts)) return unchanged(value);
   }
   await work();
   return { value, text: done };

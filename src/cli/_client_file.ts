@@ -120,7 +120,7 @@ async function withTable(
   { path, at, entry, before }: FilePosition & { readonly before: ClientEntryValue | undefined },
 ): Promise<string> {
   const { stringify } = await import("smol-toml");
-  const wanted = withEntry(await parseToml(text, path), { at, entry });
+  const expected = withEntry(await parseToml(text, path), { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
   const tableOf = (value: unknown) =>
     `[${at.join(".")}]\n${stringify(value)}`.trimEnd().replaceAll("\n", end) + end;
@@ -130,7 +130,7 @@ async function withTable(
     : text.replace(tableOf(before), () => tableOf(entry));
   // TOML allows no `[table]` below a table that is written inline, as `{ … }`.
   const now = await parseToml(after, path).catch(() => undefined);
-  if (isDeepStrictEqual(now, plain(wanted))) return after;
+  if (isDeepStrictEqual(now, plain(expected))) return after;
   throw uneditable(path);
 }
 
@@ -153,9 +153,9 @@ export async function withValue(
   const before = text.slice(bom.length);
   const now = await read(before, path);
   const whole = adds ? { ...objectOf(now[at[0]]), ...objectOf(entry) } : entry;
-  const wanted = withEntry(now, { at, entry: whole });
+  const expected = withEntry(now, { at, entry: whole });
   const after = withJsonValue(before, { at, entry, adds, jsonc });
-  if (isDeepStrictEqual(await read(after, path), plain(wanted))) return bom + after;
+  if (isDeepStrictEqual(await read(after, path), plain(expected))) return bom + after;
   throw uneditable(path);
 }
 
@@ -271,14 +271,14 @@ function withListElements(
   const jsonOf = (value: unknown) => JSON.stringify(value, null, indent);
   const elements = nodeIn(text, at, jsonc)?.children ?? [];
   const before = elements.map((element) => jsonOf(getNodeValue(element)));
-  const wanted = list.map(jsonOf);
-  if (!isAdded(before, wanted)) return undefined;
+  const texts = list.map(jsonOf);
+  if (!isAdded(before, texts)) return undefined;
   let after = text;
   for (const [index, element] of [...before.entries()].reverse()) {
-    if (wanted.includes(element)) continue;
+    if (texts.includes(element)) continue;
     after = applyEdits(after, modify(after, [...at, index], undefined, {}));
   }
-  for (const added of wanted.filter((each) => !before.includes(each))) {
+  for (const added of texts.filter((each) => !before.includes(each))) {
     const holder = nodeIn(after, at, jsonc);
     if (holder !== undefined) after = withLast(after, holder, { added, indent });
   }

@@ -76,19 +76,19 @@ export function chosenClients(
   if (typeof named === "string") {
     return [...new Set(named.split(",").map((name) => clientNamed(name.trim())))];
   }
-  const found = CLIENTS.filter((client) => isHere(client, place) && (!http || takesHttp(client)));
-  if (found.length > 0) return found;
-  throw usage("Cannot connect a client: PML found none of those that it knows", known());
+  const clients = CLIENTS.filter((client) => isHere(client, place) && (!http || takesHttp(client)));
+  if (clients.length > 0) return clients;
+  throw usage("Cannot connect a client: PML found none of those that it knows", clientNames());
 }
 
 function clientNamed(name: string): ClientName {
   const client = CLIENTS.find((each) => each === name);
   if (client !== undefined) return client;
   const before = `Cannot connect ${quoted(name)}: PML does not know this client`;
-  throw usage(meant(name, { known: CLIENTS, before }), known());
+  throw usage(meant(name, { known: CLIENTS, before }), clientNames());
 }
 
-function known(): string {
+function clientNames(): string {
   return `Name one of ${CLIENTS.join(", ")}, or give your client the command \`pml stdio\``;
 }
 
@@ -131,7 +131,9 @@ export async function readSetup(
   const files = shared.length > 0 ? shared : all.filter(({ inside }) => inside === undefined);
   const file = files.find(isThere) ?? files.find(({ path }) => pathExists(dirname(path))) ??
     files[0];
-  if (file === undefined) throw usage(`Cannot connect ${client}: it has no such file`, known());
+  if (file === undefined) {
+    throw usage(`Cannot connect ${client}: it has no such file`, clientNames());
+  }
   const { path, inside } = file;
   const isOwn = inside === undefined;
   const target = await targetOf(file);
@@ -168,8 +170,8 @@ export async function writeSetup(
   const { text, added, other } = edit;
   // Another author wrote this entry. PML does not replace it.
   if (other !== undefined) {
-    const said = `left as it is: it has another server "pml": ${visible(other, 2_000)}`;
-    return { path, changed: false, said, todo: `${todo}, under another name` };
+    const text = `left as it is: it has another server "pml": ${visible(other, 2_000)}`;
+    return { path, changed: false, said: text, todo: `${todo}, under another name` };
   }
   const lines = added.map((line) => `  + ${line}`);
   if (dry) return { path, changed: false, said: `would get these lines\n${lines.join("\n")}` };

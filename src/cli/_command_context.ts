@@ -134,9 +134,9 @@ export function inContext(
       if (!broken) checkConfig(app, tellsTrust);
       // A signal ends the command at once. The app then ends the processes that it started.
       const { signal } = signals;
-      const shown = await unlessAborted(command({ app, signal }, typed), signal);
-      show(shown, typed);
-      return signals.exitCode ?? shown.code ?? 0;
+      const result = await unlessAborted(command({ app, signal }, typed), signal);
+      show(result, typed);
+      return signals.exitCode ?? result.code ?? 0;
     } catch (error) {
       if (signals.exitCode === undefined) throw error;
       return signals.exitCode;
@@ -170,8 +170,8 @@ export async function prepare(
   }
   const { servers } = app;
   const states = servers.states();
-  const known = states.find(({ name }) => name === server);
-  if (known === undefined) {
+  const state = states.find(({ name }) => name === server);
+  if (state === undefined) {
     const names = states.map(({ name }) => name);
     throw misnamed("find the server", server, {
       why: `it is not among ${names.join(", ")}`,
@@ -179,7 +179,7 @@ export async function prepare(
       otherwise: "See all with `pml tools`",
     });
   }
-  if (known.state === "blocked") return;
+  if (state.state === "blocked") return;
   await withProgress(app, [server], () => unlessAborted(servers.lists.load(server), signal));
 }
 

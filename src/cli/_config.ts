@@ -55,8 +55,8 @@ async function intent(at: CommandContext, { words: [, ...words], json }: Typed):
 }
 
 function shownIntent({ app }: CommandContext): Shown {
-  const found = valuesOf(app).find(({ key }) => key === "intent");
-  const { value = null, from, ignored } = found ?? { from: "default" };
+  const entry = valuesOf(app).find(({ key }) => key === "intent");
+  const { value = null, from, ignored } = entry ?? { from: "default" };
   const path = app.loaded().file?.path;
   const note = ignored === undefined
     ? ""

@@ -68,8 +68,8 @@ export async function presetPlan(
 
 async function named(name: string): Promise<Preset> {
   const all = await presets();
-  const found = all.find((one) => one.name === name || one.alias === name);
-  if (found !== undefined) return found;
+  const preset = all.find((one) => one.name === name || one.alias === name);
+  if (preset !== undefined) return preset;
   const names = all.map((one) => one.name + (one.alias === undefined ? "" : ` (${one.alias})`));
   throw usage(`Cannot find the preset ${quoted(name)}`, `Use one of ${names.join(", ")}`);
 }
@@ -87,9 +87,9 @@ function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Yam
 function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
   const holds = gatewaySection(after);
   return settingsOf(preset).flatMap(({ at: [, key = "", option], entry }) => {
-    const held = option === undefined ? holds[key] : objectOf(holds[key])[option];
-    if (isDeepStrictEqual(held, entry)) return [];
-    return `${["gateway", key, option].filter(Boolean).join(".")}: ${JSON.stringify(held)}`;
+    const value = option === undefined ? holds[key] : objectOf(holds[key])[option];
+    if (isDeepStrictEqual(value, entry)) return [];
+    return `${["gateway", key, option].filter(Boolean).join(".")}: ${JSON.stringify(value)}`;
   });
 }
 

@@ -141,8 +141,8 @@ function saysHybrid(app: App): boolean {
 }
 
 /** Returns options by their keys in files, those of `hybrid` among them. */
-function flat(said: GatewayOverrides): Flat {
-  const { hybrid, ...own } = gatewaySection(said);
+function flat(overrides: GatewayOverrides): Flat {
+  const { hybrid, ...own } = gatewaySection(overrides);
   const options = Object.entries(objectOf(hybrid)).map(([key, value]) => [`hybrid.${key}`, value]);
   return Object.fromEntries(
     [...Object.entries(own), ...options].map(([key, value]) => [`gateway.${key}`, value]),

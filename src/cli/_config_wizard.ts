@@ -71,10 +71,10 @@ export function recommended(
   const costOf = (preset: string) => modes.find(({ name }) => name === preset)?.tokens ?? 0;
   const tools = catalog.tools + planned * TYPICAL.tools;
   const tokens = costOf("full_proxy") + planned * TYPICAL.tokens;
-  const found = costOf("meta_only") + search.median;
+  const cost = costOf("meta_only") + search.median;
   const most = TOOLS_MAX[client] ?? Infinity;
   const all = `all ${formatNumber(tools)} tools of ${catalog.servers + planned} servers`;
-  if (tokens <= found && tools <= most) {
+  if (tokens <= cost && tools <= most) {
     const why = `${all} cost ${
       formatNumber(tokens)
     } tokens, no more than the meta-tools and one search`;
@@ -85,7 +85,7 @@ export function recommended(
     : `${all} cost ${
       formatNumber(tokens)
     } tokens in every session, the meta-tools and one search ` +
-      formatNumber(found);
+      formatNumber(cost);
   return intent === undefined
     ? { name: "meta_only", why: against }
     : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };
@@ -94,7 +94,7 @@ export function recommended(
 async function askClient(at: CommandContext): Promise<WizardAnswers["client"]> {
   const names = [...CLIENTS, "other"] as const;
   for (;;) {
-    const word = await asked(at, `Which client do you use? (${names.join(", ")})`);
+    const word = await ask(at, `Which client do you use? (${names.join(", ")})`);
     const client = names.find((name) => name === word.toLowerCase());
     if (client !== undefined) return client;
   }
@@ -103,13 +103,13 @@ async function askClient(at: CommandContext): Promise<WizardAnswers["client"]> {
 async function askServers(at: CommandContext, present: number): Promise<number> {
   const question = "How many MCP servers will be behind PML?";
   for (;;) {
-    const word = await asked(at, `${question} (Enter for the ${present} that are set up)`);
+    const word = await ask(at, `${question} (Enter for the ${present} that are set up)`);
     if (word === "") return present;
     if (/^\d+$/.test(word) && Number(word) <= SERVERS_MAX) return Math.max(Number(word), present);
   }
 }
 
-async function asked({ signal }: CommandContext, question: string): Promise<string> {
+async function ask({ signal }: CommandContext, question: string): Promise<string> {
   const word = await askWord(question, signal);
   if (word !== undefined) return word;
   throw new PmlError("CANCELLED", "Cannot recommend a preset: you stopped it", {

@@ -39,17 +39,17 @@ function logWrong(app: App, before?: Config): void {
  * new problems of the configuration.
  */
 export function followCost(app: App): Disposable {
-  let known = app.config();
-  let told: string | undefined;
+  let lastConfig = app.config();
+  let lastText: string | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const look = () => {
-    logWrong(app, known);
-    known = app.config();
-    const { gateway, intent } = known;
+    logWrong(app, lastConfig);
+    lastConfig = app.config();
+    const { gateway, intent } = lastConfig;
     const shown = JSON.stringify([gateway, intent]);
-    if (isOver || shown === told) return;
-    told = shown;
+    if (isOver || shown === lastText) return;
+    lastText = shown;
     clearTimeout(timer);
     const log = () =>
       logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
@@ -70,8 +70,8 @@ async function logCost(app: App): Promise<void> {
   const { exposure } = gateway;
   const { Costs } = await import("./costs.ts");
   const { tools, tokens } = await new Costs(app).list(gateway);
-  const said = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
+  const message = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
   const fields = { exposure, tools };
-  if (tokens <= MANY_TOKENS) app.log.info(said, fields);
-  else app.log.warn(`${said}: \`pml config --wizard\` compares what lists less`, fields);
+  if (tokens <= MANY_TOKENS) app.log.info(message, fields);
+  else app.log.warn(`${message}: \`pml config --wizard\` compares what lists less`, fields);
 }

@@ -33,10 +33,10 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
     );
   }
   const observed = await observedBy(app);
-  const there = servers.filter(({ tools }) => tools.length > 0);
+  const withTools = servers.filter(({ tools }) => tools.length > 0);
   return {
     value: {
-      servers: there.map(({ name, tools }) => ({
+      servers: withTools.map(({ name, tools }) => ({
         name,
         tools: tools.map((tool) => ({
           name: tool.name,
@@ -48,7 +48,7 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
       `// Written by \`${["pml types", ...named].join(" ")}\`. Write it again when tools change.`,
       "/** Tools by server. */",
       "export interface Mcp {",
-      ...declarations(there, observed),
+      ...declarations(withTools, observed),
       "}",
     ].join("\n"),
     paint: asItIs,

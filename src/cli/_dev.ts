@@ -24,13 +24,19 @@ export async function dev(
 ): Promise<Shown> {
   const path = realPathIfAny(typedPath(file)) ?? typedPath(file);
   const { app, signal } = at;
-  const shown = new DevShown(file, { isJson: json });
+  const output = new DevShown(file, { isJson: json });
   const input = new DevInput(signal);
   let [files, seen]: [readonly string[], string] = [[], ""];
   const now = () => JSON.stringify(files.map(stampAt));
-  const module = new DevModule({ ...at, path, types, shown, isStale: () => now() !== seen });
+  const module = new DevModule({
+    ...at,
+    path,
+    types,
+    shown: output,
+    isStale: () => now() !== seen,
+  });
   const { machine } = await app.callPath();
-  machine.onModuleLog = (_, entry) => shown.show({ event: "log", ...entry });
+  machine.onModuleLog = (_, entry) => output.show({ event: "log", ...entry });
   app.watch();
   while (!input.isOver) {
     files = await (await authorsOf(app)).filesOf(path);
@@ -42,7 +48,7 @@ export async function dev(
       seen = now();
       await module.look();
     }
-    await answerLines(module, { input, changed, shown });
+    await answerLines(module, { input, changed, shown: output });
   }
   return { value: undefined, code: module.isFailed ? 1 : 0 };
 }

@@ -126,12 +126,12 @@ export class DevModule {
     } catch (error) {
       signal.throwIfAborted();
       this.#hasFailed = true;
-      const { code, message, hint: said } = asPmlError(error);
+      const { code, message, hint: ownHint } = asPmlError(error);
       // The hint of a call is written for a model.
       const { properties } = call && this.#tool(call.tool)?.definition.inputSchema || {};
       const hint = code === "BAD_ARGUMENTS" && properties
         ? `It takes ${Object.keys(properties).join(", ")}`
-        : said;
+        : ownHint;
       shown.show({ event: "error", ...about(message), code, message, hint });
     }
   }

@@ -105,7 +105,7 @@ export class DevShown {
   }
 
   #checked({ ok, ms, server, runs, tools, checks }: DevEvent & { event: "check" }) {
-    const found = checks.flatMap(({ state, message, hint = "", ...place }) => {
+    const problems = checks.flatMap(({ state, message, hint = "", ...place }) => {
       if (state === "ok") return [];
       const at = shownPlace(this.#file, place);
       return [`${state === "failed" ? sign(false) : "!"} ${at}: ${message}`, hint && `  ${hint}`];
@@ -113,7 +113,7 @@ export class DevShown {
     const changed = this.#runs === runs ? "" : runs;
     this.#runs = runs;
     return [
-      ...found,
+      ...problems,
       `${sign(ok)} ${[server, tools.join(", ")].filter(Boolean).join(": ")} (${ms} ms)`,
       changed,
     ];

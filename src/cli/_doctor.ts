@@ -52,7 +52,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     ...policyValues(app).map(({ key, value, from }) =>
       well(key, `${JSON.stringify(value)}, in ${from}`)
     ),
-    ...warnings.map((said) => warned("configuration", said)),
+    ...warnings.map((warning) => warned("configuration", warning)),
     // Everything else is kept in the home, and nothing is written into a home that was refused.
     ...(usable.ok ? await rest(at) : []),
   ];
@@ -91,9 +91,9 @@ async function rest(at: CommandContext): Promise<readonly CheckReport[]> {
 type KeyFound = WantedKey & { readonly from: string | undefined };
 
 function keysFound(app: App): readonly KeyFound[] {
-  return wantedKeys(app.config(), app.registryKeys()).map((wanted) => ({
-    ...wanted,
-    from: app.keys.find(wanted.name)?.from,
+  return wantedKeys(app.config(), app.registryKeys()).map((key) => ({
+    ...key,
+    from: app.keys.find(key.name)?.from,
   }));
 }
 
@@ -116,11 +116,11 @@ async function registries({ app, signal }: CommandContext): Promise<readonly Che
   }
   const tried = await (await app.registries()).lookup.tried(signal);
   return tried.map(({ url, servers, error }) => {
-    const known = `${servers} of its servers ${servers === 1 ? "is" : "are"} known`;
+    const summary = `${servers} of its servers ${servers === 1 ? "is" : "are"} known`;
     const name = `registry ${url}`;
     return error === undefined
-      ? well(name, known)
-      : warned(name, `${error.message}; ${known}`, error.hint);
+      ? well(name, summary)
+      : warned(name, `${error.message}; ${summary}`, error.hint);
   });
 }
 
@@ -162,10 +162,10 @@ function refusesHome(problem: PmlError | undefined): boolean {
 }
 
 async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
-  const found = await Deno.stat(path).catch((error) => {
+  const info = await Deno.stat(path).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw fileNotChanged(path, error);
   });
-  if (!found || !isSharedMode(found)) return;
+  if (!info || !isSharedMode(info)) return;
   throw new PmlError("CONFIG_INVALID", `${path} is open to other people on this machine`, {
     hint: `Run \`chmod ${mode} ${JSON.stringify(path)}\``,
   });
@@ -199,8 +199,8 @@ function watching(app: App): CheckReport {
 
 async function lock(app: App): Promise<CheckReport> {
   const pins = await app.pins();
-  const said = pathExists(pins.path) ? pins.path : "there is none yet";
-  return await runCheck("lock", said, async () => void await pins.state());
+  const text = pathExists(pins.path) ? pins.path : "there is none yet";
+  return await runCheck("lock", text, async () => void await pins.state());
 }
 
 async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
@@ -243,10 +243,10 @@ async function clients(app: App): Promise<readonly CheckReport[]> {
   return (await clientStates(app)).map(({ client, startsPml, others }): CheckReport => {
     const name = `client ${client}`;
     if (others.length === 0) return well(name, "starts PML");
-    const said = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
+    const text = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
     const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
     const hint = `${connect}\`pml import ${client}\` takes them in, then remove them there`;
-    return warned(name, said, hint);
+    return warned(name, text, hint);
   });
 }
 
@@ -256,11 +256,11 @@ async function signIns(app: App): Promise<readonly CheckReport[]> {
   return (await (await machine.signIns()).all()).map((one) => {
     const { server, until = Infinity, isRenewed } = one;
     const ok = isRenewed || until > Date.now();
-    const said = ok ? signInText(one) : `expired: ${signInText(one)}`;
+    const text = ok ? signInText(one) : `expired: ${signInText(one)}`;
     return {
       name: `sign-in ${server}`,
       ok,
-      said,
+      said: text,
       ...(!ok && { hint: `Run \`pml login ${server}\`` }),
     };
   });
@@ -277,11 +277,11 @@ async function context(app: App): Promise<CheckReport> {
   const costs = new Costs(app);
   const { tools, tokens } = await costs.list(gateway);
   const { median } = await costs.search(SEARCHES);
-  const said =
+  const text =
     `${gateway.exposure} lists ${tools} tools, about ${tokens} tokens; a search answers ` +
     `about ${median} (estimates)`;
   return {
-    ...well(name, said),
+    ...well(name, text),
     ...(tokens > MANY_TOKENS && { hint: "See `pml config --wizard`" }),
   };
 }
@@ -294,12 +294,12 @@ function changedName(server: string, name: string): string {
     : `tool ${server}:${visible(name)}`;
 }
 
-function well(name: string, said: string): CheckReport {
-  return { name, ok: true, said };
+function well(name: string, text: string): CheckReport {
+  return { name, ok: true, said: text };
 }
 
-function warned(name: string, said: string, hint?: string): CheckReport {
-  return { ...well(name, said), warns: true, ...defined({ hint }) };
+function warned(name: string, text: string, hint?: string): CheckReport {
+  return { ...well(name, text), warns: true, ...defined({ hint }) };
 }
 
 function textOf({ name, ok, warns = false, said, hint }: CheckReport): string {

@@ -22,10 +22,10 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
  * command.
  */
 export function report(error: unknown, args: readonly string[]): number {
-  const { code, message, hint: said, detail } = asPmlError(error);
+  const { code, message, hint: ownHint, detail } = asPmlError(error);
   const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
   // Errors of capabilities have their own hints.
-  const hint = (args[0] === "capability" ? said : HINTS[code] ?? said)?.replace(
+  const hint = (args[0] === "capability" ? ownHint : HINTS[code] ?? ownHint)?.replace(
     "SERVER:TOOL",
     tool,
   );
@@ -50,12 +50,12 @@ type Subcommand<T> = readonly [does: T, least: number, most?: number];
 export function subcommandOf<T>(
   command: string,
   words: readonly string[],
-  known: Readonly<Record<string, Subcommand<T>>>,
+  commands: Readonly<Record<string, Subcommand<T>>>,
 ): T {
   const [word = "", ...more] = words;
-  const [does, least = 0, most = least] = memberOf(known, word) ?? [];
+  const [does, least = 0, most = least] = memberOf(commands, word) ?? [];
   if (does !== undefined && more.length >= least && more.length <= most) return does;
-  throw unknownWords(command, { words, known: Object.keys(known) });
+  throw unknownWords(command, { words, known: Object.keys(commands) });
 }
 
 /** Returns a `USAGE` error for unknown words after a command. */

@@ -106,7 +106,7 @@ export async function search(
     allowed: (id) => app.policy.now.judge(id).kind !== "deny",
   });
   const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
-  const found = hits.map((hit) => ({
+  const items = hits.map((hit) => ({
     ...listedBy(app)(hit),
     origin: hit.server.origin,
     approved: hit.server.asksFirst !== true,
@@ -114,13 +114,13 @@ export async function search(
     covered: hit.covered,
   }));
   return {
-    value: { mode, isLoose, hits: found },
-    text: found.map((one) =>
+    value: { mode, isLoose, hits: items },
+    text: items.map((one) =>
       lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
     ).join("\n"),
     paint: paintVerdicts,
     note: [
-      found.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
+      items.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
       slow(app.servers.states()),
       failures(app.servers.troubles()),
       ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
@@ -198,11 +198,14 @@ async function missingText(
     await (await app.finder()).offered(server);
     if (nameOwner(app, server)) return "";
     const names = app.servers.states().map(({ name }) => name);
-    return meant(server, { known: names, before: `There is no server ${quoted(server)} here` });
+    return suggestionFor(server, {
+      known: names,
+      before: `There is no server ${quoted(server)} here`,
+    });
   }
-  const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
+  const toolNames = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
   const before = `${quoted(server)} lists no tool ${quoted(own)}`;
-  return state.state === "ready" ? meant(own, { known, before }) : "";
+  return state.state === "ready" ? meant(own, { known: toolNames, before }) : "";
 }
 
 /** Returns the approvals of a server and a tool, or the pins of their first use. */
@@ -246,14 +249,14 @@ async function showTool(
   { id, offered }: { readonly id: ToolId; readonly offered: Offered },
 ): Promise<Shown> {
   const { app } = at;
-  const known = offered.find((one) => one.id === id);
-  if (known !== undefined) {
-    const { name: _, ...definition } = known.tool;
+  const offer = offered.find((one) => one.id === id);
+  if (offer !== undefined) {
+    const { name: _, ...definition } = offer.tool;
     const facts = { id, verdict: "asks", permissions: [] };
     const rule = "the first use of a server, which always asks";
     return {
       value: { id, verdict: "asks", origin: "registry", ...definition },
-      text: await toolPage(app, known.tool, { ...facts, rule }),
+      text: await toolPage(app, offer.tool, { ...facts, rule }),
     };
   }
   await prepare(at, splitToolId(id).server);

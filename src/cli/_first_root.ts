@@ -52,7 +52,7 @@ export class FirstRoot implements Disposable {
   receiving(other: RootsReceiver): RootsReceiver {
     let ask: () => Promise<JsonObject | undefined> = () => Promise.resolve(undefined);
     return {
-      connect: (given) => other.connect(ask = given),
+      connect: (handler) => other.connect(ask = handler),
       changed: () => other.changed(),
       initialized: () => void this.#choose(ask),
     };

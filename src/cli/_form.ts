@@ -31,7 +31,7 @@ type Field = Readonly<Record<string, unknown>>;
 export async function terminalForms({ app, signal }: CommandContext) {
   return await terminalClient(app, {
     able: TERMINAL_CAN,
-    put: (asked) => askForm(asked, AbortSignal.any([signal, asked.signal])),
+    put: (request) => askForm(request, AbortSignal.any([signal, request.signal])),
   });
 }
 
@@ -115,9 +115,9 @@ function valueOf(
   if (choices.length > 0) return choices.includes(typed) ? typed : undefined;
   switch (type) {
     case "boolean": {
-      const said = typed.toLowerCase();
-      if (["y", "yes", "true"].includes(said)) return true;
-      return ["n", "no", "false"].includes(said) ? false : undefined;
+      const answer = typed.toLowerCase();
+      if (["y", "yes", "true"].includes(answer)) return true;
+      return ["n", "no", "false"].includes(answer) ? false : undefined;
     }
     case "integer":
     case "number": {

@@ -55,11 +55,11 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   }
   await get();
   await using meaning = await finder.model(plan.model.folder);
-  const seen = await meaning.see();
-  if (seen.isOther && !await isMeant(plan.model.folder, at)) {
+  const model = await meaning.see();
+  if (model.isOther && !await isMeant(plan.model.folder, at)) {
     return { value, text: "Nothing was pinned: search does not use this model", code: 1 };
   }
-  const tried = await meaning.install(tell, seen);
+  const tried = await meaning.install(tell, model);
   tell(`It works: a sentence became ${tried.dimensions} numbers in ${tried.ms} ms`);
   const path = await setForPerson(at.app, {
     keys: ["search", "model"],
@@ -137,14 +137,14 @@ async function index(
     return finder.entries();
   };
   let last = 0;
-  const said = progressOf((done, total) => `Indexed ${done} of ${total} tools`);
+  const report = progressOf((done, total) => `Indexed ${done} of ${total} tools`);
   const all = await entries();
   try {
     await meaning.index(all, {
       signal,
       tell: (done, total) => {
         last = done;
-        said(done, total);
+        report(done, total);
       },
     });
     return all.length;

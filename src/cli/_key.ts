@@ -41,7 +41,7 @@ const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 /** Stores a key, lists the sources of keys, removes a key, or sets the program that prints it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [, name = CLOUD_KEY, ...command], stdin } = typed;
-  const does = subcommandOf<(at: CommandContext, said: KeyWords) => Promise<Shown>>(
+  const does = subcommandOf<(at: CommandContext, words: KeyWords) => Promise<Shown>>(
     "key",
     typed.words,
     {
@@ -183,12 +183,12 @@ async function assertReadable({ app }: CommandContext): Promise<void> {
 }
 
 /** Returns the keys of a file. Throws if a part cannot be read, because a write would drop it. */
-function keysIn(found: TextFile | undefined, path: string): Map<string, string> {
-  const { values, odd: [line] } = parseDotenv(found?.text ?? "");
+function keysIn(file: TextFile | undefined, path: string): Map<string, string> {
+  const { values, odd: [line] } = parseDotenv(file?.text ?? "");
   if (line !== undefined) {
     throw unwritten(path, `line ${line} is not NAME=value`, "Fix or remove that line");
   }
-  assertShort(found?.text ?? "", path);
+  assertShort(file?.text ?? "", path);
   return new Map(values);
 }
 
@@ -228,9 +228,9 @@ async function edit(
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
   const path = join(home, name === CLOUD_KEY ? KEY_FILE : KEYS_FILE);
   await app.policy.store.whileEditing(path, async () => {
-    const found = await readInside(home, basename(path));
-    const before = found?.text ?? "";
-    const values = name === CLOUD_KEY ? new Map<string, string>() : keysIn(found, path);
+    const file = await readInside(home, basename(path));
+    const before = file?.text ?? "";
+    const values = name === CLOUD_KEY ? new Map<string, string>() : keysIn(file, path);
     const old = name === CLOUD_KEY ? before.trim() || undefined : values.get(name);
     const value = change(old);
     if (value === old) return;
@@ -239,7 +239,7 @@ async function edit(
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
     const text = name === CLOUD_KEY ? value === undefined ? "" : `${value}\n` : lines.join("");
     assertShort(text, path);
-    await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
+    await place(path, { text, mode: 0o600, ...(file && { over: file.text }) });
     await recordAction({ app }, value === undefined ? "key removed" : "key kept", { name });
   });
   return path;

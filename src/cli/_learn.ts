@@ -68,7 +68,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   const { grants, set } = last;
   const planned = await proposal(at.app, { server, grants, set });
   const value = { server: name, ...last, into: planned.path, diff: planned.diff };
-  const text = [told(last), ...(failed ? [] : [planned.text])].join("\n");
+  const text = [describeRound(last), ...(failed ? [] : [planned.text])].join("\n");
   if (failed) {
     const note = `It does not work with these grants. Nothing was changed`;
     return { value, text, note, code: 1 };
@@ -91,16 +91,16 @@ async function tried(
     readonly asks: boolean;
   },
 ): Promise<TrialRound> {
-  let given: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
+  let settings: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
-    const [round, more] = await oneRound(name, { at, calls, given });
-    const wanted = Object.keys({ ...round.missing, ...round.env });
-    const isOver = round.failures.length === 0 || wanted.length === 0;
+    const [round, more] = await oneRound(name, { at, calls, given: settings });
+    const names = Object.keys({ ...round.missing, ...round.env });
+    const isOver = round.failures.length === 0 || names.length === 0;
     if (isOver || !asks || rounds >= ROUNDS) return round;
     const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
     const question = `\nTry again and also allow what it was denied${variables}?`;
-    if (!await agrees(question, at, [told(round)])) return round;
-    given = more;
+    if (!await agrees(question, at, [describeRound(round)])) return round;
+    settings = more;
   }
 }
 
@@ -131,19 +131,19 @@ async function oneRound(
     tools = await app.directory.at(name).list("tools");
     return undefined;
   });
-  for (const asked of failures.length === 0 ? calls : []) {
-    const isDone = await attempt(asked.id, async () => {
-      const result = await answered(asked, at);
+  for (const call of failures.length === 0 ? calls : []) {
+    const isDone = await attempt(call.id, async () => {
+      const result = await answered(call, at);
       const text = resultText(result);
       trial.hear(text);
       const isDenied = /Requires \w+ access|NotCapable/.test(text);
       return result.isError === true || isDenied ? text : undefined;
     });
-    if (isDone) tried.push(asked.id);
+    if (isDone) tried.push(call.id);
   }
   const lesson = trial.lesson();
   const idOf = (tool: ListItem) => `${name}:${String(tool.name)}`;
-  const untried = tools.map(idOf).filter((id) => !calls.some((asked) => asked.id === id));
+  const untried = tools.map(idOf).filter((id) => !calls.some((call) => call.id === id));
   const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
     .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
   const round = { ...lesson, ...given, failures, tried, untried, onlyRead };
@@ -216,7 +216,7 @@ function linesOf(grants: Grants): readonly string[] {
   return Object.entries(grants).map(([kind, list]) => `${kind} ${visible(list.join(", "), 2_000)}`);
 }
 
-function told(round: TrialRound): string {
+function describeRound(round: TrialRound): string {
   const { failures, missing, left, variables, env } = round;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];

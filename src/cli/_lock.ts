@@ -40,8 +40,8 @@ async function show({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const servers = Object.entries(lock).map(([name, entry]) => {
-    const known = memberOf(home, name);
-    return { name, ...entry, approved: JSON.stringify(known) === JSON.stringify(entry) };
+    const homeEntry = memberOf(home, name);
+    return { name, ...entry, approved: JSON.stringify(homeEntry) === JSON.stringify(entry) };
   });
   const own = Object.entries(home).filter(([name]) => !Object.hasOwn(lock, name))
     .map(([name, entry]) => ({ name, ...entry, approved: true }));
@@ -114,9 +114,9 @@ async function update(
   const facts: string[] = [];
   const done = { pinned: [] as string[], left: [] as string[] };
   for (const name of names) {
-    const said = await updateServer(at, { name, isGone: gone.includes(name), json });
-    facts.push(...said.facts);
-    if (said.facts.length > 0) done[said.isAgreed ? "pinned" : "left"].push(name);
+    const update = await updateServer(at, { name, isGone: gone.includes(name), json });
+    facts.push(...update.facts);
+    if (update.facts.length > 0) done[update.isAgreed ? "pinned" : "left"].push(name);
   }
   const value = json ? { facts } : { facts, ...done };
   if (facts.length === 0) return { value, text: "Nothing differs" };
@@ -201,7 +201,7 @@ async function staleTools(
   await unlessAborted(Promise.all([lists.load(name), skills]).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);
-  const found: ApprovalItem[] = [];
+  const items: ApprovalItem[] = [];
   // Tools that were listed and never called may have changed, too.
   const { changed = [] } = app.servers.states().find((state) => state.name === name) ?? {};
   const tools = new Set([
@@ -213,7 +213,7 @@ async function staleTools(
       ? app.servers.saidBy(name)
       : app.servers.skillOf(name, tool) ?? app.catalog.get(toolId(name, tool))?.own;
     const stale = identity && definition && await pins.unapprovedTool(identity, definition);
-    if (stale) found.push(stale);
+    if (stale) items.push(stale);
   }
-  return found;
+  return items;
 }

@@ -45,11 +45,11 @@ export function searched(args: readonly string[]): readonly string[] {
 
 /** Returns an error of commander as a `USAGE` error. */
 function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
-  const said = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
+  const reason = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
     .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, '. Did you mean "$1"?')
     .replace(/\.$/, "");
   return usage(
-    `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${said || "unknown command"}`,
+    `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${reason || "unknown command"}`,
     `Look at \`pml ${isCommand(args[0]) ? `${args[0]} ` : ""}--help\``,
   );
 }

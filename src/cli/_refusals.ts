@@ -40,7 +40,7 @@ export class Refusals implements Disposable {
   #tell(about: JsonObject): void {
     this.#app.log.info("Refused a request", about);
     // The sender is unknown.
-    const told = this.#app.callPath().then((path) => path.record("request refused", { about }));
-    told.catch((error) => this.#app.log.warn(messageOf(error)));
+    const record = this.#app.callPath().then((path) => path.record("request refused", { about }));
+    record.catch((error) => this.#app.log.warn(messageOf(error)));
   }
 }

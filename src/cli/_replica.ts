@@ -16,17 +16,17 @@ const LEAST = 32;
 const MOST_BYTES = 4_096;
 
 /** Opens this process as one of several. Throws CONFIG_INVALID if they have no key in common. */
-export function replicaOf(app: App, said: NonNullable<PersonValues["serve"]>): Replica {
-  const { sealing_key: key, replica_address: at = "127.0.0.1:0" } = said;
+export function replicaOf(app: App, settings: NonNullable<PersonValues["serve"]>): Replica {
+  const { sealing_key: key, replica_address: at = "127.0.0.1:0" } = settings;
   const [, host = "", port] = /^(.*):(\d+)$/.exec(at) ?? [];
   const { home, limits: { approvalMs } } = app.config();
   if (key === undefined) throw invalid("it is missing");
   const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
-  const found = (name === undefined ? fileOf(app, key) : variableOf(app, name)).trim();
+  const value = (name === undefined ? fileOf(app, key) : variableOf(app, name)).trim();
   // guard: sealing-key-short
-  if (found.length < LEAST) throw invalid(`it has ${found.length} bytes`);
-  app.parts.redactor.register(found);
-  const secret = new TextEncoder().encode(found);
+  if (value.length < LEAST) throw invalid(`it has ${value.length} bytes`);
+  app.parts.redactor.register(value);
+  const secret = new TextEncoder().encode(value);
   const place = { home, secret, host, port: Number(port) };
   return new Replica({ ...place, ttl: approvalMs }, app.log);
 }

@@ -37,8 +37,8 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   const file = app.loaded().workspace.file ?? null;
   const trusted = open === undefined && file !== null;
   const servers = open === undefined ? await namedByRules(at) : [];
-  const shown = servers.map(({ name, facts }) => ({ name, facts }));
-  const value = { file, trusted, facts: open?.facts ?? [], servers: shown };
+  const items = servers.map(({ name, facts }) => ({ name, facts }));
+  const value = { file, trusted, facts: open?.facts ?? [], servers: items };
   if (json) return { value };
   if (open === undefined && servers.length === 0) {
     return {

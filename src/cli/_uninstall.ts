@@ -104,13 +104,13 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     });
   }
   // Another PML may have written files that the user has not seen.
-  const there = await namesIn(home);
-  if (there.length === 0) await Deno.remove(home).catch(unlessGone);
+  const names = await namesIn(home);
+  if (names.length === 0) await Deno.remove(home).catch(unlessGone);
   const lines = [
     ...left,
     ...undone,
     "Removed",
-    ...there.map((name) => `Left: ${visible(join(home, name))}`),
+    ...names.map((name) => `Left: ${visible(join(home, name))}`),
     "Remove the program: deno uninstall -g pml, or npm uninstall -g @casys/pml",
   ];
   return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };

@@ -37,10 +37,10 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
     app.policy.disabledIn(server) !== undefined;
   const rule = `The rule ${quoted(text, 200)} in ${quoted(source, 400)}`;
   if (!isServer) {
-    const known = states.map(({ name }) => name);
+    const names = states.map(({ name }) => name);
     return unmet(`${rule} names no server here`, {
       name: server,
-      known,
+      known: names,
       otherwise: ". A registry may have it",
     });
   }

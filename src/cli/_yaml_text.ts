@@ -31,18 +31,18 @@ export async function yamlWith(
   const before = text.slice(mark.length).replaceAll("\r\n", "\n");
   try {
     const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
-    let wanted: unknown = yaml.parse(before) ?? {};
+    let expected: unknown = yaml.parse(before) ?? {};
     for (const { at, entry } of settings.flatMap(eachOf)) {
-      const known = document.getIn(at, true);
+      const node = document.getIn(at, true);
       // Only the scalar is replaced, so that a comment after it stays.
-      if (yaml.isScalar(known) && entry !== undefined && Object(entry) !== entry) {
-        known.value = entry;
-      } else if (yaml.isSeq(known) && isAdded(known.toJSON(), entry)) fill(document, known, entry);
+      if (yaml.isScalar(node) && entry !== undefined && Object(entry) !== entry) {
+        node.value = entry;
+      } else if (yaml.isSeq(node) && isAdded(node.toJSON(), entry)) fill(document, node, entry);
       else set(document, { at, entry });
-      wanted = withEntry(wanted, { at, entry });
+      expected = withEntry(expected, { at, entry });
     }
     const after = document.toString({ lineWidth: 0 });
-    if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) {
+    if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) {
       throw uneditable(path);
     }
     return mark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
@@ -90,8 +90,8 @@ export async function withListItem(
     const [head, rest] = [text.slice(0, to), text.slice(to)];
     const gap = head === "" || head.endsWith("\n") ? "" : end;
     const after = head + gap + own + (/^\r?\n/.test(rest) ? "" : end) + rest;
-    const wanted = { ...before, [section]: all };
-    if (isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) return after;
+    const expected = { ...before, [section]: all };
+    if (isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) return after;
   } catch (error) {
     throw fileNotChanged(path, error);
   }
@@ -130,8 +130,8 @@ function fill(document: Document, list: YAMLSeq, texts: readonly string[]): void
  */
 export function isAdded(before: readonly unknown[], after: unknown): after is readonly string[] {
   if (!Array.isArray(after) || after.some((one) => typeof one !== "string")) return false;
-  const kept = before.filter((one) => after.includes(one));
-  return isDeepStrictEqual(kept, after.slice(0, kept.length));
+  const common = before.filter((one) => after.includes(one));
+  return isDeepStrictEqual(common, after.slice(0, common.length));
 }
 
 function isNode(value: unknown): value is Node {
@@ -147,11 +147,11 @@ export function withEntry(data: unknown, { at: [first, ...rest], entry }: {
   readonly entry: unknown;
 }): unknown {
   if (first === undefined || !isObject(data)) return data;
-  const known = memberOf(data, first);
-  if (entry === undefined && known === undefined) return data;
+  const member = memberOf(data, first);
+  if (entry === undefined && member === undefined) return data;
   return {
     ...data,
-    [first]: rest.length === 0 ? entry : withEntry(known ?? {}, { at: rest, entry }),
+    [first]: rest.length === 0 ? entry : withEntry(member ?? {}, { at: rest, entry }),
   };
 }
 

@@ -20,17 +20,17 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 async function run(args: readonly string[]): Promise<number> {
-  const said = args.join(" ");
+  const line = args.join(" ");
   // Each client start comes through here, so code that only people need is not loaded.
-  if (said === "stdio") {
+  if (line === "stdio") {
     const { stdio } = await import("./_stdio.ts");
     return await stdio();
   }
-  if (said === "-v" || said === "--version") {
+  if (line === "-v" || line === "--version") {
     const { version } = await import("./_version.ts");
     return version();
   }
-  if (said === "-h" || said === "--help") {
+  if (line === "-h" || line === "--help") {
     const { help } = await import("./_help.ts");
     return await help();
   }

@@ -53,15 +53,15 @@ export class Costs {
   async list(options: GatewayOptions, query?: string): Promise<ListCost> {
     const tools = await (await this.#app.gateway()).exposed(options, { query });
     // With `full_proxy` the instructions of servers are in PML's.
-    const said = [...this.#app.servers.instructionsIn(options).values()].join("\n");
-    const tokens = tokensOf(JSON.stringify(tools)) + tokensOf(said);
+    const instructions = [...this.#app.servers.instructionsIn(options).values()].join("\n");
+    const tokens = tokensOf(JSON.stringify(tools)) + tokensOf(instructions);
     return { tools: tools.length, tokens };
   }
 
   /** Returns the tokens of a list in the middle where a query comes with it. */
   async queried(options: GatewayOptions): Promise<number> {
     const costs: number[] = [];
-    for (const { query } of await this.#asked(LISTED_MAX)) {
+    for (const { query } of await this.#toolLines(LISTED_MAX)) {
       costs.push((await this.list(options, query)).tokens);
     }
     return partOf(costs, 0.5);
@@ -80,13 +80,13 @@ export class Costs {
   async #answers(
     name: "search" | "schema",
     most: number,
-    argumentsOf: (asked: ToolLine) => JsonObject,
+    argumentsOf: (line: ToolLine) => JsonObject,
   ): Promise<AnswerCost> {
     const scope = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
     const tokens: number[] = [];
-    for (const asked of await this.#asked(most)) {
+    for (const line of await this.#toolLines(most)) {
       const metaCalls = await (await this.#app.gateway()).metaCalls();
-      const request = { arguments: argumentsOf(asked), scope };
+      const request = { arguments: argumentsOf(line), scope };
       const outcome = await metaCalls.call(name, request);
       if (outcome.kind !== "result") continue;
       const texts = outcome.result.content.map(({ text }) => tokensOf(textOf(text)));
@@ -96,7 +96,7 @@ export class Costs {
   }
 
   /** Returns tools that no rule denies, spread evenly over all. Servers are asked for theirs first. */
-  async #asked(most: number): Promise<readonly ToolLine[]> {
+  async #toolLines(most: number): Promise<readonly ToolLine[]> {
     const { servers, catalog, policy } = this.#app;
     await servers.lists.prepare();
     const tools = catalog.list().filter(({ id }) => policy.now.judge(id).kind !== "deny");

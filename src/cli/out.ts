@@ -24,8 +24,8 @@ const COLUMNS = 80;
  */
 export function print(text: string, paint: Paint = asItIs): void {
   const { stdout } = commandProcess();
-  const shown = stdout.isTerminal() ? erased(paint(harmless(text))) : text;
-  write(stdout, shown.endsWith("\n") ? shown : `${shown}\n`);
+  const output = stdout.isTerminal() ? erased(paint(harmless(text))) : text;
+  write(stdout, output.endsWith("\n") ? output : `${output}\n`);
 }
 
 /** Writes a value to stdout as indented JSON. */
@@ -42,8 +42,8 @@ export function tell(
   { end = "\n", paint = asItIs }: { readonly end?: string; readonly paint?: Paint } = {},
 ): void {
   const { stderr } = commandProcess();
-  const shown = harmless(text);
-  write(stderr, (stderr.isTerminal() ? erased(paint(fitted(shown))) : shown) + end);
+  const output = harmless(text);
+  write(stderr, (stderr.isTerminal() ? erased(paint(fitted(output))) : output) + end);
 }
 
 /** Prints progress: in one line that the next one replaces, or a line each in a file. */
@@ -94,10 +94,10 @@ export function fitted(text: string): string {
   return held.split("\n").map((line) => {
     const [all = "", lead = ""] = /^( *)(?:.*\S {2,})?/.exec(line) ?? [];
     const indent = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
-    let left = width;
+    let space = width;
     return line.split(/(?<=\S )(?=\S)/).map((word, at) => {
-      const isOver = at > 0 && word.trimEnd().length > left;
-      left = (isOver ? width - indent : left) - word.length;
+      const isOver = at > 0 && word.trimEnd().length > space;
+      space = (isOver ? width - indent : space) - word.length;
       return isOver ? `\n${" ".repeat(indent)}${word}` : word;
     }).join("").replace(/ +(?=\n)/g, "");
   }).join("\n").replaceAll("\0", " ");

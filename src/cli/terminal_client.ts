@@ -18,7 +18,7 @@ export async function terminalClient(
   { able, put }: {
     readonly able: JsonObject;
     readonly put: (
-      asked: Pick<ServerRequest, "params" | "signal">,
+      request: Pick<ServerRequest, "params" | "signal">,
     ) => Promise<JsonObject>;
   },
 ): Promise<Pick<CallClient, "able" | "onAsk">> {
