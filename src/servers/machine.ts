@@ -254,8 +254,8 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   }
 
   /** Removes secrets from texts of servers that are not results. */
-  withoutSecrets<T>(said: T): T {
-    return this.#options.redactor.clean(said);
+  withoutSecrets<T>(value: T): T {
+    return this.#options.redactor.clean(value);
   }
 
   /** Logs an entry of a module, without secrets. */
@@ -321,9 +321,9 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
       isHeld,
       protection: protectedPaths,
     };
-    const given = Object.keys({ ...env, ...more, ...this.serverEnvironment });
+    const names = Object.keys({ ...env, ...more, ...this.serverEnvironment });
     const { certificates } = this;
-    const trial = new Trial({ ...where, grants, env: more, certificates, given });
+    const trial = new Trial({ ...where, grants, env: more, certificates, given: names });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;
@@ -381,8 +381,13 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     const wide = programsOf(this.#config().servers).filter((one) => one.isUnheld);
     const names = wide.map((one) => one.name).join(", ");
     const more = names === "" ? "" : `. With grants that count as unconfined: ${names}`;
-    const said = `Deno alone (${layer.why}): the workspace is read-only for them${more}`;
-    return { name, ok: true, said, hint: "Landlock, or bubblewrap on PATH, lets them write in it" };
+    const text = `Deno alone (${layer.why}): the workspace is read-only for them${more}`;
+    return {
+      name,
+      ok: true,
+      said: text,
+      hint: "Landlock, or bubblewrap on PATH, lets them write in it",
+    };
   }
 
   /** Sends requests to the network, whose client is loaded by the first one. */
@@ -442,7 +447,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     const { policy, events } = this.#options;
     return {
       ...events,
-      withoutSecrets: (said) => this.withoutSecrets(said),
+      withoutSecrets: (value) => this.withoutSecrets(value),
       roots: (server) => rootsFor(server, this.#options),
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
       onLog: (server, level, text) => this.logServer(server, level, text),

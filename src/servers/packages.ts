@@ -23,7 +23,7 @@ export class Packages implements PackagePins, ServerPackages {
   readonly #policy: Policy;
   readonly #pins: Pins;
   /** The identities of servers of registries, by their definitions. */
-  readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
+  readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
   readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
   #installed = new WeakMap<ProgramDefinition, InstalledPackage | "none">();
 
@@ -35,7 +35,7 @@ export class Packages implements PackagePins, ServerPackages {
 
   /** Adds the identity of a registry's server. */
   addIdentity(definition: ServerDefinition, identity: ServerIdentity): void {
-    this.#found.set(definition, identity);
+    this.#identities.set(definition, identity);
   }
 
   /** Returns the identity that an approval of a server binds to. A module runs no other code. */
@@ -105,15 +105,15 @@ export class Packages implements PackagePins, ServerPackages {
   }
 
   #identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
-    const found = this.#found.get(own);
-    if (found === undefined) return this.#pins.identityOf(own, code);
+    const identity = this.#identities.get(own);
+    if (identity === undefined) return this.#pins.identityOf(own, code);
     // The version is that of the registry. The installed package is compared, too.
-    const { integrity = found.pinned.integrity } = code;
-    if (integrity === found.pinned.integrity) return found;
-    const known = this.#whole.get(found);
+    const { integrity = identity.pinned.integrity } = code;
+    if (integrity === identity.pinned.integrity) return identity;
+    const known = this.#whole.get(identity);
     if (known !== undefined && known.pinned.integrity === integrity) return known;
-    const whole = { ...found, pinned: { ...found.pinned, ...defined({ integrity }) } };
-    this.#whole.set(found, whole);
+    const whole = { ...identity, pinned: { ...identity.pinned, ...defined({ integrity }) } };
+    this.#whole.set(identity, whole);
     return whole;
   }
 

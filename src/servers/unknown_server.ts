@@ -39,8 +39,8 @@ export class UnknownServer extends KnownServer {
     try {
       const unapproved = await super.unapproved(call);
       if (unapproved === undefined || near === undefined) return unapproved;
-      const meant = `Did you mean ${quoted(near)}?`;
-      return { ...unapproved, facts: [meant, ...unapproved.facts] };
+      const suggestion = `Did you mean ${quoted(near)}?`;
+      return { ...unapproved, facts: [suggestion, ...unapproved.facts] };
     } catch (error) {
       // To an identity, a name that cannot be looked up is as unknown as a denied one.
       const { identity } = this.#servers.around.policy?.now.config.narrowing ?? {};

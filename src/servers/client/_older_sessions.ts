@@ -71,8 +71,8 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   /** Keeps an open session with a server until a promise resolves. */
   async hold(server: UpstreamServer, until: Promise<void>): Promise<void> {
     const { name } = server;
-    using held = this.#pool.hold(name, server.version(), true);
-    if (held === undefined) return;
+    using lease = this.#pool.hold(name, server.version(), true);
+    if (lease === undefined) return;
     this.#declared.begin(name);
     try {
       await until;

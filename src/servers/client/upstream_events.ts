@@ -40,5 +40,5 @@ export interface UpstreamEvents {
    * Passes a request of a server to the client while PML has no open call; undefined if there is
    * more than one client.
    */
-  readonly asked?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  readonly asked?: ((request: ServerRequest) => Promise<JsonObject>) | undefined;
 }

@@ -40,16 +40,16 @@ const MOST_NAMES = 5_000;
 export class HubRouting implements Disposable {
   readonly #options: HubRoutingOptions;
   readonly #closing = new AbortController();
-  #kept: KeptList | undefined;
+  #list: KeptList | undefined;
   #asking: Promise<void> | undefined;
 
   /** Reads the kept list. */
   constructor(options: HubRoutingOptions) {
     this.#options = options;
-    const kept = readCache(options.file);
-    const names = isObject(kept) ? namesIn(kept) : undefined;
-    if (!isObject(kept) || names === undefined) return;
-    this.#kept = { url: String(kept.url), at: Number(kept.at), names };
+    const cache = readCache(options.file);
+    const names = isObject(cache) ? namesIn(cache) : undefined;
+    if (!isObject(cache) || names === undefined) return;
+    this.#list = { url: String(cache.url), at: Number(cache.at), names };
   }
 
   /** Returns whether the hub's list contains a server. */
@@ -77,7 +77,7 @@ export class HubRouting implements Disposable {
 
   /** The kept list. That of another hub does not count. */
   get #current(): KeptList | undefined {
-    return this.#kept?.url === this.#options.hub().url ? this.#kept : undefined;
+    return this.#list?.url === this.#options.hub().url ? this.#list : undefined;
   }
 
   async #ask(): Promise<void> {
@@ -87,7 +87,7 @@ export class HubRouting implements Disposable {
     const named = new Set(isNamed ? [new URL(url).host] : []);
     // Counted from now, so that a failing request is tried again after a while and not with each
     // call.
-    this.#kept = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
+    this.#list = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
     const key = isNamed ? this.#options.key() : undefined;
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
       headers: defined({
@@ -103,14 +103,14 @@ export class HubRouting implements Disposable {
     }
     const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
     if (names === undefined) throw new Error("it is no list of names");
-    this.#kept = { url, at: Date.now(), names };
+    this.#list = { url, at: Date.now(), names };
     writeCache(file, { url, at: Date.now(), cloud: [...names] });
   }
 }
 
 /** Returns the servers in `cloud`; undefined if it is not a list of strings. */
-function namesIn(said: unknown): ReadonlySet<string> | undefined {
-  const list: unknown = isObject(said) ? said.cloud : undefined;
+function namesIn(json: unknown): ReadonlySet<string> | undefined {
+  const list: unknown = isObject(json) ? json.cloud : undefined;
   if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;
   if (!list.every((one) => typeof one === "string")) return undefined;
   return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isFreeName));

@@ -90,13 +90,13 @@ export class Cloud {
     const { tool } = splitToolId(id);
     const all = this.definitions(entry);
     const tools = via === OF_CAPABILITY ? all : externalTools(all);
-    const known = tools.find(({ name }) => name === tool);
-    if (known === undefined && manifest !== undefined && manifest.tools.length > 0) {
+    const definition = tools.find(({ name }) => name === tool);
+    if (definition === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
       throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
     }
-    return known ?? undescribed(tool);
+    return definition ?? undescribed(tool);
   }
 
   /** Returns lines for the user with the destination of a call and the values that are sent. */
@@ -149,11 +149,11 @@ export class Cloud {
     const { url, isHub, named } = this.#placeOf(entry);
     const key = isHub ? this.#options.keys.cloud() : undefined;
     if (isHub && key === undefined) throw keyRequired(name);
-    const wanted = manifest?.envRequired ?? [];
-    const missing = wanted.filter((each) => this.#options.keys.get(each) === undefined);
+    const variables = manifest?.envRequired ?? [];
+    const missing = variables.filter((each) => this.#options.keys.get(each) === undefined);
     if (missing.length > 0) throw keysMissing(name, missing);
     const keyHeaders = Object.fromEntries(
-      wanted.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
+      variables.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
     );
     return {
       name,

@@ -83,8 +83,8 @@ export class ServerHttpRequest {
     if (isInitialize(this.#message)) session.begin(response);
     switch (contentType(response)) {
       case JSON_TYPE: {
-        const said = parsed(await readBytes(response.body, options));
-        for (const one of Array.isArray(said) ? said : [said]) this.#received(one);
+        const json = parsed(await readBytes(response.body, options));
+        for (const one of Array.isArray(json) ? json : [json]) this.#received(one);
         break;
       }
       case EVENTS_TYPE:

@@ -176,10 +176,10 @@ export function placeAfter({ id }: StreamEvent, before: string | undefined): str
 
 /** Returns the headers of a request. There are none in older revisions. */
 function requestHeaders(
-  { method, params: said }: JsonObject,
+  { method, params: rawParams }: JsonObject,
   tool: (name: string) => ListItem | undefined,
 ): Record<string, string> {
-  const params = objectOf(said);
+  const params = objectOf(rawParams);
   const version = objectOf(params._meta)[META.version];
   if (typeof version !== "string") return {};
   const name = namedBy(textOf(method), params);

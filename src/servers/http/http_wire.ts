@@ -142,17 +142,17 @@ export class HttpWire implements Wire {
   async #hear(): Promise<void> {
     const { session, ends } = this.#way;
     const { signal } = this.#begin(Symbol());
-    const heard: Heard = { last: undefined, wait: waitOf(), isAgain: false };
-    for (; !this.#isClosed; await pause(heard.wait, signal)) {
+    const state: Heard = { last: undefined, wait: waitOf(), isAgain: false };
+    for (; !this.#isClosed; await pause(state.wait, signal)) {
       try {
-        const stream = await session.fetch("GET", { signal, last: heard.last });
+        const stream = await session.fetch("GET", { signal, last: state.last });
         this.#hears = stream.ok && contentType(stream) === EVENTS_TYPE;
         if (this.#hears) {
-          await this.#take(stream, heard).finally(() => this.#interrupted());
-        } else if (await this.#refused(stream, heard)) return;
+          await this.#take(stream, state).finally(() => this.#interrupted());
+        } else if (await this.#refused(stream, state)) return;
       } catch (error) {
         if (error instanceof TooLong) return ends.onProtocolError(error.message);
-        heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
+        state.wait = Math.min(state.wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
     }
@@ -166,23 +166,23 @@ export class HttpWire implements Wire {
     }
   }
 
-  async #take({ body }: Response, heard: Heard): Promise<void> {
+  async #take({ body }: Response, state: Heard): Promise<void> {
     const { options, ends } = this.#way;
     // Notifications sent during the break are lost.
-    if (heard.isAgain && heard.last === undefined) ends.onMissed();
-    heard.isAgain = true;
+    if (state.isAgain && state.last === undefined) ends.onMissed();
+    state.isAgain = true;
     await eachEvent(body, {
       ...options,
       take: (event) => {
-        heard.last = placeAfter(event, heard.last);
-        heard.wait = waitOf(event.retry);
+        state.last = placeAfter(event, state.last);
+        state.wait = waitOf(event.retry);
         passMessage(event.data, this.#way);
       },
     });
   }
 
   /** Handles a refusal of the stream. Returns whether it is final. */
-  async #refused(stream: Response, heard: Heard): Promise<boolean> {
+  async #refused(stream: Response, state: Heard): Promise<boolean> {
     const { options, session, ends } = this.#way;
     const { status } = stream;
     await leave(stream);
@@ -191,11 +191,11 @@ export class HttpWire implements Wire {
       ends.onFailure(undefined, new SessionLost(options.name), { isOver: true });
       return true;
     }
-    heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
-    if (status >= 500) return !heard.isAgain;
+    state.wait = Math.min(state.wait * 2, RETRY_MAX_MS);
+    if (status >= 500) return !state.isAgain;
     // The server may have forgotten the event id.
-    const isOver = heard.last === undefined;
-    heard.last = undefined;
+    const isOver = state.last === undefined;
+    state.last = undefined;
     return isOver;
   }
 }

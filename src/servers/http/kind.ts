@@ -86,8 +86,8 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
     },
     read: ({ json, names, tools, limits, settings, warn }) => {
       const { type, url, headers = {}, oauth, ca, cert, key } = json as RemoteEntry;
-      const wanted = addressProblem(url);
-      if (wanted !== undefined) warn("url", `is not ${wanted}`);
+      const problem = addressProblem(url);
+      if (problem !== undefined) warn("url", `is not ${problem}`);
       const isSse = type === "sse" || undefined;
       const at = { url, isSse, headers, oauth, ca, cert, key };
       return { ...names, ...at, tools, ...limits, ...settings };

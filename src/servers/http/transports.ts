@@ -140,6 +140,6 @@ export class TransportChoice implements AddressFacts, AddressState {
 
 /** Returns whether a stored time is ahead. A time too far ahead was written with a wrong clock. */
 function isAhead(until: number): boolean {
-  const left = until - Date.now();
-  return left > 0 && left <= REMEMBERED_MS.refused;
+  const remaining = until - Date.now();
+  return remaining > 0 && remaining <= REMEMBERED_MS.refused;
 }

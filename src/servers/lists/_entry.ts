@@ -109,9 +109,9 @@ export function stateOf(entry: ListedServer): ServerState {
     .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
     (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
   const tools = lists.get("tools");
-  const known = tools === undefined ? "unknown" : "ready";
+  const state = tools === undefined ? "unknown" : "ready";
   const changed = [...entry.unapproved, ...entry.changedSkills];
-  const trouble = failures.has("tools") ? "failed" : known;
+  const trouble = failures.has("tools") ? "failed" : state;
   return {
     name: source.name,
     kind: source.kind,

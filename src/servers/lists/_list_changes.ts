@@ -63,11 +63,11 @@ export class ListChanges implements Disposable {
   note(server: string, list: ListName, members?: OtherMembers): void {
     const key = `${server} ${list}`;
     const at = this.#clock.now();
-    const known = this.#all.get(key);
-    const isFirst = known === undefined || known.cancel === undefined && at - known.at > QUIET_MS;
+    const entry = this.#all.get(key);
+    const isFirst = entry === undefined || entry.cancel === undefined && at - entry.at > QUIET_MS;
     const change: ListChange = isFirst
       ? { wait: CHANGE_MS, at, members: undefined, cancel: undefined }
-      : known;
+      : entry;
     change.at = at;
     change.members = joined(change.members, members);
     this.#all.set(key, change);

@@ -65,11 +65,11 @@ function withoutNames(schema: JsonObject, names: readonly string[]): JsonObject 
   if (names.length === 0) return schema;
   const { properties, required, ...rest } = schema;
   const isLeft = (name: unknown) => !names.includes(name as string);
-  const kept = Object.entries(objectOf(properties)).filter(([name]) => isLeft(name));
+  const entries = Object.entries(objectOf(properties)).filter(([name]) => isLeft(name));
   const needed = Array.isArray(required) ? required.filter(isLeft) : [];
   return {
     ...rest,
-    properties: Object.fromEntries(kept),
+    properties: Object.fromEntries(entries),
     ...(needed.length > 0 && { required: needed }),
   };
 }
@@ -83,8 +83,8 @@ export function withFixed<C extends Pick<Call, "id" | "arguments">>(
     readonly file: string;
   },
 ): C & { readonly fixed: FixedArguments } {
-  const { id, arguments: given } = call;
-  const twice = Object.keys(sent).filter((name) => Object.hasOwn(given, name));
+  const { id, arguments: args } = call;
+  const twice = Object.keys(sent).filter((name) => Object.hasOwn(args, name));
   // guard: fixed-own
   if (twice.length > 0) {
     const names = twice.map((name) => quoted(name)).join(", ");
@@ -95,7 +95,7 @@ export function withFixed<C extends Pick<Call, "id" | "arguments">>(
   }
   return {
     ...call,
-    arguments: { ...given, ...sent },
-    fixed: { given, shown: { ...given, ...shown } },
+    arguments: { ...args, ...sent },
+    fixed: { given: args, shown: { ...args, ...shown } },
   };
 }

@@ -103,10 +103,10 @@ export class Servers implements Disposable {
     { settings }: Server,
   ): Promise<C> {
     const { fixed } = call;
-    const given = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
+    const request = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
     const { server, tool } = splitToolId(call.id);
     const setting = settingOf(settings, tool);
-    if (settings === undefined || setting === undefined) return given;
+    if (settings === undefined || setting === undefined) return request;
     // guard: tool-disabled
     if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
@@ -114,9 +114,9 @@ export class Servers implements Disposable {
         server,
         isOfUser: settings.file !== this.#options.policy?.now.loaded.file?.realPath,
       });
-    if (filled === undefined) return given;
+    if (filled === undefined) return request;
     const { withFixed } = await import("./_tool_settings.ts");
-    return withFixed(given, { ...filled, file: settings.file });
+    return withFixed(request, { ...filled, file: settings.file });
   }
 
   #sourceOf(id: ToolId): Server | undefined {
@@ -233,8 +233,8 @@ export class Servers implements Disposable {
 }
 
 async function aboutOf(server: Server | undefined, tool: string): Promise<About> {
-  const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
-  const [onlyReads, remark] = await Promise.all(said).catch(() => []);
+  const hints = [server?.onlyReads(tool), server?.remark(tool)] as const;
+  const [onlyReads, remark] = await Promise.all(hints).catch(() => []);
   return defined({ onlyReads, remark });
 }
 

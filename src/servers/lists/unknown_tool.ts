@@ -33,9 +33,9 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
   if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
     return disabled(name, { what: "the tool", file: settings.file });
   }
-  const left = rejected.find((one) => one.name === tool);
-  const isOfPages = left === undefined && isForPagesAlone();
-  const why = isOfPages ? "only pages of its server call it" : left?.reason;
+  const rejection = rejected.find((one) => one.name === tool);
+  const isOfPages = rejection === undefined && isForPagesAlone();
+  const why = isOfPages ? "only pages of its server call it" : rejection?.reason;
   const what = tool === WHOLE_SERVER ? `server ${quoted(server)}` : `tool ${quoted(name)}`;
   return new PmlError(
     "UNKNOWN_TOOL",
@@ -68,8 +68,8 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
       : `; ${quoted(server)} has ${tools.slice(0, NAMED_MAX).join(", ")}`;
     const near = source === undefined ? nearServer(name, { around }) : nearName(tool, tools);
     if (near === undefined) return list;
-    const meant = source === undefined ? `${near}:${tool}` : `${server}:${near}`;
-    return `${list}. Did you mean ${quoted(meant)}?`;
+    const suggestion = source === undefined ? `${near}:${tool}` : `${server}:${near}`;
+    return `${list}. Did you mean ${quoted(suggestion)}?`;
   }
 }
 

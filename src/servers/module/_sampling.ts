@@ -30,8 +30,8 @@ export async function sampled(
   }
   try {
     // The arguments are plain JSON.
-    const asked = { server, method: "sampling/createMessage", params, signal } as const;
-    return await onAsk(asked as ServerRequest);
+    const request = { server, method: "sampling/createMessage", params, signal } as const;
+    return await onAsk(request as ServerRequest);
   } catch (error) {
     // A module gets no separate hint, so the message contains it.
     const { code, message, hint = "" } = asPmlError(error);

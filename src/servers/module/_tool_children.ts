@@ -89,8 +89,8 @@ export class ToolChildren {
     if (known !== undefined && isSame) return known.access.now();
     // The grants of a built-in module and those of the user are joined.
     const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
-    const asked = askedBy(called);
-    const access = new ToolAccess(asked, { workspace, grants });
+    const permissions = askedBy(called);
+    const access = new ToolAccess(permissions, { workspace, grants });
     tool.access = { shipped, granted, workspace, access };
     return access.now();
   }
@@ -119,14 +119,14 @@ export class ToolChildren {
   #toolOf({ module, tool }: LoadedTool): CachedTool {
     const tools = this.#tools.get(module) ?? new Map<string, CachedTool>();
     this.#tools.set(module, tools);
-    const known = tools.get(tool) ?? {};
-    tools.set(tool, known);
-    return known;
+    const entry = tools.get(tool) ?? {};
+    tools.set(tool, entry);
+    return entry;
   }
 }
 
 /** Returns the permissions that a tool asks for. */
 export function askedBy({ module: { meta }, tool }: LoadedTool): Permissions {
-  const found = meta.tools.find(({ definition }) => definition.name === tool);
-  return found?.permissions ?? NO_PERMISSIONS;
+  const entry = meta.tools.find(({ definition }) => definition.name === tool);
+  return entry?.permissions ?? NO_PERMISSIONS;
 }

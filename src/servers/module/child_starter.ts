@@ -58,14 +58,14 @@ export class ChildStarter {
   async #start(child: ChildOptions): Promise<Sandbox> {
     // The sandbox is loaded by the first call, so that a start without calls does not load it.
     const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
-    const { groups, osLayer: wanted } = this.#host;
+    const { groups, osLayer: choice } = this.#host;
     const begin = (layer: Layer) => Sandbox.open(child, { layer, groups, signal: this.#closing });
     // Programs run with the user's rights. Only limits apply to them.
     if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
     const { workspace, environment } = child;
-    const key = JSON.stringify([wanted, workspace]);
+    const key = JSON.stringify([choice, workspace]);
     const layers = this.#layers.get(key) ??
-      new OsLayers(wanted, environment.PATH, workspace);
+      new OsLayers(choice, environment.PATH, workspace);
     this.#layers.set(key, layers);
     return await layers.start(begin);
   }

@@ -70,10 +70,10 @@ function reasonOf(message: string): Omit<LoadResult, "printed"> {
     /^Cannot (?:load the module "module[:\d]*"|finish the call: the sandbox of "module" was stopped): /,
     "",
   ).split("\n");
-  const said = first.replace(/^(?:TypeError: )?(?:SyntaxError|syntax error): /, "");
+  const reason = first.replace(/^(?:TypeError: )?(?:SyntaxError|syntax error): /, "");
   return {
-    isSyntax: said !== first,
-    why: visible(said.replace(/ at blob:.*$/, ""), 300),
+    isSyntax: reason !== first,
+    why: visible(reason.replace(/ at blob:.*$/, ""), 300),
     ...line !== undefined && { line: Number(line), column: Number(column) },
   };
 }

@@ -119,19 +119,23 @@ export class Loader {
     });
     if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
     const file = join(this.#home, "meta", `${identified.integrity.slice(7)}.json`);
-    const kept = readCache(file);
-    if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
+    const cache = readCache(file);
+    if (cache !== undefined) return done(parseModuleMeta(cache, source.path));
     const text = new TextDecoder().decode(identified.code);
     const unread = await findImport(text, source.path).then(
       (found) => refuseImports(found, source.path),
       (error: Error) => error,
     );
     // For a text that the lexer cannot read, the error of Deno is better.
-    const said = await this.#inspector.inspect({ name, file: source.path, code: identified.code });
+    const inspection = await this.#inspector.inspect({
+      name,
+      file: source.path,
+      code: identified.code,
+    });
     if (unread !== undefined) throw unread;
-    const value = said.meta ?? metaComment(text, source.path);
+    const value = inspection.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
-    refuseMissing(meta, { exports: said.exports, path: source.path });
+    refuseMissing(meta, { exports: inspection.exports, path: source.path });
     try {
       // A draft is loaded only once.
       if (source.draft === undefined) writeCache(file, value);

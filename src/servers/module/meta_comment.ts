@@ -10,18 +10,18 @@ import { unloadable } from "./module_files.ts";
 
 /** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
 export function metaComment(text: string, path: string): unknown {
-  const said = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
-  if (said === undefined) return undefined;
-  const value = parse(said, path);
+  const json = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
+  if (json === undefined) return undefined;
+  const value = parse(json, path);
   if (!isObject(value) || !Array.isArray(value.tools)) return value;
   const names = value.tools.map((tool) => String(tool).split(":").at(-1) ?? "");
   const tools = Object.fromEntries(names.map((name) => [name, {}]));
   return { ...value, tools };
 }
 
-function parse(said: string, path: string): unknown {
+function parse(text: string, path: string): unknown {
   try {
-    return parseJson(said);
+    return parseJson(text);
   } catch (cause) {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
     throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });

@@ -247,7 +247,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     call.assertCurrent();
     try {
       const { client: { onProgress }, cancellation: { signal }, arguments: args } = call;
-      const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
+      const onRequest: SandboxCall["onRequest"] = (...args) => sampled(call, args);
       return asResult(
         await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),
       );

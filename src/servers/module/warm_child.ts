@@ -21,7 +21,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   readonly #idleMs: () => number;
   readonly #restMs: number;
   #key = "";
-  #kept: Promise<T | undefined> | undefined;
+  #child: Promise<T | undefined> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #rest: ReturnType<typeof setTimeout> | undefined;
 
@@ -35,9 +35,9 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
 
   /** Returns the warm child of a key if there is one, otherwise a new one. */
   async take(key: string, open: () => Promise<T>): Promise<T> {
-    const kept = key === this.#key ? this.#kept : undefined;
-    if (kept !== undefined) this.#kept = undefined;
-    const blank = await kept;
+    const child = key === this.#key ? this.#child : undefined;
+    if (child !== undefined) this.#child = undefined;
+    const blank = await child;
     if (blank?.alive) return blank;
     await blank?.[Symbol.asyncDispose]();
     return await open();
@@ -50,13 +50,13 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   keep(key: string, open: () => Promise<T>, { now = false } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
-    if (key === this.#key && this.#kept !== undefined) return;
+    if (key === this.#key && this.#child !== undefined) return;
     void this.#drop();
     this.#key = key;
     const start = () => {
       // If the start fails, the next call reports why.
-      const kept: Promise<T | undefined> = this.#kept = open().catch(() => {
-        if (this.#kept === kept) this.#kept = undefined;
+      const child: Promise<T | undefined> = this.#child = open().catch(() => {
+        if (this.#child === child) this.#child = undefined;
         return undefined;
       });
     };
@@ -66,7 +66,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
 
   /** Closes the warm child. Returns whether there was one. */
   giveUp(): boolean {
-    const isKept = this.#kept !== undefined;
+    const isKept = this.#child !== undefined;
     if (isKept) void this.#drop();
     return isKept;
   }
@@ -79,8 +79,8 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
 
   async #drop(): Promise<void> {
     clearTimeout(this.#rest);
-    const kept = this.#kept;
-    this.#kept = undefined;
-    await (await kept)?.[Symbol.asyncDispose]();
+    const child = this.#child;
+    this.#child = undefined;
+    await (await child)?.[Symbol.asyncDispose]();
   }
 }

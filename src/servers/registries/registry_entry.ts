@@ -45,14 +45,14 @@ export interface RegistryServerOptions {
 
 /** Creates a server from an entry that a registry returned. */
 export function registryServer(
-  found: FoundEntry,
+  entry: FoundEntry,
   { config, environment, names, codePath }: RegistryServerOptions,
 ): RegistryServer {
-  const { manifest } = found;
+  const { manifest } = entry;
   const { name, fqdn } = manifest;
   const { workspace, grants, cloud } = config;
   const definition = definitionOf(manifest, codePath);
-  const facts = entryFacts(found, {
+  const facts = entryFacts(entry, {
     definition,
     environment,
     workspace,
@@ -62,12 +62,12 @@ export function registryServer(
   const identity: ServerIdentity = {
     // A capability is pinned by its whole name.
     name: fqdn,
-    pinned: pinnedOf(manifest, found),
+    pinned: pinnedOf(manifest, entry),
     facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
     isCoveredByTrust: false,
     isInLock: true,
   };
-  return { found, identity, definition };
+  return { found: entry, identity, definition };
 }
 
 /** The facts that the user sees in addition to the entry itself. */
@@ -93,12 +93,12 @@ export function definitionOf(
 
 /** Returns the lines that an approval covers. */
 export function entryFacts(
-  found: FoundEntry,
+  entry: FoundEntry,
   { definition, environment, workspace, grants, twin }: Showing,
 ): readonly string[] {
-  const { manifest, source, vouched, older, gone } = found;
+  const { manifest, source, vouched, older, gone } = entry;
   const kind = manifestKindOf(manifest);
-  const said = kind.lines(manifest, {
+  const lines = kind.lines(manifest, {
     permissionLines: (permissions) =>
       permissionLines(permissions, accessOf(permissions, { workspace, grants }), workspace),
     // Values are shown whole: they come from a registry, so they are not keys, and may be
@@ -110,7 +110,7 @@ export function entryFacts(
   });
   return [
     `Yes lets PML use ${quoted(manifest.fqdn)} in this workspace. It is:`,
-    ...said,
+    ...lines,
     `version ${quoted(manifest.version)} of the registry ${quoted(source, Infinity)}`,
     vouched,
     ...(twin === undefined ? [] : [`Its name looks like ${quoted(twin)}, which is another server`]),

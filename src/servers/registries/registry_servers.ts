@@ -79,10 +79,10 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     for (const [name, pin] of Object.entries(home)) {
       if (isOwnPin(pin) || this.#isHidden(name)) continue;
       this.#approved.add(name);
-      const found = this.lookup.now.storedEntry(name);
+      const entry = this.lookup.now.storedEntry(name);
       // guard: token-later
-      if (found === undefined || this.lookup.refused(found) !== undefined) continue;
-      const server = this.#serverOf(found);
+      if (entry === undefined || this.lookup.refused(entry) !== undefined) continue;
+      const server = this.#serverOf(entry);
       if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
     }
     if (this.#approved.size > 0) this.#tell();
@@ -121,18 +121,18 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const { lock } = await this.#options.pins.state();
     const locked = Object.entries(lock).filter(([, pin]) => !isOwnPin(pin));
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
-    const found = await Promise.all([...names].map((name) => this.lookup.compared(name)));
-    return found.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
+    const entries = await Promise.all([...names].map((name) => this.lookup.compared(name)));
+    return entries.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
   }
 
   /** Returns why a server may not be used as it is; undefined if it may. */
   blocked(name: string): string | undefined {
     const here = this.#here.get(name);
-    const known = this.lookup.now.storedEntry(name);
-    if (known === undefined) return "no configured registry has it now";
-    const wrong = this.lookup.refused(known);
+    const entry = this.lookup.now.storedEntry(name);
+    if (entry === undefined) return "no configured registry has it now";
+    const wrong = this.lookup.refused(entry);
     if (wrong !== undefined) return wrong.message;
-    return here !== undefined && known.hash === here.found.hash
+    return here !== undefined && entry.hash === here.found.hash
       ? undefined
       : "its registry has another entry now; calling it asks the user";
   }
@@ -173,22 +173,22 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     // A client with an identity may invent names. They create no approval request, and are denied.
     const { identity } = this.#options.policy.now.config.narrowing ?? {};
     if (nameless !== undefined) return identity === undefined ? nameless : undefined;
-    const found = await this.lookup.newest(name, signal);
-    if (found === undefined) return undefined;
-    const wrong = this.lookup.refused(found);
+    const entry = await this.lookup.newest(name, signal);
+    if (entry === undefined) return undefined;
+    const wrong = this.lookup.refused(entry);
     // guard: token
     if (wrong !== undefined) throw wrong;
-    const server = this.#serverOf(found);
+    const server = this.#serverOf(entry);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.identity);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
       // guard: keys-first
-      assertKeys(found.manifest, this.#options.keys);
+      assertKeys(entry.manifest, this.#options.keys);
       const { facts } = unapproved;
       return {
         ...unapproved,
-        ...textsOf(found.manifest, tool),
-        facts: [...facts, ...await this.lookup.textOf(found, signal)],
+        ...textsOf(entry.manifest, tool),
+        facts: [...facts, ...await this.lookup.textOf(entry, signal)],
       };
     }
     await unapproved?.accept();
@@ -270,15 +270,15 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   /** Returns the server of an entry: the same object as long as the entry is the same. */
-  #serverOf(found: FoundEntry): RegistryServer {
-    const { fqdn: name } = found.manifest;
+  #serverOf(entry: FoundEntry): RegistryServer {
+    const { fqdn: name } = entry.manifest;
     const known = this.#found.get(name);
     const lookOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
       JSON.stringify([hash, source, vouched, older, gone]);
-    if (known !== undefined && lookOf(known.found) === lookOf(found)) return known;
+    if (known !== undefined && lookOf(known.found) === lookOf(entry)) return known;
     const { policy, builtins } = this.#options;
     const own = policy.now.config.servers.map((each) => each.name);
-    const server = registryServer(found, {
+    const server = registryServer(entry, {
       config: policy.now.config,
       environment: policy.now.loaded.environment,
       names: [...builtins, ...own, ...this.#here.keys()],

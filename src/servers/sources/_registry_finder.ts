@@ -43,10 +43,10 @@ export class RegistryFinder implements SourceFinder {
   find({ definition }: ServerListing): FoundServer | undefined {
     const manifest = definition as Manifest | undefined; // the source of registries listed it
     const registered = manifest && this.#names.at(manifest.fqdn);
-    return registered && this.#found(registered);
+    return registered && this.#foundServer(registered);
   }
 
-  #found(registered: RegisteredServer): FoundServer {
+  #foundServer(registered: RegisteredServer): FoundServer {
     const { definition, identity, found: { manifest } } = registered;
     const { kind } = manifest;
     if (definition === undefined) {

@@ -36,7 +36,7 @@ export function askedFor(
   record: string,
   { texts, cwd }: { readonly texts: string; readonly cwd: string },
 ): AskedFor {
-  const asked: Record<PermissionKind | "other", Set<string>> = {
+  const requests: Record<PermissionKind | "other", Set<string>> = {
     read: new Set(),
     write: new Set(),
     net: new Set(),
@@ -49,14 +49,14 @@ export function askedFor(
     if (kind === undefined) {
       // Information about the system is not restricted, and imports from the server's own folder
       // are recorded as reads.
-      if (permission !== undefined && permission !== "sys") asked.other.add(String(permission));
+      if (permission !== undefined && permission !== "sys") requests.other.add(String(permission));
     } else if (typeof value !== "string") {
-      if (kind !== "env") asked.other.add(`${kind} without a bound`);
-    } else if (kind === "net") asked.net.add(hostOf(value));
-    else asked[kind].add(kind === "env" ? value : resolve(cwd, value));
+      if (kind !== "env") requests.other.add(`${kind} without a bound`);
+    } else if (kind === "net") requests.net.add(hostOf(value));
+    else requests[kind].add(kind === "env" ? value : resolve(cwd, value));
   }
   const run = new Set([...texts.matchAll(RUN)].map(([, program = ""]) => program));
-  const lists = Object.entries(asked).map(([kind, found]) => [kind, [...found].sort()]);
+  const lists = Object.entries(requests).map(([kind, found]) => [kind, [...found].sort()]);
   return { ...Object.fromEntries(lists), run: [...run].sort() };
 }
 
@@ -69,8 +69,8 @@ function hostOf(value: string): string {
 
 function parsed(line: string): Record<string, unknown> {
   try {
-    const said: unknown = parseJson(line);
-    return objectOf(said);
+    const json: unknown = parseJson(line);
+    return objectOf(json);
   } catch {
     return {}; // half a line, or none
   }

@@ -34,15 +34,15 @@ export class CommandFinder implements ProgramFinder {
     const beside = resolve(this.#server.cwd, join(dirname(this.#command), program));
     const where = { path: [dirname(beside)], workspace: this.#host.workspace };
     const file = /[\\/]/.test(this.#command) ? findProgram(program, where) : undefined;
-    return file ?? this.#found(program);
+    return file ?? this.#pathOf(program);
   }
 
   /** Finds the command itself. */
   own(): string {
-    return this.#found(this.#command);
+    return this.#pathOf(this.#command);
   }
 
-  #found(command: string): string {
+  #pathOf(command: string): string {
     const { name, cwd } = this.#server;
     // The user wrote this path and saw it in the approval request.
     if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));

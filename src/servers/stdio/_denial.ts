@@ -14,13 +14,13 @@ const DENIED = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"\\]{
 
 /** Finds a denial in the output or an answer of a server. */
 export function denialIn(text: string, options: TrialOptions): Denial | undefined {
-  const found = DENIED.exec(text);
-  if (found === null) return undefined;
-  const [, permission, value] = found;
+  const match = DENIED.exec(text);
+  if (match === null) return undefined;
+  const [, permission, value] = match;
   const { name, cwd, grants } = options;
   const record = JSON.stringify({ permission, value });
   // Programs are not in the record.
-  const asked = permission === "run" ? { record: "", texts: found[0] } : { record, texts: "" };
+  const asked = permission === "run" ? { record: "", texts: match[0] } : { record, texts: "" };
   const { missing, left } = lessonOf(askedFor(asked.record, { texts: asked.texts, cwd }), options);
   const line = JSON.stringify({ [name]: merged(grants, missing) });
   const proposes = `\`pml learn ${name}\` finds out what it needs`;

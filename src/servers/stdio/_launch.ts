@@ -92,24 +92,24 @@ export class NewestPackage implements NewestVersion {
   readonly newest: string;
   readonly changes: string | undefined;
   readonly #from: Installation;
-  readonly #wanted: PackageCommand;
+  readonly #command: PackageCommand;
 
   /** Takes the package as it is wanted, and its newest version. */
-  constructor(from: Installation, wanted: PackageCommand, newest: NewestVersion) {
-    this.spec = wanted.spec;
-    this.name = wanted.name;
+  constructor(from: Installation, command: PackageCommand, newest: NewestVersion) {
+    this.spec = command.spec;
+    this.name = command.name;
     this.named = newest.named;
     this.newest = newest.newest;
     this.changes = newest.changes;
     this.#from = from;
-    this.#wanted = wanted;
+    this.#command = command;
   }
 
   /** Installs that version next to the present one. No script of it runs. */
   async install(tell: ReportStep): Promise<InstalledPackage> {
     const { installs, finder } = this.#from;
-    const asked = { ...this.#wanted, isOffline: false };
-    return (await installs.fileOf(asked, { finder, tell, version: this.newest })).installed;
+    const command = { ...this.#command, isOffline: false };
+    return (await installs.fileOf(command, { finder, tell, version: this.newest })).installed;
   }
 }
 
@@ -152,12 +152,12 @@ export class Launch implements InstallHost {
   }
 
   /** Returns the program of a server. Installs the package first if it is missing. */
-  async programOf(given: StdioValues): Promise<LaunchedProgram> {
-    const { name, command, args, trial } = given;
+  async programOf(values: StdioValues): Promise<LaunchedProgram> {
+    const { name, command, args, trial } = values;
     const data = this.#dataFolder(name);
     // Files of the workspace must not become code of a server that is defined elsewhere.
-    const cwd = given.isGuest && takesFromFolder(given) ? data : given.cwd;
-    const server = { ...given, cwd };
+    const cwd = values.isGuest && takesFromFolder(values) ? data : values.cwd;
+    const server = { ...values, cwd };
     // The variables of a trial may name the folder of the server's data.
     const tried = withDataFolder(trial?.env ?? {}, data);
     const env = { ...comparedVariables(server.env), ...comparedVariables(tried) };
@@ -209,26 +209,26 @@ export class Launch implements InstallHost {
 
   /** Installs the package of a server, and returns its packages with scripts that did not run. */
   async scriptsOf(server: StdioValues): Promise<ServerScripts> {
-    const wanted = packageCommand(server);
-    if (wanted === undefined) {
+    const command = packageCommand(server);
+    if (command === undefined) {
       const message = `Cannot install ${quoted(server.name)}: its command names no package`;
       throw new PmlError("BAD_ARGUMENTS", message, { hint: "`npx` and `uvx` name one" });
     }
     // The user requests this installation, so an offline option of the command does not count.
-    const present = await this.#installed(server, { ...wanted, isOffline: false });
+    const present = await this.#installed(server, { ...command, isOffline: false });
     const confining = await this.#confining(present.waiting());
-    return new ServerScripts(this.#from(server, wanted), present, confining);
+    return new ServerScripts(this.#from(server, command), present, confining);
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: NamedPackage): Promise<NewestPackage | undefined> {
-    const wanted = packageCommand(server);
-    if (wanted?.tool !== "npm") return undefined;
-    const from = this.#from(server, wanted);
+    const command = packageCommand(server);
+    if (command?.tool !== "npm") return undefined;
+    const from = this.#from(server, command);
     const env = this.installerEnvironment();
     const where = { file: from.finder.find("npm"), cwd: this.home, env };
     const running = { signal: this.#closing, groups: this.groups };
-    return new NewestPackage(from, wanted, await newestVersion(wanted, { ...where, ...running }));
+    return new NewestPackage(from, command, await newestVersion(command, { ...where, ...running }));
   }
 
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
@@ -240,15 +240,15 @@ export class Launch implements InstallHost {
   }
 
   async #layer(): Promise<Layer> {
-    const { osLayer: wanted, workspace } = this.#host;
-    return await programLayer(wanted, this.#path, workspace);
+    const { osLayer: choice, workspace } = this.#host;
+    return await programLayer(choice, this.#path, workspace);
   }
 
-  async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
+  async #installed(server: StdioValues, command: PackageCommand): Promise<PresentPackage> {
     const { starts, packages } = this.#host;
     const { name, definition } = server;
-    const present = await this.#installs.fileOf(wanted, {
-      finder: this.#from(server, wanted).finder,
+    const present = await this.#installs.fileOf(command, {
+      finder: this.#from(server, command).finder,
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(definition),
     });

@@ -72,11 +72,11 @@ export class StdioRevisions implements ServerRevisions {
 }
 
 /** Returns the kept answer of a server; undefined if there is none, or it is too old. */
-function stateOf(kept: unknown): boolean | undefined {
-  if (!isObject(kept)) return undefined;
-  const { hasNewest, until } = kept;
+function stateOf(value: unknown): boolean | undefined {
+  if (!isObject(value)) return undefined;
+  const { hasNewest, until } = value;
   if (typeof hasNewest !== "boolean" || typeof until !== "number") return undefined;
-  const left = until - Date.now();
+  const remaining = until - Date.now();
   // A time too far ahead was written with a wrong clock.
-  return left > 0 && left <= REMEMBERED_MS ? hasNewest : undefined;
+  return remaining > 0 && remaining <= REMEMBERED_MS ? hasNewest : undefined;
 }

@@ -90,8 +90,8 @@ export class Trial implements Disposable {
   /** Returns the accesses that were denied until now. */
   lesson(): Lesson {
     const record = readRegularText(this.file);
-    const asked = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
-    return lessonOf(asked, this.#options);
+    const requests = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
+    return lessonOf(requests, this.#options);
   }
 
   /** Returns the grants of the trial with `more` added. */
@@ -114,29 +114,29 @@ export function merged(grants: ServerGrants, more: ServerGrants): ServerGrants {
 }
 
 /** Returns the grants that would cover the requested accesses, beyond those that the server has. */
-export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
+export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
   const { workspace, given } = options;
   const has = confinedAccess(options);
-  const left: string[] = asked.other.map((what) => `${what}: it cannot be granted`);
+  const problems: string[] = requests.other.map((what) => `${what}: it cannot be granted`);
   const missing: MutableGrants = {};
   for (const kind of ["read", "write"] as const) {
     const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
-    const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
+    const beyond = requests[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
       const isGranted = own.some((root) => isInside(root, path));
       const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
         ? undefined
         : protectedName(path, options) ??
           (isGranted ? undefined : refusal(path, options) ?? contained(path, { kind, options }));
-      if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
+      if (why !== undefined) problems.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });
     missing[kind] = [...folded([...new Set(beyond)], { kind, options })];
   }
-  fitWrites(missing, { has, options, left });
+  fitWrites(missing, { has, options, left: problems });
   for (const kind of ["read", "write"] as const) {
     missing[kind] = missing[kind]?.map((path) => written(path, workspace)) ?? [];
   }
-  const net = asked.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
+  const net = requests.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
   const named = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
     const why = !HOST.test(host)
@@ -146,19 +146,19 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
       : named && isLiteral(host)
       ? "an IP address cannot be granted together with host names"
       : undefined;
-    if (why !== undefined) left.push(`net ${visible(host, 300)}: ${why}`);
+    if (why !== undefined) problems.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
-  missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
+  missing.run = [...new Set(requests.run.map((program) => basename(program)))].filter((program) => {
     // The server wrote the text that this name was taken from.
     const isOpen = canRunAnything(program) || !PROGRAM.test(program);
-    if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
+    if (isOpen) problems.push(`run ${visible(program)}: it can run any code with your rights`);
     return !isOpen && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
-  const variables = asked.env.filter((name) => !given.includes(name) && !NOISE.test(name));
-  const env = dataIn(asked, { variables, home: options.home });
-  return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables, env };
+  const variables = requests.env.filter((name) => !given.includes(name) && !NOISE.test(name));
+  const env = dataIn(requests, { variables, home: options.home });
+  return { missing: Object.fromEntries(lists), left: [...new Set(problems)], variables, env };
 }
 
 /**
@@ -234,12 +234,12 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
   if (isInside(home, path)) return undefined;
   const parts = path.split(sep);
   const names = [...protection.readProtected, ...protection.writeProtected];
-  const found = names.find((name) => {
+  const match = names.find((name) => {
     const like = starred(name);
     const wide = name.split("/").length;
     return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
   });
-  return found && `${found} is protected`;
+  return match && `${match} is protected`;
 }
 
 /**
@@ -254,14 +254,14 @@ function contained(
   const names = kind === "read" ? readProtected : [...readProtected, ...writeProtected];
   const parts = path.split(sep);
   const entries = entriesOf(path);
-  const found = names.find((name) => {
+  const match = names.find((name) => {
     const own = name.split("/");
     const isAbove = own.slice(1).some((_, at) =>
       starred(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
     );
     return isAbove || own.length === 1 && entries.some((entry) => starred(name).test(entry));
   });
-  return found && `it contains ${found}, which is protected`;
+  return match && `it contains ${match}, which is protected`;
 }
 
 /** Returns the names in a folder; none if it is no folder, or cannot be read. */

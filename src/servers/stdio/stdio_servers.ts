@@ -96,9 +96,9 @@ export class StdioServers {
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
           const { home } = host;
-          const kept = new ServerLog(home, name);
+          const log = new ServerLog(home, name);
           const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
-          return new StdioWire({ name, launched, log: kept, revisions }, host, ends);
+          return new StdioWire({ name, launched, log: log, revisions }, host, ends);
         };
       },
     };

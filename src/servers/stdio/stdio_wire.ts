@@ -74,13 +74,13 @@ export class StdioWire implements Wire {
 
   /** Starts the process. */
   constructor(
-    { name, launched, log: kept, revisions }: WireServer,
+    { name, launched, log: serverLog, revisions }: WireServer,
     host: WireHost,
     ends: WireEnds,
   ) {
     this.#name = name;
     this.#launched = launched;
-    this.#log = kept;
+    this.#log = serverLog;
     this.#host = host;
     this.#limits = host.limits;
     this.#ends = ends;
@@ -157,14 +157,14 @@ export class StdioWire implements Wire {
     const read = this.#read(stdout).finally(async () => {
       if (!await soon(status, EOF_MS)) this.#started.kill();
     });
-    const heard = Promise.all([read, this.#hear(stderr)]);
+    const output = Promise.all([read, this.#hear(stderr)]);
     // Handled when the process has ended.
-    heard.catch(() => {});
+    output.catch(() => {});
     const { code, signal } = await status;
     this.#containerEnded = this.#container?.end({ isOver: signal === null });
     // Kills processes that the program started and that still run: they keep its output open.
     this.#started.kill();
-    await soon(heard, EOF_MS);
+    await soon(output, EOF_MS);
     this.#log?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#ends.onEnd(this.down(`its process ended with ${how}`, true));

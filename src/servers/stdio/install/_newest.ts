@@ -35,11 +35,11 @@ export async function newestVersion(
     readonly env: Readonly<Record<string, string>>;
   },
 ): Promise<NewestVersion> {
-  const asked = spec.slice(name.length + 1);
-  const named = EXACT.test(asked) ? asked : undefined;
-  const wanted = named === undefined ? spec : name;
-  const args = ["view", ...settings, "--json", "--", wanted, "version", "changes"];
-  let heard = "";
+  const range = spec.slice(name.length + 1);
+  const named = EXACT.test(range) ? range : undefined;
+  const packageSpec = named === undefined ? spec : name;
+  const args = ["view", ...settings, "--json", "--", packageSpec, "version", "changes"];
+  let stderr = "";
   const { code, stdout } = await runProgram(
     { file, args, cwd, env: { ...env, ...tokens, ...npm.environment }, kept: true },
     {
@@ -47,12 +47,12 @@ export async function newestVersion(
       ms: LOOK_MS,
       maxBytes: WRITTEN_MAX,
       groups,
-      onStderr: (text) => heard += text,
+      onStderr: (text) => stderr += text,
     },
   );
   const newest = code === 0 ? lastOf(stdout) : undefined;
   if (newest !== undefined) return { named, ...newest };
-  throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(wanted)}${causeIn(heard)}`, {
+  throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(packageSpec)}${causeIn(stderr)}`, {
     hint: "Check its name and version, and that its registry can be reached",
   });
 }

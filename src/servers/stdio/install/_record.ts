@@ -46,15 +46,15 @@ export function packageOf({ version, tree, origin = tree }: InstallRecord): Inst
 }
 
 /** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
-export async function assertSame(known: InstallRecord, folder: string): Promise<void> {
-  if (await treeHash(folder) === known.tree) {
-    return saveRecord({ ...known, stamp: await treeStamp(folder) }, folder);
+export async function assertSame(record: InstallRecord, folder: string): Promise<void> {
+  if (await treeHash(folder) === record.tree) {
+    return saveRecord({ ...record, stamp: await treeStamp(folder) }, folder);
   }
   const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
   const changed = changedSince(folder, since).slice(0, 5);
   const which = changed.length === 0 ? "" : ` (${visible(changed.join(", "), 500)})`;
   const message = `Cannot run ${
-    quoted(known.spec)
+    quoted(record.spec)
   }: its files are not those that were installed${which}`;
   throw new PmlError("INTEGRITY_MISMATCH", message, {
     hint: `${NEW}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
@@ -72,8 +72,8 @@ export function saveRecord(record: InstallRecord, folder: string): void {
 export function readRecord(folder: string): InstallRecord | undefined {
   const path = join(folder, RECORD);
   try {
-    const said: unknown = JSON.parse(readRegularText(path));
-    if (isInstalled(said)) return said;
+    const json: unknown = JSON.parse(readRegularText(path));
+    if (isInstalled(json)) return json;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
   }
@@ -81,11 +81,11 @@ export function readRecord(folder: string): InstallRecord | undefined {
   throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
 }
 
-function isInstalled(said: unknown): said is InstallRecord {
-  if (!isObject(said)) return false;
-  const { file } = said;
+function isInstalled(value: unknown): value is InstallRecord {
+  if (!isObject(value)) return false;
+  const { file } = value;
   const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>
-    typeof said[key] === "string"
+    typeof value[key] === "string"
   );
   // guard: record-file
   return isText && !isAbsolute(String(file)) && !String(file).split(/[\\/]/).includes("..");

@@ -41,8 +41,8 @@ export function scriptReach(
 ): Reach {
   const closed = [home, workspace, userHome].map((one) => realPathIfAny(one) ?? one);
   const folders = (path ?? "").split(delimiter);
-  const found = TOOLS.flatMap((tool) => findProgram(tool, { path: folders, workspace }) ?? []);
-  const tools = found.flatMap((file) => [file, realPathIfAny(file) ?? file])
+  const programs = TOOLS.flatMap((tool) => findProgram(tool, { path: folders, workspace }) ?? []);
+  const tools = programs.flatMap((file) => [file, realPathIfAny(file) ?? file])
     .map((file) => dirname(dirname(file)))
     .filter((folder) => folder !== join(userHome, ".local"));
   const open = [...folders, ...tools, ...more].filter((one) =>

@@ -62,12 +62,12 @@ export const uv: Installer = {
   programOf: async (folder, { name, bin }) => {
     const { version, programs } = installed(join(folder, VENV), name);
     const only = programs.length === 1 ? programs[0] : undefined;
-    const wanted = bin ?? (programs.includes(name) ? name : only ?? name);
-    const at = IS_WINDOWS ? join(VENV, "Scripts", `${wanted}.exe`) : join(VENV, "bin", wanted);
-    const found = await Deno.stat(join(folder, at)).catch(() => undefined); // there is none
-    if (found?.isFile) return { version, file: at };
+    const binName = bin ?? (programs.includes(name) ? name : only ?? name);
+    const at = IS_WINDOWS ? join(VENV, "Scripts", `${binName}.exe`) : join(VENV, "bin", binName);
+    const info = await Deno.stat(join(folder, at)).catch(() => undefined); // there is none
+    if (info?.isFile) return { version, file: at };
     const hint = "Name one of its programs: uvx --from NAME PROGRAM";
-    throw noProgram({ name, wanted, has: programs, hint });
+    throw noProgram({ name, wanted: binName, has: programs, hint });
   },
 };
 

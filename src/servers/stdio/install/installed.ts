@@ -28,11 +28,11 @@ export function installedPackage(
 /** Returns the folder and the record of the package of a command, if it is installed. */
 export function installedOf(written: WrittenCommand, home: string, version: string | undefined) {
   try {
-    const asked = packageCommand(written);
-    if (asked === undefined) return undefined;
-    const folder = packageFolder(home, pinnedCommand(asked, home, version));
-    const known = readRecord(folder);
-    return known && { asked, folder, known };
+    const command = packageCommand(written);
+    if (command === undefined) return undefined;
+    const folder = packageFolder(home, pinnedCommand(command, home, version));
+    const record = readRecord(folder);
+    return record && { asked: command, folder, known: record };
   } catch {
     // Starting the server reports why it cannot be used.
     return undefined;
@@ -44,20 +44,20 @@ export function installedOf(written: WrittenCommand, home: string, version: stri
  * already.
  */
 export function pinnedCommand(
-  wanted: PackageCommand,
+  command: PackageCommand,
   home: string,
   version = "",
 ): PackageCommand {
-  const { tool, spec, name } = wanted;
+  const { tool, spec, name } = command;
   const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
-  if (!isOpen || !EXACT.test(version)) return wanted;
-  if (readRecord(packageFolder(home, wanted))?.version === version) return wanted;
-  return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
+  if (!isOpen || !EXACT.test(version)) return command;
+  if (readRecord(packageFolder(home, command))?.version === version) return command;
+  return { ...command, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
 }
 
 /** Returns the folder of a package below the PML home: one for each form of its command. */
-export function packageFolder(home: string, wanted: PackageCommand): string {
-  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
+export function packageFolder(home: string, command: PackageCommand): string {
+  const { tool, spec, bin = "", beside, python = "", settings } = command;
   const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
   const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
   return join(home, "servers", `${tool}-${id}`);

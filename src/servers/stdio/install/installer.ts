@@ -9,7 +9,7 @@ import type { PackageCommand } from "../_package_command.ts";
 /** How packages of one kind are installed. */
 export interface Installer {
   /** Files that are written into the folder first. */
-  files(wanted: PackageCommand): Readonly<Record<string, string>>;
+  files(command: PackageCommand): Readonly<Record<string, string>>;
   /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
   /** Matches the installer's message when it refuses a package; `hint` is for that case. */
@@ -26,14 +26,14 @@ export interface Installer {
    */
   contentOf?(folder: string): string | undefined;
   /** Returns the arguments of the commands that are run in the folder, in this order. */
-  commands(wanted: PackageCommand): readonly (readonly string[])[];
+  commands(command: PackageCommand): readonly (readonly string[])[];
   /**
    * Finds the program of a package: the one that is named, the only one, or the one with the
    * package's name.
    */
   programOf(
     folder: string,
-    wanted: PackageCommand,
+    command: PackageCommand,
   ): PackageProgram | Promise<PackageProgram>;
 }
 

@@ -117,23 +117,23 @@ export class Installs {
    * Returns a package's folder and the file of its program. Installs the package if it is missing.
    */
   async fileOf(
-    asked: PackageCommand,
+    command: PackageCommand,
     { finder, tell, version }: InstallRequest,
   ): Promise<PresentPackage> {
     const { home } = this.#host;
-    const wanted = pinnedCommand(asked, home, version);
-    const folder = packageFolder(home, wanted);
-    const known = this.#under.get(folder);
-    if (known !== undefined) {
-      known.told.add(tell);
-      return await known.present;
+    const exactCommand = pinnedCommand(command, home, version);
+    const folder = packageFolder(home, exactCommand);
+    const installation = this.#under.get(folder);
+    if (installation !== undefined) {
+      installation.told.add(tell);
+      return await installation.present;
     }
     const failed = this.#impossible.get(folder);
     if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
-    const told = new Set([tell]);
-    const all: ReportStep = (message) => told.forEach((one) => one(message));
-    const present = this.#present(wanted, { folder, finder, tell: all });
-    this.#under.set(folder, { present, told });
+    const listeners = new Set([tell]);
+    const all: ReportStep = (message) => listeners.forEach((one) => one(message));
+    const present = this.#present(exactCommand, { folder, finder, tell: all });
+    this.#under.set(folder, { present, told: listeners });
     try {
       return await present;
     } catch (error) {
@@ -148,15 +148,15 @@ export class Installs {
   }
 
   async #present(
-    wanted: PackageCommand,
+    command: PackageCommand,
     { folder, ...wanting }: InstallRequest & { readonly folder: string },
   ): Promise<PresentPackage> {
-    const known = readRecord(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    const record = readRecord(folder) ?? await this.#installed(command, { folder, ...wanting });
     // guard: tree
-    if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
-    const { spec } = wanted;
-    this.#host.logInstall("debug", `${spec} is version ${known.version} in ${folder}`);
-    return new PresentPackage(folder, known, wanted);
+    if (await treeStamp(folder) !== record.stamp) await assertSame(record, folder);
+    const { spec } = command;
+    this.#host.logInstall("debug", `${spec} is version ${record.version} in ${folder}`);
+    return new PresentPackage(folder, record, command);
   }
 
   /**
@@ -209,18 +209,18 @@ export class Installs {
   }
 
   async #installed(
-    wanted: PackageCommand,
+    command: PackageCommand,
     { folder, finder, tell }: InstallRequest & { readonly folder: string },
   ): Promise<InstallRecord> {
-    const { tool, spec } = wanted;
+    const { tool, spec } = command;
     const host = this.#host;
-    if (wanted.isOffline) throw notThere(wanted);
+    if (command.isOffline) throw notThere(command);
     const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
       await sweep(dirname(folder), (name) => name.includes("."));
-      for (const [name, text] of Object.entries(installer.files(wanted))) {
+      for (const [name, text] of Object.entries(installer.files(command))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
       const file = finder.find(tool);
@@ -229,9 +229,11 @@ export class Installs {
       installing.join(tell);
       const wrote: string[] = [];
       let named: readonly string[] = [];
-      for (const [at, args] of installer.commands(wanted).entries()) {
-        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing, named }));
-        if (at > 0 || wanted.isScriptless) continue;
+      for (const [at, args] of installer.commands(command).entries()) {
+        wrote.push(
+          await this.#run({ file, args, cwd: fresh }, { wanted: command, installing, named }),
+        );
+        if (at > 0 || command.isScriptless) continue;
         named = announcedIn(fresh);
         if (named.length === 0) continue;
         host.logInstall("info", announcement(named));
@@ -242,20 +244,20 @@ export class Installs {
         const message = `Cannot install ${quoted(spec)}: ${foreign}`;
         throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
       }
-      const found = await installer.programOf(fresh, wanted);
+      const program = await installer.programOf(fresh, command);
       const tree = await treeHash(fresh);
       const content = installer.contentOf?.(fresh);
       const record: InstallRecord = {
         spec,
-        ...found,
+        ...program,
         tree,
         stamp: await treeStamp(fresh),
         ...(content !== undefined && { origin: sha256(content) }),
       };
       saveRecord(record, fresh);
       await repeated(() => Deno.rename(fresh, folder));
-      host.logInstall("info", `Installed ${spec}: version ${found.version}`);
-      tell(`Installed ${spec}: version ${found.version}`);
+      host.logInstall("info", `Installed ${spec}: version ${program.version}`);
+      tell(`Installed ${spec}: version ${program.version}`);
       return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });

@@ -19,13 +19,13 @@ export async function prunePackages(
   const pruned: string[] = [];
   for (const name of await namesIn(folder)) {
     const path = join(folder, name);
-    const known = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
+    const spec = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
     // The version follows the name, after any separator.
-    const isNamed = known === undefined ||
-      names.some((one) => known.startsWith(one) && !/^[\w.-]/.test(known.slice(one.length)));
+    const isNamed = spec === undefined ||
+      names.some((one) => spec.startsWith(one) && !/^[\w.-]/.test(spec.slice(one.length)));
     if (isNamed) continue;
     await Deno.remove(path, { recursive: true });
-    pruned.push(known);
+    pruned.push(spec);
   }
   return pruned;
 }
