@@ -101,9 +101,9 @@ export class CheckedText {
   }
 
   /** Returns the certain problems, or the reason why the code cannot be checked. */
-  problemsOf(found: readonly Diagnostic[]): readonly TypeProblem[] | string {
+  problemsOf(diagnostics: readonly Diagnostic[]): readonly TypeProblem[] | string {
     const first = this.#lines.length + 1;
-    const inCode = found.filter(({ line }) => line >= first);
+    const inCode = diagnostics.filter(({ line }) => line >= first);
     const broken = inCode.find(({ code }) => code >= SYNTAX.from && code < SYNTAX.to);
     if (broken !== undefined) {
       const message = visible(broken.message, LONGEST_MESSAGE);
@@ -118,15 +118,15 @@ export class CheckedText {
 
   #declare(words: Words): void {
     const { names, used } = this.#callable;
-    let left = LONGEST_TYPES;
+    let remaining = LONGEST_TYPES;
     used.forEach(({ name: server, tools }, at) => {
       this.#lines.push(`interface $Server${at} {`);
       // Declarations cost time, so only the tools that the code names are declared.
       const named = tools.filter((tool) => words.has(tool.name));
       for (const tool of named.slice(0, MOST_TOOLS)) {
-        const isTyped = left > 0;
+        const isTyped = remaining > 0;
         const line = isTyped ? this.#tool({ server, tool }) : anyTool(tool.name);
-        if (isTyped) left -= this.#types.at(-1)?.length ?? 0;
+        if (isTyped) remaining -= this.#types.at(-1)?.length ?? 0;
         this.#lines.push(line);
       }
       this.#lines.push(named.length > MOST_TOOLS ? "[tool: string]: any; }" : "}");
@@ -153,8 +153,8 @@ export class CheckedText {
     return `${bare}${key}(args: $Args${number}): ${promise};`;
   }
 
-  #problem(found: Diagnostic): Omit<TypeProblem, "line"> | undefined {
-    const { code, message } = found;
+  #problem(diagnostic: Diagnostic): Omit<TypeProblem, "line"> | undefined {
+    const { code, message } = diagnostic;
     if (code >= IMPLICIT.from && code < IMPLICIT.to) return undefined;
     if (NO_NAME.has(code)) return { message: visible(message, LONGEST_MESSAGE) };
     const [, name = "", type = ""] =
@@ -162,7 +162,7 @@ export class CheckedText {
     if (type !== "") return this.#missing(name, type);
     // Only errors about declared types of tools are certain. Others may be a matter of style.
     const last = message.split("\n").at(-1)?.trim() ?? "";
-    const tool = this.#toolOf(found);
+    const tool = this.#toolOf(diagnostic);
     const isOurs = tool !== undefined || /\$(?:Mcp|Server\d)/.test(message);
     if (!isOurs || isOpenQuestion(message)) return undefined;
     const hint = tool && `${tool.server}: ${signatureOf(tool.tool)}`;
@@ -204,12 +204,12 @@ export class CheckedText {
   }
 
   #readable(message: string): string {
-    const said = message.replace(/\$(Args|Output|Server)(\d+)/g, (_, kind: string, at: string) => {
+    const text = message.replace(/\$(Args|Output|Server)(\d+)/g, (_, kind: string, at: string) => {
       if (kind === "Server") return this.#callable.used[Number(at)]?.name ?? "";
       const { server = "", tool = undefined } = this.#numbered[Number(at)] ?? {};
       return `${kind === "Args" ? "arguments" : "output"} of ${server}:${tool?.name}`;
     });
-    return visible(said.replaceAll("$Mcp", "mcp"), LONGEST_MESSAGE);
+    return visible(text.replaceAll("$Mcp", "mcp"), LONGEST_MESSAGE);
   }
 }
 
@@ -236,10 +236,10 @@ export class Words {
 
   /** Returns the names that follow `mcp` in the code. */
   servers(): ReadonlySet<string> {
-    const found = this.#code.matchAll(
+    const matches = this.#code.matchAll(
       /\bmcp(?:\??\.([\w$]+)|(?:\?\.)?\[["'`]([^"'`\n]{1,128})["'`])/g,
     );
-    return new Set([...found].map(([, plain, inQuotes]) => plain ?? inQuotes ?? ""));
+    return new Set([...matches].map(([, plain, inQuotes]) => plain ?? inQuotes ?? ""));
   }
 }
 

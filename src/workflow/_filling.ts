@@ -64,8 +64,8 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
   const required = new Set(listOf(schema.required));
-  const left = literals.length > MOST ? [] : [...literals];
-  const { length: taken } = left;
+  const unusedLiterals = literals.length > MOST ? [] : [...literals];
+  const { length: taken } = unusedLiterals;
   const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
   const args: Record<string, Json> = {};
   // Required arguments come first, then optional ones whose name matches the kind of literal.
@@ -74,7 +74,13 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
     .slice(0, MOST);
   for (const name of names) {
     const needed = required.has(name);
-    const value = valueFor(name, { schema: objectOf(properties[name]), left, needed, text, words });
+    const value = valueFor(name, {
+      schema: objectOf(properties[name]),
+      left: unusedLiterals,
+      needed,
+      text,
+      words,
+    });
     if (value !== undefined) args[name] = value;
   }
   const open = [...required].slice(0, MOST).flatMap((name) => {
@@ -82,7 +88,7 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
     const property = objectOf(properties[name]);
     return property.default === undefined ? { argument: name, type: typeText(property) } : [];
   });
-  return { arguments: args, open, used: taken - left.length };
+  return { arguments: args, open, used: taken - unusedLiterals.length };
 }
 
 /**
@@ -115,8 +121,8 @@ interface WantedArgument {
   readonly words: ReadonlySet<string>;
 }
 
-function valueFor(name: string, wanted: WantedArgument): Json | undefined {
-  const { schema, left, needed, text, words } = wanted;
+function valueFor(name: string, argument: WantedArgument): Json | undefined {
+  const { schema, left, needed, text, words } = argument;
   const type = typeText(schema);
   const { const: only } = schema;
   // An object could be a reference to another server's output.
@@ -124,14 +130,14 @@ function valueFor(name: string, wanted: WantedArgument): Json | undefined {
   if (only !== undefined) return needed && isScalar ? only : undefined;
   if (Array.isArray(schema.enum)) return needed ? namedIn(words, schema.enum) : undefined;
   if (type === "array" && typeText(schema.items) === "string") {
-    const own = { ...wanted, schema: objectOf(schema.items), needed: false };
+    const own = { ...argument, schema: objectOf(schema.items), needed: false };
     const values: Json[] = [];
     for (let value = one(name, own); value !== undefined; value = one(name, own)) {
       values.push(value);
     }
     return values.length > 0 ? values : undefined;
   }
-  const value = one(name, wanted);
+  const value = one(name, argument);
   if (value !== undefined || !needed || type !== "string" || left.length > 0) return value;
   return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
 }

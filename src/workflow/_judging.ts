@@ -128,11 +128,11 @@ async function checkAll(
       return { isSeen: true, error: asPmlError(error) };
     }
   });
-  const found = await Promise.all(begun);
-  for (const [at, { error }] of found.entries()) {
+  const results = await Promise.all(begun);
+  for (const [at, { error }] of results.entries()) {
     const { task } = calls[at]?.step ?? {};
     // guard: plan-judged
     if (error !== undefined && task !== undefined) problems.push({ task: task.id, error });
   }
-  return calls.filter((_, at) => found[at]?.isSeen === false);
+  return calls.filter((_, at) => results[at]?.isSeen === false);
 }

@@ -112,11 +112,11 @@ export class LanguageServer implements AsyncDisposable {
       this.#write({ method: "textDocument/didOpen", params: { textDocument } });
       this.#isOpen = true;
     }
-    const said = await this.#ask("textDocument/diagnostic", { textDocument: { uri } });
-    if (!isObject(said) || !Array.isArray(said.items)) {
+    const report = await this.#ask("textDocument/diagnostic", { textDocument: { uri } });
+    if (!isObject(report) || !Array.isArray(report.items)) {
       throw new Error("it returned no diagnostics");
     }
-    return said.items.flatMap((item) => diagnosticOf(item, uri));
+    return report.items.flatMap((item) => diagnosticOf(item, uri));
   }
 
   /** Ends the process. */
@@ -173,12 +173,12 @@ export class LanguageServer implements AsyncDisposable {
     }
   }
 
-  #take(said: unknown): void {
-    if (!isObject(said) || typeof said.id !== "number") return;
+  #take(message: unknown): void {
+    if (!isObject(message) || typeof message.id !== "number") return;
     // The server sends requests, too. An empty result answers all of them.
-    if (said.method !== undefined) return this.#write({ id: said.id, result: null });
-    const waiting = this.#process.take(said.id);
-    if (said.error === undefined) return waiting?.resolve(said.result);
+    if (message.method !== undefined) return this.#write({ id: message.id, result: null });
+    const waiting = this.#process.take(message.id);
+    if (message.error === undefined) return waiting?.resolve(message.result);
     waiting?.reject(new Error("it could not check the code"));
   }
 }

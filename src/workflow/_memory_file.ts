@@ -15,12 +15,12 @@ const MOST_TOOLS = 500;
 
 /** Reads the use of all tools; empty if the file is missing. Throws if the file is corrupt. */
 export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> {
-  const said = parsed(path);
-  if (said === undefined) return new Map();
-  if (!isObject(said) || said.version !== 1 || !isObject(said.tools)) {
+  const json = parsed(path);
+  if (json === undefined) return new Map();
+  if (!isObject(json) || json.version !== 1 || !isObject(json.tools)) {
     throw new TypeError("it does not contain the use of tools");
   }
-  const entries = Object.entries(said.tools).slice(0, MOST_TOOLS);
+  const entries = Object.entries(json.tools).slice(0, MOST_TOOLS);
   return new Map(entries.map(([name, use]) => {
     const id = parseToolId(name);
     if (id !== name) throw new TypeError("it contains an invalid tool id");

@@ -59,18 +59,18 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
   const { length: total } = names ?? value as readonly Json[];
   const last = Math.min(offset + (limit ?? total), total);
   const page: (readonly [string, Json])[] = [];
-  let left = PAGE_CHARACTERS;
+  let remaining = PAGE_CHARACTERS;
   for (let at = offset; at < last; at++) {
     const key = names?.[at] ?? String(at);
     const one = (value as JsonObject)[key] ?? null;
     const size = JSON.stringify(one).length + key.length;
-    if (size > left && page.length > 0) break;
-    left -= size;
+    if (size > remaining && page.length > 0) break;
+    remaining -= size;
     // A member that is larger than a page has its own pointer.
     page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeLine(one)}` : one]);
   }
-  const shown = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
-  return paged(shown, { offset, end: offset + page.length, total });
+  const content = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
+  return paged(content, { offset, end: offset + page.length, total });
 }
 
 /** Returns the shape of a value in one line: types and names, no values. */
@@ -99,12 +99,12 @@ function shape(value: Json, depth: number): string {
   }
   const names = Object.keys(value);
   if (depth >= SHAPE_DEPTH) return `object(${names.length})`;
-  const shown = names.slice(0, MEMBERS_SHOWN).map((key) =>
+  const members = names.slice(0, MEMBERS_SHOWN).map((key) =>
     `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${
       shape((value as JsonObject)[key] ?? null, depth + 1)
     }`
   );
-  return `{${[...shown, ...(names.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
+  return `{${[...members, ...(names.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
 }
 
 function countOf(text: string | null, name: string): number | undefined {

@@ -25,7 +25,7 @@ export function answerOf(
 ): PlanOutcome {
   const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
   const most = inlineBytes || INLINE;
-  let left = INLINE_ALL;
+  let remaining = INLINE_ALL;
   const outside: string[] = [];
   const shown = (id: string): JsonObject => {
     const output = kept.outputs.get(id);
@@ -33,8 +33,8 @@ export function answerOf(
       return { why: "its output was too large to keep (limits.kept_bytes)" };
     }
     const size = jsonSize(output);
-    if (size <= (taken.has(id) ? Math.min(INLINE_TAKEN, most) : most) && size <= left) {
-      left -= size;
+    if (size <= (taken.has(id) ? Math.min(INLINE_TAKEN, most) : most) && size <= remaining) {
+      remaining -= size;
       return { output };
     }
     outside.push(id);
@@ -44,13 +44,13 @@ export function answerOf(
   for (const { id } of plan.tasks) {
     const { state, isEarlier, ...more } = states.get(id) ?? { state: "not run" };
     // An earlier answer already contains this output.
-    const told = isEarlier ? "earlier" : state === "done" ? { ...more, ...shown(id) } : more;
+    const details = isEarlier ? "earlier" : state === "done" ? { ...more, ...shown(id) } : more;
     const { why } = more;
     const group = groups[state.replace(" ", "_")] ??= {};
-    group[id] = why !== undefined && state !== "done" ? why : told as Json;
+    group[id] = why !== undefined && state !== "done" ? why : details as Json;
   }
   const isDone = [...states.values()].every(({ state }) => state === "done" || state === "skipped");
-  const said = {
+  const summary = {
     run: kept.id,
     ...groups,
     ...(outside.length > 0 && { read: readHint(kept.id) }),
@@ -61,7 +61,7 @@ export function answerOf(
     ...(unsure.size > 0 && { may_have_run: [...unsure] }),
   };
   return {
-    result: { ...textResult(JSON.stringify(said)), ...(!isDone && { isError: true }) },
+    result: { ...textResult(JSON.stringify(summary)), ...(!isDone && { isError: true }) },
     run: kept.id,
     isDone,
     output: outputOf(plan, kept),

@@ -168,8 +168,8 @@ export class PlanRun {
       results.gather(kept, task.id, steps.map(outputKey));
       return { state: "done", of };
     }
-    const shown = Object.fromEntries(errors.slice(0, ERRORS_MAX));
-    return { state: "failed", of, done: of - errors.length, errors: shown };
+    const firstErrors = Object.fromEntries(errors.slice(0, ERRORS_MAX));
+    return { state: "failed", of, done: of - errors.length, errors: firstErrors };
   }
 
   /** Makes one call and keeps its output. Returns the error if the call failed. */
@@ -194,10 +194,10 @@ export class PlanRun {
       kept.hashes.set(step.task.id, step.task.hash);
       return undefined;
     } catch (error) {
-      const known = asPmlError(error);
-      const { code, detail } = known;
+      const pmlError = asPmlError(error);
+      const { code, detail } = pmlError;
       if (isBegun && (detail?.may_have_run ?? UNSURE.test(code))) this.unsure.add(step.task.id);
-      return bodyOf(known);
+      return bodyOf(pmlError);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;

@@ -82,7 +82,7 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
       throw new MissingReference(
         "BAD_ARGUMENTS",
         `Cannot read it: ${quoted(`${source}#${pointer}`, 300)} is missing: ` +
-          `${where} is ${said(value)}`,
+          `${where} is ${textOf(value)}`,
       );
     }
     value = next;
@@ -123,12 +123,12 @@ function valueAt(value: Json, key: string): Json | undefined {
 }
 
 /** Describes a value, with the names of its members. */
-function said(value: Json): string {
+function textOf(value: Json): string {
   if (isObject(value)) {
     const keys = Object.keys(value);
-    const shown = keys.slice(0, KEYS_SHOWN).map((key) => quoted(key, 40)).join(", ");
+    const list = keys.slice(0, KEYS_SHOWN).map((key) => quoted(key, 40)).join(", ");
     const more = keys.length > KEYS_SHOWN ? ` and ${keys.length - KEYS_SHOWN} more` : "";
-    return keys.length === 0 ? "an empty object" : `an object with ${shown}${more}`;
+    return keys.length === 0 ? "an empty object" : `an object with ${list}${more}`;
   }
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (isExactNumber(value)) return "a number";

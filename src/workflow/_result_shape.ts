@@ -37,9 +37,9 @@ const TYPES = new Set(["null", "boolean", "integer", "number", "string", "array"
 /** Returns the shape of a result, without keys that are texts of the arguments. */
 export function shapeOf(value: Json, args: JsonObject = {}): Shape {
   const texts = new Set(textsOf(args));
-  let left = MOST_VALUES;
+  let remaining = MOST_VALUES;
   const at = (part: unknown, depth: number): Shape => {
-    if (--left < 0 || depth > DEEPEST) return ANYTHING;
+    if (--remaining < 0 || depth > DEEPEST) return ANYTHING;
     if (Array.isArray(part)) {
       const items = part.slice(0, MOST_ITEMS).map((item) => at(item, depth + 1));
       return { type: "array", ...(items.length > 0 && { items: items.reduce(mergedShape) }) };
@@ -74,7 +74,7 @@ export function mergedShapes(one: Shape | undefined, other: Shape | undefined): 
 }
 
 /** Parses a stored shape. Throws if it contains anything but types. */
-export function parseShape(said: unknown, depth = 0): Shape {
+export function parseShape(json: unknown, depth = 0): Shape {
   const inner = (part: unknown) => parseShape(part, depth + 1) !== undefined;
   const known: Readonly<Record<string, (value: unknown) => boolean>> = {
     type: (value) => [value].flat().every((name) => TYPES.has(String(name))),
@@ -84,11 +84,11 @@ export function parseShape(said: unknown, depth = 0): Shape {
     additionalProperties: inner,
     items: inner,
   };
-  const isShape = isObject(said) && depth <= DEEPEST + 1 && Object.entries(said)
+  const isShape = isObject(json) && depth <= DEEPEST + 1 && Object.entries(json)
     .every(([key, value]) => Object.hasOwn(known, key) && known[key]?.(value));
   if (!isShape) throw new TypeError("it is not a shape");
   // Each member was checked.
-  return said as Shape;
+  return json as Shape;
 }
 
 function typeOf(value: unknown): string {
@@ -164,11 +164,11 @@ function either(one: Shape | undefined, other: Shape | undefined): Shape | undef
 
 /** Removes the deepest parts of a shape until it is short enough. */
 function fitted(shape: Shape): Shape {
-  let kept = shape;
-  for (let depth = DEEPEST; JSON.stringify(kept).length > MOST_TEXT && depth >= 0; depth--) {
-    kept = cut(shape, depth);
+  let result = shape;
+  for (let depth = DEEPEST; JSON.stringify(result).length > MOST_TEXT && depth >= 0; depth--) {
+    result = cut(shape, depth);
   }
-  return kept;
+  return result;
 }
 
 function cut(shape: Shape, depth: number): Shape {

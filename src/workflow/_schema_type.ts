@@ -82,7 +82,7 @@ class TypeWriter {
   readonly #options: TypeOptions & { readonly depth: number };
   /** The schema in which references are resolved. */
   #root: unknown;
-  #left = MOST_SCHEMAS;
+  #remaining = MOST_SCHEMAS;
 
   constructor(root: unknown, options: TypeOptions & { readonly depth: number }) {
     this.#root = root;
@@ -92,7 +92,7 @@ class TypeWriter {
   type(schema: unknown, depth = 0): string {
     if (schema === false) return NEVER;
     if (!isObject(schema)) return ANY;
-    if (depth > this.#options.depth || this.#left-- <= 0) return this.#cut();
+    if (depth > this.#options.depth || this.#remaining-- <= 0) return this.#cut();
     const outer = this.#root;
     // References inside a schema with its own `$id` are resolved in that schema.
     if (depth > 0 && typeof schema.$id === "string") this.#root = schema;

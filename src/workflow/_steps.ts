@@ -78,10 +78,10 @@ export function intentSteps(intent: string): readonly IntentStep[] {
       text: part.replace(PLACE, (_, index) => at(index).value),
       literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),
     };
-    const said = part.replace(PLACE, " ");
+    const text = part.replace(PLACE, " ");
     const before = steps.at(-1);
     // "Read a.txt and b.txt": the second part has the same action as the first.
-    const isMore = termsOf(said).length === 0 && step.literals.length > 0;
+    const isMore = termsOf(text).length === 0 && step.literals.length > 0;
     if (isMore && before !== undefined) steps.push({ ...step, query: before.query });
     else if (termsOf(step.query).length > 0) steps.push(step);
   }

@@ -74,11 +74,11 @@ export function mergedUse(before: ToolUse | undefined, later: ToolUse): ToolUse 
 }
 
 /** Parses a stored record. Throws if it is invalid. */
-export function parseUse(said: unknown): ToolUse {
-  if (!isObject(said) || typeof said.hash !== "string" || !/^sha256-\w{64}$/.test(said.hash)) {
+export function parseUse(json: unknown): ToolUse {
+  if (!isObject(json) || typeof json.hash !== "string" || !/^sha256-\w{64}$/.test(json.hash)) {
     throw new TypeError("it is not a record of use");
   }
-  const { hash, at, calls, errors, times, next, words, shape } = said;
+  const { hash, at, calls, errors, times, next, words, shape } = json;
   return {
     hash,
     at: countOf(at, 1e15),

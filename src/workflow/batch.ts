@@ -49,20 +49,20 @@ export async function runBatch(
     !(call instanceof PmlError)
   );
   const answers = await preflight.askForAll(valid);
-  let left = most;
+  let remaining = most;
   return await Promise.all(calls.map(async ({ id, tool, call }) => {
     try {
       if (call instanceof PmlError) throw call;
       const result = await answeredResult(call, { callTool, answer: answers.get(call.callId) });
       const { length } = JSON.stringify(result);
       // A result over the limit is dropped at once, so that the results do not fill the memory.
-      if (length > left) {
+      if (length > remaining) {
         throw tooLargeError("the result", {
           why: `those of a batch have at most ${most} characters`,
         });
       }
       // guard: batch-size
-      left -= length;
+      remaining -= length;
       return { id, tool, result };
     } catch (error) {
       return { id, tool, error: asPmlError(error) };

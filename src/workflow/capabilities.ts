@@ -182,16 +182,16 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     // The ids were checked when the capability was read.
     const used = Object.entries(toolsUsed) as [ToolId, string][];
     const looked = await Promise.all(used.map(async ([id, was]) => {
-      const known = await tools.definition(id, how);
-      if (known === "gone") return { gone: [id] };
-      const hash = known && this.#hashOf(known);
-      if (known === undefined || hash === undefined || hash === was) return {};
+      const definition = await tools.definition(id, how);
+      if (definition === "gone") return { gone: [id] };
+      const hash = definition && this.#hashOf(definition);
+      if (definition === undefined || hash === undefined || hash === was) return {};
       const before = definitions[id];
       // If only the hash of the earlier definition is known, the lines show the whole new one.
       const isKept = before !== undefined && this.#hashOf(before) === was;
       const lines = definitionChanges(
-        isKept ? before : { name: known.name, inputSchema: {} },
-        known,
+        isKept ? before : { name: definition.name, inputSchema: {} },
+        definition,
       );
       return {
         hashes: { [id]: hash },
@@ -242,14 +242,14 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
 
   /** Returns the chain of calls by which a capability would call itself; undefined without one. */
   cycle(id: ToolId, { toolsUsed }: Capability): readonly string[] | undefined {
-    const seen = new Set<string>();
+    const ids = new Set<string>();
     const search = (tools: readonly string[], way: readonly string[]): typeof way | undefined => {
       for (const at of tools) {
         if (at === id) return [...way, at];
-        if (seen.has(at)) continue;
-        seen.add(at);
-        const found = search(this.toolsOf(at as ToolId) ?? [], [...way, at]);
-        if (found !== undefined) return found;
+        if (ids.has(at)) continue;
+        ids.add(at);
+        const path = search(this.toolsOf(at as ToolId) ?? [], [...way, at]);
+        if (path !== undefined) return path;
       }
       return undefined;
     };

@@ -25,7 +25,7 @@ export async function runCapability(
   parts: CapabilityParts,
 ): Promise<ToolResult> {
   const { actor, cancellation: { signal }, client } = call;
-  const given = { actor, signal, client };
+  const context = { actor, signal, client };
   const about = defined({
     tool: call.id,
     hash: capabilityHash({ kind, text, ...rest }),
@@ -39,14 +39,14 @@ export async function runCapability(
   if (kind === "plan") {
     const plan = parseExact(text);
     const plans = new Plans(own);
-    const outcome = await plans.run({ ...given, plan, params: call.arguments, via, depth });
+    const outcome = await plans.run({ ...context, plan, params: call.arguments, via, depth });
     const { run, isDone, output } = outcome;
     parts.journal.record("capability ended", { actor, about: { ...about, run, isDone } });
     return isDone ? valueResult(output) : unfinished(outcome);
   }
   const { codeMs: ms, callMaxMs: mostMs } = parts.policy.config.limits;
   const result = await inRun(
-    { ...given, via, id, depth, calls, ms, mostMs, about },
+    { ...context, via, id, depth, calls, ms, mostMs, about },
     own,
     async (run) =>
       await runCode({ code: text, arguments: call.arguments, run, within: call }, parts),
@@ -57,9 +57,9 @@ export async function runCapability(
 
 /** Returns the states of the tasks of a failed plan, which cannot be resumed. */
 function unfinished({ result: { content } }: PlanOutcome): ToolResult {
-  const said: JsonObject = parseExact(String(content[0]?.text));
-  const { failed: wrong = {}, not_run: left = {}, may_have_run } = said;
-  return failed(JSON.stringify({ failed: wrong, not_run: left, may_have_run }));
+  const json: JsonObject = parseExact(String(content[0]?.text));
+  const { failed: wrong = {}, not_run: notRun = {}, may_have_run } = json;
+  return failed(JSON.stringify({ failed: wrong, not_run: notRun, may_have_run }));
 }
 
 function failed(text: string): ToolResult {

@@ -138,9 +138,9 @@ export class CapabilityStore {
       await change(index);
       const capabilities = Object.fromEntries([...index].map(([id, hash]) => [id, { hash }]));
       await writePrivate(this.#index, { version: 1, capabilities });
-      const kept = new Set(index.values());
+      const hashes = new Set(index.values());
       for (const hash of was.values()) {
-        if (!kept.has(hash)) await Deno.remove(this.#path(hash)).catch(unlessGone);
+        if (!hashes.has(hash)) await Deno.remove(this.#path(hash)).catch(unlessGone);
       }
     });
   }

@@ -15,7 +15,7 @@ export interface CodeToCheck {
 /** Checks the types of code. */
 export interface TypeCheck {
   /** Checks code. Problems have the line numbers of the code. */
-  check(wanted: CodeToCheck): Promise<TypesChecked>;
+  check(code: CodeToCheck): Promise<TypesChecked>;
 }
 
 /** The result of a type check. */

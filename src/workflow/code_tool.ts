@@ -52,11 +52,11 @@ export const UNSAVED = {
 
 /** Runs the code of a request. */
 export async function executeCode(
-  { arguments: given, ...request }: WorkflowRequest,
+  { arguments: args, ...request }: WorkflowRequest,
   parts: CodeToolParts,
 ): Promise<Outcome> {
   // The arguments were checked against the schema.
-  const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
+  const { code, timeout_ms, save_as: saveAs } = args as unknown as CodeArguments;
   const { codeMs, callMaxMs: mostMs, codeCalls: calls } = parts.policy.config.limits;
   const ms = Math.min(numberOf(timeout_ms) ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
@@ -95,11 +95,11 @@ export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   return { ...result, content: [...result.content, { type: "text", text }] };
 }
 
-async function typesOf(wanted: CodeToCheck, parts: CodeToolParts): Promise<TypesChecked> {
+async function typesOf(code: CodeToCheck, parts: CodeToolParts): Promise<TypesChecked> {
   try {
-    return await parts.types?.check(wanted) ?? { kind: "unchecked", why: "no checker" };
+    return await parts.types?.check(code) ?? { kind: "unchecked", why: "no checker" };
   } catch (error) {
-    wanted.signal.throwIfAborted();
+    code.signal.throwIfAborted();
     return { kind: "unchecked", why: asPmlError(error).message };
   }
 }
@@ -148,11 +148,11 @@ function answer(
   text: string,
   { noticed: { id, lines, types }, open }: { readonly noticed: Noticed; readonly open: number },
 ): ToolResult {
-  const said = [
+  const notes = [
     ...(lines.length > 0 ? ["console:", ...lines] : []),
     ...(types.kind === "unchecked" ? [`types: unchecked (${types.why})`] : []),
     ...(open > 0 ? [`Cancelled calls that the code did not await: ${open}`] : []),
   ];
-  const blocks = [text, ...(said.length > 0 ? [said.join("\n")] : [])];
+  const blocks = [text, ...(notes.length > 0 ? [notes.join("\n")] : [])];
   return { content: blocks.map((one) => ({ type: "text", text: one })), _meta: { "pml/run": id } };
 }

@@ -40,11 +40,11 @@ export function toolTypes(
   { observed, ...options }: TypeOptions & { readonly observed?: Observed | undefined },
 ): ToolTypes {
   const args = schemaType(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
-  const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
+  const schema = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
   // Outputs may have more members than the observed ones.
   const output = schemaType(
-    tool.outputSchema ?? seen,
-    seen ? { ...options, isOpen: true } : {
+    tool.outputSchema ?? schema,
+    schema ? { ...options, isOpen: true } : {
       ...options,
       isOpen: false,
     },
@@ -67,12 +67,12 @@ export function declarationsOf(
   servers: readonly DeclaredServer[],
   observed?: Observed,
 ): string {
-  let left = LONGEST;
+  let remaining = LONGEST;
   const blocks = servers.map(({ name, tools }) => {
     const lines = tools.map((tool) => {
       const line = toolLine(name, tool, observed);
-      left -= line.length;
-      return left > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
+      remaining -= line.length;
+      return remaining > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
     });
     return [`  ${keyText(name)}: {`, ...lines, "  };"].join("\n");
   });

@@ -27,7 +27,7 @@ export class FolderContents implements FolderReader {
   }
 
   /** Reads the JSON of an exported capability. */
-  capability(said: JsonObject): SavedCapability {
-    return exportedIn(said);
+  capability(json: JsonObject): SavedCapability {
+    return exportedIn(json);
   }
 }

@@ -71,12 +71,14 @@ async function outputsOf(
   tools: Tools,
 ): Promise<ReadonlyMap<string, Json>> {
   const outputs = new Map<string, Json>();
-  const known = new OwnOutputs(outputs, params);
+  const ownOutputs = new OwnOutputs(outputs, params);
   for (const task of tasks) {
-    const isSkipped = task.needs.some((need) => !outputs.has(need)) || !runsNow(task, known);
+    const isSkipped = task.needs.some((need) => !outputs.has(need)) || !runsNow(task, ownOutputs);
     if (isSkipped) continue;
     const results: Json[] = [];
-    for (const step of await taskCalls(task, known) ?? []) results.push(await called(step, tools));
+    for (const step of await taskCalls(task, ownOutputs) ?? []) {
+      results.push(await called(step, tools));
+    }
     outputs.set(task.id, task.forEach === undefined ? results[0] ?? null : results);
   }
   return outputs;

@@ -23,7 +23,7 @@ export interface IntentTools {
   /** Returns the tools that were called next after a tool, each with its share of these calls. */
   next(id: ToolId): ReadonlyMap<ToolId, number>;
   /** Records the tools that were found for a step. */
-  found?(query: string, found: readonly ToolId[]): void;
+  found?(query: string, tools: readonly ToolId[]): void;
 }
 
 /** One task of a plan, in the form of `execute_workflow`. */
@@ -145,7 +145,7 @@ function inOrder(drafts: readonly TaskDraft[], tools: IntentTools): readonly Tas
 
 function planned(
   drafts: readonly TaskDraft[],
-  known: IntentTools,
+  tools: IntentTools,
   unmet: readonly string[],
 ): IntentPlan {
   const most = Math.min(4, Math.max(2, Math.ceil(NAMED / drafts.length) - 1));
@@ -158,10 +158,10 @@ function planned(
     const args: Record<string, Json> = { ...draft.filled.arguments };
     let { sure } = draft;
     for (const one of draft.filled.open) {
-      const found = referenceFor(one, sources);
-      if (found === undefined) open.push({ task: id, ...one });
-      else args[one.argument] = found.ref;
-      if (found === undefined || found.isGuess) sure *= 0.7;
+      const reference = referenceFor(one, sources);
+      if (reference === undefined) open.push({ task: id, ...one });
+      else args[one.argument] = reference.ref;
+      if (reference === undefined || reference.isGuess) sure *= 0.7;
     }
     confidence = Math.min(confidence, sure);
     const before = drafts[at - 1];
@@ -176,7 +176,7 @@ function planned(
   });
   const used = new Set(tasks.map(({ tool }) => tool));
   const alternatives = Object.fromEntries(drafts.map(({ hit, others }, at) => {
-    const often = [...known.next(hit.id)].filter(([id, part]) => part >= OFTEN && !used.has(id));
+    const often = [...tools.next(hit.id)].filter(([id, part]) => part >= OFTEN && !used.has(id));
     const all = [...others.slice(0, most).map(shownId), ...often.map(([id]) => id)];
     return [`t${at + 1}`, [...new Set(all)]];
   }));

@@ -71,8 +71,8 @@ export function withPlan(
 ): Outcome {
   if (outcome.kind === "ask") return outcome;
   const { content, ...rest } = outcome.result;
-  const said = { type: "text", text: JSON.stringify({ plan, confidence }) };
-  return { ...outcome, result: { ...rest, content: [...content, said] } };
+  const block = { type: "text", text: JSON.stringify({ plan, confidence }) };
+  return { ...outcome, result: { ...rest, content: [...content, block] } };
 }
 
 async function mayRun(

@@ -98,9 +98,9 @@ interface GivenTask {
 }
 
 /** Parses a plan that matches its schema. Throws BAD_ARGUMENTS with all problems. */
-export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
+export function parsePlan(json: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
   // The schema was checked.
-  const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
+  const { tasks } = json as unknown as { readonly tasks: readonly GivenTask[] };
   if (tasks.length > most) throw planError([{ error: tooManyTasks(tasks.length, most) }]);
   // Parsing more references would block all clients.
   if (JSON.stringify(tasks).split('"$ref"').length > REFS_MAX) {
@@ -124,7 +124,7 @@ export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOpt
   });
   const ordered = problems.length === 0 ? inOrder(read, problems) : read;
   if (!isJudged && problems.length > 0) throw planError(problems);
-  return { tasks: ordered, given, params: params ?? {}, problems };
+  return { tasks: ordered, given: json, params: params ?? {}, problems };
 }
 
 /** Returns the error of a plan that does not run, with all its problems. */
@@ -146,32 +146,32 @@ export function planError(problems: readonly PlanProblem[]): PmlError {
  */
 export async function taskCalls(
   task: PlanTask,
-  known: ReferenceValues,
+  values: ReferenceValues,
 ): Promise<readonly PlanStep[] | undefined> {
   const { forEach } = task;
-  if (forEach === undefined) return [taskCall(task, known)];
-  if (isOpen(forEach, known)) return undefined;
-  const items = withReferences(forEach, takeFrom(known));
+  if (forEach === undefined) return [taskCall(task, values)];
+  if (isOpen(forEach, values)) return undefined;
+  const items = withReferences(forEach, takeFrom(values));
   if (!isList(items)) throw bad("`for_each` is not an array");
-  if (items.length > known.most) throw tooManyTasks(items.length, known.most);
-  return await paced(items, (item, index) => taskCall(task, known, { item, index }));
+  if (items.length > values.most) throw tooManyTasks(items.length, values.most);
+  return await paced(items, (item, index) => taskCall(task, values, { item, index }));
 }
 
 /** Returns whether the `when` of a task is true, or absent. */
-export function runsNow({ when }: PlanTask, known: ReferenceValues): boolean {
-  return when === undefined || holds(when, takeFrom(known));
+export function runsNow({ when }: PlanTask, values: ReferenceValues): boolean {
+  return when === undefined || holds(when, takeFrom(values));
 }
 
 /** Returns the call for one element, or the arguments that all calls of a task share. */
 export function taskCall(
   task: PlanTask,
-  known: ReferenceValues,
+  values: ReferenceValues,
   at?: { item: Json; index: number },
 ): PlanStep {
   const open = new Set<string>();
-  const take = takeFrom(known, at);
+  const take = takeFrom(values, at);
   const args = Object.entries(task.arguments).map(([name, value]) => {
-    const isUnknown = isOpen(value, known) || at === undefined && refsIn(value).some(isOfElement);
+    const isUnknown = isOpen(value, values) || at === undefined && refsIn(value).some(isOfElement);
     if (isUnknown) open.add(name);
     return [name, isUnknown ? null : withReferences(value, take)] as const;
   });
@@ -183,16 +183,16 @@ export function taskCall(
   };
 }
 
-function isOpen(value: Json, known: ReferenceValues): boolean {
-  return refsIn(value).some(({ source }) => ID.test(source) && known.output(source) === undefined);
+function isOpen(value: Json, values: ReferenceValues): boolean {
+  return refsIn(value).some(({ source }) => ID.test(source) && values.output(source) === undefined);
 }
 
 function isOfElement({ source }: Ref): boolean {
   return source === "$item" || source === "$index";
 }
 
-function takeFrom(known: ReferenceValues, at?: { item: Json; index: number }): Take {
-  const { params, mostTaken } = known;
+function takeFrom(values: ReferenceValues, at?: { item: Json; index: number }): Take {
+  const { params, mostTaken } = values;
   let taken = 0;
   return (ref) => {
     const { source } = ref;
@@ -203,8 +203,8 @@ function takeFrom(known: ReferenceValues, at?: { item: Json; index: number }): T
       : source === "$index"
       ? at?.index
       : RUN_OUTPUT.test(source)
-      ? known.kept(source)
-      : known.output(source);
+      ? values.kept(source)
+      : values.output(source);
     // Open references are not read, so the output existed but was too large to keep.
     if (whole === undefined) throw notKept(source);
     const part = partAt(whole, ref);
@@ -274,9 +274,9 @@ function assertSource({ source }: Ref, { ids, hasParams, hasElement }: {
 }
 
 function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
-  const known = [...ids].slice(0, IDS_SHOWN).map((id) => quoted(id)).join(", ");
+  const list = [...ids].slice(0, IDS_SHOWN).map((id) => quoted(id)).join(", ");
   return bad(
-    `there is no task ${quoted(name)}; there are ${known}. ` +
+    `there is no task ${quoted(name)}; there are ${list}. ` +
       'Put data into {"$literal": …}',
   );
 }
@@ -296,9 +296,9 @@ function inOrder(tasks: readonly PlanTask[], problems: PlanProblem[]): readonly 
   // The loop appends to the list that it iterates.
   for (const { id } of ordered) {
     for (const task of needed.get(id) ?? []) {
-      const left = (waits.get(task.id) ?? 0) - 1;
-      waits.set(task.id, left);
-      if (left === 0) ordered.push(task);
+      const count = (waits.get(task.id) ?? 0) - 1;
+      waits.set(task.id, count);
+      if (count === 0) ordered.push(task);
     }
   }
   if (ordered.length === tasks.length) return ordered;
@@ -308,13 +308,13 @@ function inOrder(tasks: readonly PlanTask[], problems: PlanProblem[]): readonly 
 
 /** Returns the tasks of one cycle, in order. */
 function cycleIn(tasks: readonly PlanTask[], waits: ReadonlyMap<string, number>): string {
-  const left = tasks.filter(({ id }) => waits.get(id) !== 0);
-  const byId = new Map(left.map((task) => [task.id, task.needs]));
+  const blockedTasks = tasks.filter(({ id }) => waits.get(id) !== 0);
+  const byId = new Map(blockedTasks.map((task) => [task.id, task.needs]));
   const next = (id: string) => byId.get(id)?.find((need) => byId.has(need)) ?? "";
   // After as many steps as there are tasks, the search is inside a cycle.
-  const from = left.reduce((at) => next(at), left[0]?.id ?? "");
+  const from = blockedTasks.reduce((at) => next(at), blockedTasks[0]?.id ?? "");
   const cycle = [from];
   for (let at = next(from); at !== from; at = next(at)) cycle.push(at);
-  const shown = cycle.length > SHOWN ? [...cycle.slice(0, SHOWN), "…"] : [...cycle, from];
-  return shown.map((id) => quoted(id)).join(" needs ");
+  const path = cycle.length > SHOWN ? [...cycle.slice(0, SHOWN), "…"] : [...cycle, from];
+  return path.map((id) => quoted(id)).join(" needs ");
 }

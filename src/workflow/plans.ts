@@ -60,9 +60,9 @@ export class Plans {
     const before = resume === undefined ? undefined : results.resume(resume, actor);
     let kept = before;
     try {
-      const given = request.plan ?? before?.plan;
-      if (given === undefined) throw nothing();
-      const plan = parsePlan(given, { most, params, isJudged: true });
+      const planJson = request.plan ?? before?.plan;
+      if (planJson === undefined) throw nothing();
+      const plan = parsePlan(planJson, { most, params, isJudged: true });
       // guard: plan-same
       if (before !== undefined) assertSame(plan, before);
       kept ??= results.begin(actor, plan.given);
@@ -80,7 +80,7 @@ export class Plans {
     const { actor, via = "plan", depth = 0 } = request;
     const { limits } = policy.config;
     const { planTasks: most, concurrentCalls, callMaxMs: ms, inlineBytes } = limits;
-    const known = new RunOutputs(kept, results, { params: plan.params, limits });
+    const runOutputs = new RunOutputs(kept, results, { params: plan.params, limits });
     const questions = { waiting, run: kept.id };
     return await withTimeLimit(
       { ...request, ms, questions },
@@ -90,11 +90,21 @@ export class Plans {
         const { signal } = within;
         const client = changedClient(within.client, { onProgress: undefined });
         const from = { client, signal, via, actor, run: kept.id, depth };
-        const answers = await judgePlan(plan, this.#parts, { known, kept, from });
+        const answers = await judgePlan(plan, this.#parts, { known: runOutputs, kept, from });
         const run = new Run({ ...from, id: kept.id, calls: most, callTool });
         const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
         const running = new PlanRun({
-          ...{ plan, run, kept, results, known, tools, answers, atOnce, client: request.client },
+          ...{
+            plan,
+            run,
+            kept,
+            results,
+            known: runOutputs,
+            tools,
+            answers,
+            atOnce,
+            client: request.client,
+          },
         });
         const about = { run: kept.id, tasks: plan.tasks.length };
         kept.hasBegun = true;

@@ -159,12 +159,12 @@ export class Results implements Disposable {
    */
   #hasRoom(size: number, actor: string): boolean {
     const own = [...this.#runs.values()].filter((run) => run.actor === actor);
-    let left = this.#policy.config.limits.keptBytes - size;
-    for (const run of own) if (run.isBusy) left -= run.size;
+    let remaining = this.#policy.config.limits.keptBytes - size;
+    for (const run of own) if (run.isBusy) remaining -= run.size;
     // guard: kept-bytes
-    if (left < 0) return false;
+    if (remaining < 0) return false;
     for (const run of own.reverse()) {
-      if (!run.isBusy && (left -= run.size) < 0) this.#runs.delete(run.id);
+      if (!run.isBusy && (remaining -= run.size) < 0) this.#runs.delete(run.id);
     }
     return true;
   }

@@ -114,7 +114,7 @@ export class Run {
  */
 export async function answeredResult(
   call: Call,
-  { callTool, answer: given, leave }: {
+  { callTool, answer: approvalAnswer, leave }: {
     readonly callTool: CallTool;
     readonly answer?: ApprovalAnswer | undefined;
     /** Stores an approval request for later, and returns the error for the caller. */
@@ -122,7 +122,7 @@ export async function answeredResult(
   },
 ): Promise<ToolResult> {
   const { id, client: { onQuestion }, cancellation: { signal } } = call;
-  let [answer, { callId }] = [given, call];
+  let [answer, { callId }] = [approvalAnswer, call];
   for (let count = 0; count < MOST_QUESTIONS; count++) {
     const outcome = await callTool(changedCall(call, { callId, answer }));
     if (outcome.kind === "result") return outcome.result;

@@ -76,8 +76,8 @@ export async function inRun<T extends { readonly kind: string }>(
     const since = performance.now();
     const end = (outcome: string) => {
       const took = Math.round(performance.now() - since);
-      const said = { run: id, calls: run.calls, outcome, ms: took };
-      journal.record(`${via} ended`, { actor, about: said });
+      const fields = { run: id, calls: run.calls, outcome, ms: took };
+      journal.record(`${via} ended`, { actor, about: fields });
     };
     journal.record(`${via} began`, { actor, about: { run: id, ...about } });
     try {
@@ -132,9 +132,9 @@ export async function withTimeLimit<T>(
     const timed = changedClient(client, {
       ...wrappedQuestions(client, held),
       // A model answers without the user, so the run does not count as waiting for the user.
-      onAsk: onAsk && ((asked) => {
-        const ask = () => onAsk(asked);
-        return asked.method === "elicitation/create" ? held(ask) : clock.held(ask);
+      onAsk: onAsk && ((request) => {
+        const ask = () => onAsk(request);
+        return request.method === "elicitation/create" ? held(ask) : clock.held(ask);
       }),
     });
     return await work({ client: timed, signal: abort.signal }, (wait) => clock.held(wait));
@@ -147,13 +147,13 @@ export async function withTimeLimit<T>(
 /** Measures the time of a run. */
 class RunClock implements Disposable {
   readonly #end: () => void;
-  #left: number;
+  #remaining: number;
   #since = performance.now();
   #timer: ReturnType<typeof setTimeout>;
   #asking = 0;
 
   constructor(ms: number, end: () => void) {
-    this.#left = ms;
+    this.#remaining = ms;
     this.#end = end;
     this.#timer = setTimeout(end, ms);
   }
@@ -163,14 +163,14 @@ class RunClock implements Disposable {
     // guard: code-asked-time
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);
-      this.#left -= performance.now() - this.#since;
+      this.#remaining -= performance.now() - this.#since;
     }
     try {
       return await work();
     } finally {
       if (--this.#asking === 0) {
         this.#since = performance.now();
-        this.#timer = setTimeout(this.#end, Math.max(this.#left, 0));
+        this.#timer = setTimeout(this.#end, Math.max(this.#remaining, 0));
       }
     }
   }

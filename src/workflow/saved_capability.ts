@@ -15,8 +15,8 @@ import { parsePlan } from "./plan.ts";
 const MOST_TASKS = 1_000;
 
 /** Parses the JSON of an export. Throws a TypeError with the reason. */
-export function exportedIn(said: JsonObject): SavedCapability {
-  return savedIn(exported(said));
+export function exportedIn(json: JsonObject): SavedCapability {
+  return savedIn(exported(json));
 }
 
 /** Returns a capability in the form in which a registry offers it. */

@@ -150,8 +150,8 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     );
     const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
     const used = await Promise.all(named.map(async (name) => {
-      const known = await callable.tools(name).catch(() => undefined);
-      return known === undefined || known.length === 0 ? [] : [{ name, tools: known }];
+      const tools = await callable.tools(name).catch(() => undefined);
+      return tools === undefined || tools.length === 0 ? [] : [{ name, tools: tools }];
     }));
     return { names: [...all, ...strange.filter((_, at) => offered[at])], used: used.flat() };
   }

@@ -90,7 +90,7 @@ export class UseMemory implements Disposable {
   readonly #hash = memoized(definitionHash);
   readonly #sessions = new Map<string, UseSession>();
   /** The content of the file at the last read. */
-  #kept: ReadonlyMap<ToolId, ToolUse> | undefined;
+  #uses: ReadonlyMap<ToolId, ToolUse> | undefined;
   /** The use that is not in the file yet. */
   #fresh = new Map<ToolId, FreshUse>();
   /** The merged use, cached until the next call. */
@@ -180,8 +180,8 @@ export class UseMemory implements Disposable {
   /** Returns the use of all tools; empty if `memory` is off. */
   tools(): ReadonlyMap<ToolId, ToolUse> {
     if (!this.#policy.config.memory) return new Map();
-    this.#kept ??= this.#read();
-    return this.#all ??= this.#merged(this.#kept);
+    this.#uses ??= this.#read();
+    return this.#all ??= this.#merged(this.#uses);
   }
 
   /** Returns the use of all tools for the user, the most recently used first. */
@@ -204,10 +204,10 @@ export class UseMemory implements Disposable {
   flush(): void {
     this.#flushed = performance.now();
     if (this.#fresh.size === 0 || !this.#policy.config.memory) return;
-    this.#kept = this.#all = fittedUses(this.#merged(this.#read()));
+    this.#uses = this.#all = fittedUses(this.#merged(this.#read()));
     this.#fresh.clear();
     try {
-      keepUses(this.path, this.#kept);
+      keepUses(this.path, this.#uses);
     } catch (error) {
       this.#log.warn(`Cannot write the record of tool use: ${messageOf(error)}`);
     }
@@ -216,7 +216,7 @@ export class UseMemory implements Disposable {
   /** Deletes the whole record. */
   clear(): void {
     this.#fresh.clear();
-    this.#kept = this.#all = undefined;
+    this.#uses = this.#all = undefined;
     drop(this.path);
   }
 
@@ -240,8 +240,8 @@ export class UseMemory implements Disposable {
     }
     Object.assign(session, { tool: id, hash, ended });
     const { words } = this.#freshUse(id, hash);
-    for (const { at, words: said, found } of this.#sessions.get(actor)?.searches ?? []) {
-      if (isNear(at) && found.delete(id)) { for (const word of said) count(words, word); }
+    for (const { at, words: queryWords, found } of this.#sessions.get(actor)?.searches ?? []) {
+      if (isNear(at) && found.delete(id)) { for (const word of queryWords) count(words, word); }
     }
   }
 
@@ -264,8 +264,8 @@ export class UseMemory implements Disposable {
     return session;
   }
 
-  #merged(kept: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
-    const all = new Map(kept);
+  #merged(uses: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
+    const all = new Map(uses);
     // Copies the use, because the next call changes it.
     for (const [id, use] of this.#fresh) {
       const before = all.get(id);
@@ -307,8 +307,8 @@ function worthOf(
   tools: readonly ToolUse[],
 ): ReadonlyMap<string, number> {
   return new Map(words.map((word) => {
-    const known = tools.filter((use) => Object.hasOwn(use.words, word)).length;
-    return [word, Math.log(1 + tools.length / Math.max(known, 1))];
+    const count = tools.filter((use) => Object.hasOwn(use.words, word)).length;
+    return [word, Math.log(1 + tools.length / Math.max(count, 1))];
   }));
 }
 

@@ -32,8 +32,8 @@ export class WaitingRuns {
     try {
       return await ask();
     } finally {
-      const left = (this.#questions.get(run) ?? 1) - 1;
-      if (left > 0) this.#questions.set(run, left);
+      const count = (this.#questions.get(run) ?? 1) - 1;
+      if (count > 0) this.#questions.set(run, count);
       else this.#questions.delete(run);
     }
   }

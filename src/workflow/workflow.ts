@@ -106,8 +106,8 @@ export class Workflow implements CapabilityRuns {
       return withPlan(await this.#run({ ...request, plan: made.plan }), made);
     }
     // The arguments were checked against the schema.
-    const asked = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
-    return await this.#run({ ...request, ...asked });
+    const options = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
+    return await this.#run({ ...request, ...options });
   }
 
   /** Runs a plan, and saves it as a capability if requested. */
@@ -119,8 +119,8 @@ export class Workflow implements CapabilityRuns {
     const saving = saveAs === undefined
       ? undefined
       : (await this.#parts.opener.capabilities()).saving;
-    const prepare = (given: JsonObject) =>
-      saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(given) });
+    const prepare = (args: JsonObject) =>
+      saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(args) });
     // Throws before the run if the plan cannot be saved.
     const prepared = request.plan && prepare(request.plan);
     const { result, isDone, plan: { given } } = await this.plans.run(request);
@@ -139,8 +139,8 @@ export class Workflow implements CapabilityRuns {
 
   /** Returns a page of a kept output as JSON. */
   read(uri: string, actor: string): string {
-    const asked = pageRequestOf(uri);
-    return JSON.stringify(pageOf(this.results.output(asked.name, actor), asked));
+    const pageRequest = pageRequestOf(uri);
+    return JSON.stringify(pageOf(this.results.output(pageRequest.name, actor), pageRequest));
   }
 
   /** Keeps an output. Returns its description for the answer; undefined over the size limit. */
