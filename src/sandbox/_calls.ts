@@ -68,7 +68,7 @@ class OpenCall {
   get onRequest(): OnRequest | undefined {
     const { signal, onRequest } = this.#request;
     return onRequest &&
-      ((...asked) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...asked));
+      ((...args) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...args));
   }
 
   /** Removes the listener of the signal, clears the kill timer and stops the call's requests. */
@@ -118,8 +118,8 @@ export class ChildCalls {
   }
 
   /** Reports progress to the caller of a call. */
-  report(id: number, said: Record<string, unknown>): void {
-    const progress = progressOf(said, PROGRESS_MAX);
+  report(id: number, fields: Record<string, unknown>): void {
+    const progress = progressOf(fields, PROGRESS_MAX);
     if (progress !== undefined) this.#pending.get(id)?.onProgress?.(progress);
   }
 
@@ -129,10 +129,10 @@ export class ChildCalls {
    */
   want(frame: Frame): string | undefined {
     if (frame.type === "drop") return void this.requests.drop(frame.id);
-    const wanted = wantedOf(frame);
-    const excess = this.charge(frame.json.length, wanted.call);
-    const handler = this.#pending.get(wanted.call)?.onRequest;
-    if (excess === undefined) void this.requests.take(wanted, handler);
+    const request = wantedOf(frame);
+    const excess = this.charge(frame.json.length, request.call);
+    const handler = this.#pending.get(request.call)?.onRequest;
+    if (excess === undefined) void this.requests.take(request, handler);
     return excess;
   }
 

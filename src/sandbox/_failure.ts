@@ -59,13 +59,13 @@ export function sandboxError(
 
 /** Returns the error for a value that a child sent. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
-  const said = objectOf(value);
-  const name = (textOf(said.name) || "Error").slice(0, 200);
-  const message = textOf(said.message).slice(0, MESSAGE_MAX);
-  if (isCode(said.code)) return sandboxError(said.code, message);
+  const fields = objectOf(value);
+  const name = (textOf(fields.name) || "Error").slice(0, 200);
+  const message = textOf(fields.message).slice(0, MESSAGE_MAX);
+  if (isCode(fields.code)) return sandboxError(fields.code, message);
   const denial = denialIn(name, message);
   return denial === undefined
-    ? new ModuleFailure(name, message, PLACE.exec(textOf(said.at))?.[0])
+    ? new ModuleFailure(name, message, PLACE.exec(textOf(fields.at))?.[0])
     : sandboxError("SANDBOX_DENIED", denial);
 }
 

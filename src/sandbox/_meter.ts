@@ -59,10 +59,10 @@ export class LogTap {
   }
 
   #next(second: number): void {
-    const left = this.#lines - LINES_A_SECOND;
+    const lines = this.#lines - LINES_A_SECOND;
     this.#second = second;
     this.#lines = 0;
-    if (left > 0) this.#onLog({ level: "warn", text: `${left} log lines were left out` });
+    if (lines > 0) this.#onLog({ level: "warn", text: `${lines} log lines were left out` });
   }
 }
 

@@ -23,9 +23,9 @@ function layer(confined: string): CheckReport {
   if (/^(landlock|bubblewrap) \d/.test(confined)) {
     return { name: "layer", ok: true, said: `${confined}: the system blocks ${swap}` };
   }
-  const said = `${confined}: the system does not block ${swap}; PML detects only some of them`;
+  const text = `${confined}: the system does not block ${swap}; PML detects only some of them`;
   const hint = "Use Linux 5.19 or newer with Landlock, or install bubblewrap";
-  return { name: "layer", ok: true, said, hint };
+  return { name: "layer", ok: true, said: text, hint };
 }
 
 function processes(confined: string): CheckReport {
@@ -34,10 +34,10 @@ function processes(confined: string): CheckReport {
     : Deno.uid() === 0
     ? "PML runs as root, to which no limit applies"
     : undefined;
-  const said = why === undefined
+  const text = why === undefined
     ? "their number is limited"
     : `their number is not limited: ${why}`;
-  return { name: "programs of modules", ok: true, said };
+  return { name: "programs of modules", ok: true, said: text };
 }
 
 /** Starts a process that loses its parent, and prints `kept` if the keeper adopted it. */
@@ -48,12 +48,12 @@ const FLEE = `echo "$( (sleep 0.2
 async function reaper(): Promise<CheckReport> {
   const name = "reaper";
   if (endsWithPml()) {
-    const said = "all child processes end with PML, also when it is killed: job objects of Windows";
-    return { name, ok: true, said };
+    const text = "all child processes end with PML, also when it is killed: job objects of Windows";
+    return { name, ok: true, said: text };
   }
   if (Deno.build.os === "windows") {
-    const said = "programs may outlive a killed PML: PML may not call the system";
-    return { name, ok: false, said, hint: "Start PML with --allow-ffi, as `pml` does" };
+    const text = "programs may outlive a killed PML: PML may not call the system";
+    return { name, ok: false, said: text, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
   const { ok, text } = await runToEnd("/bin/sh", ["-c", FLEE]);
   const said = `all child processes end with PML, also when it is killed, ${

@@ -38,7 +38,7 @@ export function systemPaths(net: boolean): readonly string[] {
 
 /** Starts children with the best layer that works on this machine. */
 export class OsLayers {
-  readonly #wanted: OsLayerChoice;
+  readonly #choice: OsLayerChoice;
   readonly #path: string | undefined;
   readonly #workspace: string;
   #known: Promise<Layer> | undefined;
@@ -47,8 +47,8 @@ export class OsLayers {
    * Creates an instance that tries nothing before the first child starts. Programs are found on the
    * user's `path`, but not in the workspace.
    */
-  constructor(wanted: OsLayerChoice, path: string | undefined, workspace: string) {
-    this.#wanted = wanted;
+  constructor(choice: OsLayerChoice, path: string | undefined, workspace: string) {
+    this.#choice = choice;
     this.#path = path;
     this.#workspace = workspace;
   }
@@ -58,11 +58,11 @@ export class OsLayers {
    */
   async start<T>(begin: (layer: Layer) => Promise<T>): Promise<T> {
     if (this.#known !== undefined) return await begin(await this.#known);
-    const wanted = this.#wanted;
+    const choice = this.#choice;
     const off: Layer = { kind: "none", why: "it is off" };
-    if (wanted === "off") return await begin(off);
+    if (choice === "off") return await begin(off);
     // Landlock is not tried again after it was missing once.
-    const lack = wanted === "bwrap"
+    const lack = choice === "bwrap"
       ? "it is off"
       : Deno.build.os === "linux"
       ? undefined
@@ -82,13 +82,13 @@ export class OsLayers {
   }
 
   async #find(lack: string): Promise<Layer> {
-    const wanted = this.#wanted;
-    const found = wanted === "landlock"
+    const choice = this.#choice;
+    const found = choice === "landlock"
       ? "it is off"
       : await findBubblewrap(this.#path, this.#workspace);
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
-    if (wanted !== "required") return { kind: "none", why };
+    if (choice !== "required") return { kind: "none", why };
     // The next call tries again, because bubblewrap may be installed by then.
     this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer can confine them (${why})`, {
@@ -127,8 +127,8 @@ export async function findBubblewrap(
   if (Deno.build.os !== "linux") return "not on this system";
   const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });
   if (program === undefined) return "not on PATH";
-  const said = await runToEnd(program, ["--version"]);
-  const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
+  const output = await runToEnd(program, ["--version"]);
+  const version = /^bubblewrap (\S+)/.exec(output.text)?.[1];
   if (version === undefined) return `${program} prints no version`;
   const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
   const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
@@ -186,8 +186,8 @@ export function bubblewrapArgs(sight: Sight): string[] {
   const { workspace, read, write, lock, own, net, covers, cwd = own.at(-1) ?? "/" } = sight;
   // A path inside the workspace is not mounted by itself: if a link replaced it, bubblewrap would
   // mount the link's target. So the whole workspace is mounted.
-  const roots = (given: readonly string[]) =>
-    given.map((root) => isInside(workspace, root) ? workspace : root);
+  const roots = (paths: readonly string[]) =>
+    paths.map((root) => isInside(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
   const all = [...roots(read), lock, ...systemPaths(net), Deno.execPath()];
   // bubblewrap cannot mount onto a link, such as `/etc/localtime`, in a folder that is mounted.

@@ -52,8 +52,8 @@ export class ChildRequests {
     const answered = async () => {
       // guard: request-right
       if (handler === undefined) throw refused();
-      const said = plainJson(json, "the request");
-      const [name, args = null] = listOf(said);
+      const request = plainJson(json, "the request");
+      const [name, args = null] = listOf(request);
       if (typeof name !== "string") throw refused();
       return await handler(name, args, stop.signal);
     };

@@ -78,9 +78,9 @@ export class Startup {
     return undefined;
   }
 
-  #confine(held: string | PmlError): string | undefined {
-    if (typeof held !== "string") return this.#refuse(held.message, held);
-    this.confined = held;
+  #confine(confinement: string | PmlError): string | undefined {
+    if (typeof confinement !== "string") return this.#refuse(confinement.message, confinement);
+    this.confined = confinement;
     return undefined;
   }
 
@@ -102,12 +102,12 @@ export class Startup {
   }
 
   #unloaded(value: unknown): PmlError {
-    const found = failureFrom(value as Json); // parsed JSON
-    if (found instanceof PmlError) return found;
+    const failure = failureFrom(value as Json); // parsed JSON
+    if (failure instanceof PmlError) return failure;
     const [, why, line, column] =
-      /SyntaxError: ([^\n]*?)(?: at blob:|\n)[^]*?(\d+):(\d+)$/.exec(found.message) ?? [];
+      /SyntaxError: ([^\n]*?)(?: at blob:|\n)[^]*?(\d+):(\d+)$/.exec(failure.message) ?? [];
     const [what, hint] = why === undefined
-      ? [`${found.name}: ${found.message}`, "Correct the module"]
+      ? [`${failure.name}: ${failure.message}`, "Correct the module"]
       : [`syntax error: ${why}`, `Fix the syntax error in line ${line}`];
     const at = quoted(shownPlace(this.#file, { line, column }), 300);
     return new PmlError("SANDBOX_CRASHED", `Cannot load the module ${at}: ${what}`, {

@@ -116,10 +116,10 @@ export class ChildLineReader {
   }
 
   #add(part: Uint8Array): void {
-    const kept = this.#size;
+    const size = this.#size;
     this.#size += part.length;
     if (this.#size > this.#lineMax) throw new RangeError("it wrote a line that is too long");
-    if (this.#kind === "noise" && kept >= NOISE_MAX) return;
+    if (this.#kind === "noise" && size >= NOISE_MAX) return;
     this.#line.add(part);
     if (this.#kind === undefined && this.#size >= this.#nonce.length) this.#kind = this.#decide();
   }

@@ -91,13 +91,13 @@ export class AnsweringProcess {
 
   async #follow({ groups, read, hear, ended }: AnsweringOptions): Promise<void> {
     const { stdout, stderr, status, pid } = this.#process;
-    const heard = Promise.all([read(stdout), hear(stderr)]).catch((error) => this.end(error));
+    const output = Promise.all([read(stdout), hear(stderr)]).catch((error) => this.end(error));
     const { code, signal } = await status;
     // Processes that it started may keep its output open.
     killGroup(pid);
     this.#hasEnded = true;
     groups.remove(pid);
-    await heard;
+    await output;
     this.end(ended(signal ?? `exit code ${code}`));
     await this.#stdin.close().catch(() => {}); // the pipe is broken after the end
   }

@@ -31,12 +31,12 @@ const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
  * configuration requires a layer and there is none.
  */
 export async function programLayer(
-  wanted: OsLayerChoice,
+  choice: OsLayerChoice,
   path: string | undefined,
   workspace: string,
 ): Promise<Layer> {
-  const layer = await availableLayer(wanted, path, workspace);
-  if (layer.kind !== "none" || wanted !== "required") return layer;
+  const layer = await availableLayer(choice, path, workspace);
+  if (layer.kind !== "none" || choice !== "required") return layer;
   const message = `Cannot confine programs: no layer is available (${layer.why})`;
   throw new PmlError("SANDBOX_DENIED", message, {
     hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
@@ -49,16 +49,16 @@ export async function programLayer(
  * the workspace.
  */
 export async function availableLayer(
-  wanted: OsLayerChoice,
+  choice: OsLayerChoice,
   path: string | undefined,
   workspace: string,
 ): Promise<Layer> {
-  if (wanted === "off") return { kind: "none", why: "it is off" };
-  const lack = wanted === "bwrap"
+  if (choice === "off") return { kind: "none", why: "it is off" };
+  const lack = choice === "bwrap"
     ? "it is off"
     : landlockLack() ?? (canKeep() ? undefined : "this system cannot run a keeper");
   if (lack === undefined) return { kind: "landlock" };
-  const found = wanted === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
+  const found = choice === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
   if (typeof found === "object") return found;
   return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${found}` };
 }
@@ -68,9 +68,9 @@ async function bubblewrapOf(
   workspace: string,
 ): Promise<Layer & { readonly kind: "bwrap" } | string> {
   const key = JSON.stringify([path, workspace]);
-  const found = bubblewraps.get(key) ?? await findBubblewrap(path, workspace);
-  if (typeof found === "object") bubblewraps.set(key, found);
-  return found;
+  const bubblewrap = bubblewraps.get(key) ?? await findBubblewrap(path, workspace);
+  if (typeof bubblewrap === "object") bubblewraps.set(key, bubblewrap);
+  return bubblewrap;
 }
 
 /** The confinement of a program. */

@@ -14,7 +14,7 @@ export interface Host {
   /** Aborts when the call is cancelled or its deadline passes. */
   readonly signal: AbortSignal;
   /** Writes a line to PML's log: `log("text")` or `log("warn", "text")`. */
-  log(...said: readonly [text: string] | readonly [level: string, text: string]): void;
+  log(...args: readonly [text: string] | readonly [level: string, text: string]): void;
   /** Reports the progress of the call. This also extends its deadline. */
   progress(progress: Progress): void;
   /**

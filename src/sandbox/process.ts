@@ -306,11 +306,11 @@ async function headOf(
   const decoder = new TextDecoder();
   const whole = new TextDecoder();
   let text = "";
-  let left = maxBytes;
+  let remaining = maxBytes;
   for await (const chunk of stream) {
     onText?.(whole.decode(chunk, { stream: true }));
-    text += decoder.decode(chunk.subarray(0, left), { stream: true });
-    left = Math.max(0, left - chunk.length);
+    text += decoder.decode(chunk.subarray(0, remaining), { stream: true });
+    remaining = Math.max(0, remaining - chunk.length);
   }
   return text;
 }
@@ -320,8 +320,8 @@ async function headOf(
  */
 function childrenOf(pid: number): readonly number[] {
   const tasks = namesIn(`/proc/${pid}/task`);
-  const said = tasks.map((task) => textIn(`/proc/${pid}/task/${task}/children`));
-  return said.flatMap((text) => text.match(/\d+/g) ?? []).map(Number);
+  const texts = tasks.map((task) => textIn(`/proc/${pid}/task/${task}/children`));
+  return texts.flatMap((text) => text.match(/\d+/g) ?? []).map(Number);
 }
 
 function allBelow(pid: number): readonly number[] {

@@ -251,10 +251,10 @@ export class Sandbox implements AsyncDisposable {
     const { type, id } = frame;
     this.#charge(frame.json.length, id);
     if (this.#dead) return;
-    const said = valueOf(frame);
-    if (!isObject(said)) return;
-    if (type === "log") this.#logs.say(levelOf(said.level), String(said.text));
-    else this.#calls.report(id, said);
+    const value = valueOf(frame);
+    if (!isObject(value)) return;
+    if (type === "log") this.#logs.say(levelOf(value.level), String(value.text));
+    else this.#calls.report(id, value);
   }
 
   #charge(bytes: number, call?: number): void {

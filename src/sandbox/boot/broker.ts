@@ -253,9 +253,9 @@ const FLAGS = ["read", "write", "append", "truncate", "create", "createNew", "re
 type Flags = Readonly<Record<typeof FLAGS[number], boolean>> & { readonly mode?: number };
 
 function flagsOf(value: unknown): Flags {
-  const given = Object(value);
-  const flags = Object.fromEntries(FLAGS.map((name) => [name, given[name] === true]));
-  const { mode: asked } = given;
+  const options = Object(value);
+  const flags = Object.fromEntries(FLAGS.map((name) => [name, options[name] === true]));
+  const { mode: asked } = options;
   if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
   const mode = asked == null ? undefined : asked & 0o777;
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // each name of FLAGS is set

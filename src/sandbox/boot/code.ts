@@ -44,14 +44,14 @@ interface ToolFailure {
 type ToolAnswer = { readonly output: unknown } | { readonly error: ToolFailure };
 
 type Request = (name: string, args: unknown) => Promise<unknown>;
-type ReportProgress = (said: object) => void;
+type ReportProgress = (progress: object) => void;
 
 /** The error of a tool call that failed, or that PML did not run. */
 class ToolError extends Error {
   override readonly name = "ToolError";
-  constructor(tool: string, said?: ToolFailure) {
-    super(said?.message);
-    Object.assign(this, { tool }, said);
+  constructor(tool: string, failure?: ToolFailure) {
+    super(failure?.message);
+    Object.assign(this, { tool }, failure);
   }
 }
 
@@ -67,7 +67,10 @@ export async function run(
   host: { readonly progress: ReportProgress },
   request: Request,
 ): Promise<CodeEnd> {
-  const lines = new CodeConsole(consoleBytes, (said) => void request("log", said).catch(() => {}));
+  const lines = new CodeConsole(
+    consoleBytes,
+    (entries) => void request("log", entries).catch(() => {}),
+  );
   const calls = new CodeCalls(request);
   define({ ...globals(calls, host.progress), console: lines.console, args });
   const failed = watch(lines);

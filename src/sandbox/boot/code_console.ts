@@ -18,13 +18,13 @@ export class CodeConsole {
   #lines = LINES_MAX;
   #waiting: string[] = [];
   #size = 0;
-  #left = 0;
+  #remaining = 0;
 
   /** Creates an instance. The limit is in characters; `send` sends lines. */
   constructor(room: number, send: (lines: readonly string[]) => void) {
     this.#room = room;
     this.#send = send;
-    const own = NAMES.map((name) => [name, (...said: unknown[]) => this.write(name, said)]);
+    const own = NAMES.map((name) => [name, (...values: unknown[]) => this.write(name, values)]);
     // Other functions of `console` do nothing, so that code can call them.
     const others = Object.keys(console).map((name) => [name, () => {}]);
     this.console = Object.fromEntries([...others, ...own]);
@@ -32,15 +32,15 @@ export class CodeConsole {
 
   /** Sends the waiting lines and the number of dropped lines. */
   end(): void {
-    if (this.#left > 0) this.#waiting.push(`(${this.#left} more lines were left out)`);
+    if (this.#remaining > 0) this.#waiting.push(`(${this.#remaining} more lines were left out)`);
     this.#flush();
   }
 
   /** Writes one line of a level. */
-  write(name: string, said: readonly unknown[]): void {
+  write(name: string, values: readonly unknown[]): void {
     const level = name === "warn" || name === "error" ? `${name}: ` : "";
-    if (this.#room <= 0 || this.#lines <= 0) return void this.#left++;
-    const text = level + said.map(consoleText).join(" ");
+    if (this.#room <= 0 || this.#lines <= 0) return void this.#remaining++;
+    const text = level + values.map(consoleText).join(" ");
     const cut = text.length > this.#room ? `${text.slice(0, this.#room)}… (cut)` : text;
     this.#room -= text.length + 1;
     this.#lines--;

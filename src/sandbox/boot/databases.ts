@@ -106,12 +106,12 @@ export class Databases {
 
   #open(attempt: PathAttempt, Database: DatabaseClass): number {
     if (this.#opened.size >= OPEN_MAX) throw new SqlProblem(`${OPEN_MAX} databases are open`, "");
-    const opened = this.#lock.during(() => this.#found(attempt, Database), true);
+    const opened = this.#lock.during(() => this.#openDatabase(attempt, Database), true);
     this.#opened.set(++this.#last, opened);
     return this.#last;
   }
 
-  #found(attempt: PathAttempt, Database: DatabaseClass): OpenDatabase {
+  #openDatabase(attempt: PathAttempt, Database: DatabaseClass): OpenDatabase {
     const write = attempt.access === "write";
     if (write) this.#guard.target({ ...attempt, access: "read" });
     const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
@@ -133,8 +133,8 @@ export class Databases {
   /** Reads the start of the file and returns whether it is a database in WAL mode. */
   #isWal(place: CheckedPath, attempt: PathAttempt): boolean {
     const { info } = place;
-    for (const { place: { info: held }, snapshot } of this.#opened.values()) {
-      if (!info || snapshot || !isSameFile(held, info)) continue;
+    for (const { place: { info: openInfo }, snapshot } of this.#opened.values()) {
+      if (!info || snapshot || !isSameFile(openInfo, info)) continue;
       // If a process closes a file, the system drops all locks of that process on it, also those of
       // SQLite.
       this.#guard.requireFile(place.path, info, attempt);
@@ -253,7 +253,7 @@ export class Databases {
         // New data is written into the log first, if there is one, and then into the database as
         // well.
         if (lookAt(`${path}-wal`)) times = 2;
-        sql.bound(this.#budget.left / times);
+        sql.bound(this.#budget.remaining / times);
         const size = () => sql.size() + sizeOf("-journal");
         const before = size();
         try {
@@ -343,8 +343,10 @@ function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
       throw Object.assign(new Error(failure.message), failure);
     }
     const { message, code } = sqlProblem(sql?.refused() ?? error);
-    const found = refusalOf(code, attempt, message);
-    throw code === "" ? Object.assign(new Error(found.message), { name: "SqliteError" }) : found;
+    const refusal = refusalOf(code, attempt, message);
+    throw code === ""
+      ? Object.assign(new Error(refusal.message), { name: "SqliteError" })
+      : refusal;
   }
 }
 

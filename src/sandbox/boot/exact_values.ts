@@ -43,13 +43,13 @@ export function withNumbers(value: unknown): unknown {
 }
 
 /**
- * Returns `value`, which a library derived from `withNumbers(given)`, with the BigInts of `given`
- * in place of numbers that the library did not change.
+ * Returns `value`, which a library derived from `withNumbers(original)`, with the BigInts of
+ * `original` in place of numbers that the library did not change.
  */
-export function withBigInts(value: unknown, given: unknown): unknown {
-  if (typeof given === "bigint") return value === Number(given) ? given : value;
-  if (typeof value !== "object" || value === null || !hasBigInt(given)) return value;
-  for (const [name, one] of Object.entries(Object(given))) {
+export function withBigInts(value: unknown, original: unknown): unknown {
+  if (typeof original === "bigint") return value === Number(original) ? original : value;
+  if (typeof value !== "object" || value === null || !hasBigInt(original)) return value;
+  for (const [name, one] of Object.entries(Object(original))) {
     if (!Object.hasOwn(value, name)) continue;
     const before: unknown = Reflect.get(value, name);
     const after = withBigInts(before, one);

@@ -17,10 +17,10 @@ export function brokeredFiles(client: HostClient): Record<string, unknown> {
     ...functions,
     FsFile,
     readDir: (path: unknown) => {
-      const asked = textOf(path);
+      const text = textOf(path);
       return {
         async *[Symbol.asyncIterator]() {
-          yield* await readDir(asked);
+          yield* await readDir(text);
         },
       };
     },

@@ -20,27 +20,27 @@ interface BrokeredFunction {
   /** The name of the request, if it differs from the function's. */
   readonly op?: string;
   /** Returns the arguments of the request; by default the module's arguments. */
-  readonly send?: (...given: Any[]) => unknown[];
+  readonly send?: (...args: Any[]) => unknown[];
   /**
    * Returns the result for the answer and the module's arguments; by default the answer.
    */
-  readonly give?: (value: Any, given: Any[]) => unknown;
+  readonly give?: (value: Any, args: Any[]) => unknown;
 }
 
 /** Returns each function of a table, and its synchronous version. */
 export function brokered(client: HostClient, table: FunctionTable): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
-    const sending = (given: Any[]) => {
-      for (const one of given) one?.signal?.throwIfAborted();
-      return send?.(...given) ?? given;
+    const sending = (args: Any[]) => {
+      for (const one of args) one?.signal?.throwIfAborted();
+      return send?.(...args) ?? args;
     };
-    functions[name] = async (...given: Any[]) => {
-      const value = await client.later(op, sending(given));
-      for (const one of given) one?.signal?.throwIfAborted();
-      return give(value, given);
+    functions[name] = async (...args: Any[]) => {
+      const value = await client.later(op, sending(args));
+      for (const one of args) one?.signal?.throwIfAborted();
+      return give(value, args);
     };
-    functions[`${name}Sync`] = (...given: Any[]) => give(client.now(op, sending(given)), given);
+    functions[`${name}Sync`] = (...args: Any[]) => give(client.now(op, sending(args)), args);
   }
   return functions;
 }
@@ -86,8 +86,8 @@ export function fileClass(client: HostClient): { FsFile: Any; opened: (number: n
 
     static {
       for (const [name, step] of Object.entries(steps)) {
-        const value = function (this: FsFile, ...given: Any[]) {
-          return step(this.#number, ...given);
+        const value = function (this: FsFile, ...args: Any[]) {
+          return step(this.#number, ...args);
         };
         Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
       }

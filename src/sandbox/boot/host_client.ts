@@ -42,17 +42,17 @@ export class HostClient {
   ): Promise<unknown> {
     signal?.throwIfAborted();
     const id = ++this.#last;
-    const asked = { ...Promise.withResolvers<unknown>(), onSay };
+    const request = { ...Promise.withResolvers<unknown>(), onSay };
     const drop = () => {
       this.#post({ kind: "drop", id });
       this.#waiting.delete(id);
-      asked.reject(signal?.reason);
+      request.reject(signal?.reason);
     };
-    this.#waiting.set(id, asked);
+    this.#waiting.set(id, request);
     signal?.addEventListener("abort", drop);
     try {
       this.#post({ kind: "ask", id, op, args });
-      return await asked.promise;
+      return await request.promise;
     } finally {
       signal?.removeEventListener("abort", drop);
       this.#waiting.delete(id);

@@ -59,9 +59,9 @@ export function runSupervised(): void {
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
     const { confine } = globalThis as Confining;
-    const held = reach && confine(reach);
-    if (held?.startsWith("landlock ") === false) {
-      console.error(held);
+    const confinement = reach && confine(reach);
+    if (confinement?.startsWith("landlock ") === false) {
+      console.error(confinement);
       Deno.exit(70);
     }
     if (libc.chdir(text(cwd)) === 0) {
@@ -96,12 +96,12 @@ function taken(length: number): string {
   return new TextDecoder().decode(bytes);
 }
 
-const held: Uint8Array<ArrayBuffer>[] = [];
+const chunks: Uint8Array<ArrayBuffer>[] = [];
 
 /** Returns a text as a C string. Its memory is kept as long as the process runs. */
 function text(value: string): Uint8Array<ArrayBuffer> {
   const bytes = new TextEncoder().encode(`${value}\0`);
-  held.push(bytes);
+  chunks.push(bytes);
   return bytes;
 }
 

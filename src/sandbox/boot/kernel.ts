@@ -144,8 +144,8 @@ export class Kernel implements Disposable {
   }
 
   #must(number: number, ...rest: readonly number[]): number {
-    const given = this.#call(number, ...rest);
-    if (given >= 0) return given;
+    const result = this.#call(number, ...rest);
+    if (result >= 0) return result;
     throw new Error(`Landlock broke: call ${number} gave ${this.error()}`);
   }
 }

@@ -12,9 +12,9 @@ const LIFE = "pml-life";
 
 /** Takes a lock and keeps it until this thread ends. */
 export function holdLife(): Promise<void> {
-  return new Promise((held) => {
+  return new Promise((resolve) => {
     void locks().request(LIFE, () => {
-      held();
+      resolve();
       return new Promise(() => {});
     });
   });

@@ -30,7 +30,7 @@ export async function* stdinLines(): AsyncGenerator<string> {
  * Writes one whole frame. JSON is a string, or bytes that the Worker transferred. Bytes of the type
  * `text` are not JSON; the frame contains their length.
  */
-export type WriteFrame = (type: string, id: number, said: unknown) => void;
+export type WriteFrame = (type: string, id: number, value: unknown) => void;
 
 /**
  * Returns a function that writes frames. Each begins with the nonce on a new line, so only this
@@ -38,8 +38,8 @@ export type WriteFrame = (type: string, id: number, said: unknown) => void;
  */
 export function frameWriter(nonce: string): WriteFrame {
   const encoder = new TextEncoder();
-  return (type, id, said) => {
-    const bytes = said instanceof Uint8Array ? copied(said) : encoder.encode(String(said));
+  return (type, id, value) => {
+    const bytes = value instanceof Uint8Array ? copied(value) : encoder.encode(String(value));
     // With a line break inside JSON, the Worker could begin its own line.
     if (type !== "text") withoutBreaks(bytes);
     const head = encoder.encode(

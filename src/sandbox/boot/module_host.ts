@@ -26,9 +26,9 @@ export function moduleHost(client: HostClient, call: CallOfHost): Host {
     signal,
     workspace,
     sqlite,
-    log: (...said: readonly unknown[]) => {
-      const level = said.length > 1 ? String(said[0]) : "info";
-      send("log", { level, text: String(said.at(-1)) });
+    log: (...values: readonly unknown[]) => {
+      const level = values.length > 1 ? String(values[0]) : "info";
+      send("log", { level, text: String(values.at(-1)) });
     },
     progress: (progress) => send("progress", progress),
     exec: async (program, args = [], options: ExecOptions = {}) => {
@@ -67,12 +67,12 @@ async function fetched(
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
   // The host thread returns this type.
-  const told = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
-  const isBare = [101, 204, 205, 304].includes(told.status ?? 0);
-  const response = new Response(isBare ? null : told.body, told);
-  const { redirected } = told;
+  const parts = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
+  const isBare = [101, 204, 205, 304].includes(parts.status ?? 0);
+  const response = new Response(isBare ? null : parts.body, parts);
+  const { redirected } = parts;
   return Object.defineProperties(response, {
-    url: { value: told.url },
+    url: { value: parts.url },
     redirected: { value: redirected },
   });
 }

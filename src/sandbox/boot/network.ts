@@ -35,20 +35,20 @@ export class Network {
     this.#start = start;
   }
 
-  async #fetch(asked: FetchArguments, { signal }: HostRequestContext): Promise<unknown> {
-    let { url, method, body } = asked;
-    const headers = new Headers([...asked.headers].map(([name, value]) => [name, value]));
+  async #fetch(args: FetchArguments, { signal }: HostRequestContext): Promise<unknown> {
+    let { url, method, body } = args;
+    const headers = new Headers([...args.headers].map(([name, value]) => [name, value]));
     for (let hops = 0; hops <= HOPS_MAX; hops++) {
       const target = new URL(url);
       await this.#admit(target);
       const init = { method, headers, redirect: "manual", signal, ...(body && { body }) } as const;
       const response = await fetch(target, init);
       const next = response.headers.get("location");
-      if (next === null || !isRedirect(response) || asked.redirect === "manual") {
-        return await this.#told(response, { url, redirected: hops > 0 });
+      if (next === null || !isRedirect(response) || args.redirect === "manual") {
+        return await this.#partsOf(response, { url, redirected: hops > 0 });
       }
       await response.body?.cancel();
-      if (asked.redirect === "error") throw new TypeError("the server redirects");
+      if (args.redirect === "error") throw new TypeError("the server redirects");
       const to = new URL(next, target);
       if (to.origin !== target.origin) { for (const name of SECRETS) headers.delete(name); }
       if (target.protocol === "https:" && to.protocol !== "https:") {
@@ -79,13 +79,13 @@ export class Network {
     }
     // Deno can deny ranges of IPv4 when it connects, but only single addresses of IPv6.
     const { lookup } = await import("node:dns/promises");
-    const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
-    for (const { address } of found) {
+    const addresses = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
+    for (const { address } of addresses) {
       if (await isPrivate(address)) throw denied(url, "its address is not public");
     }
   }
 
-  async #told(response: Response, more: object): Promise<unknown> {
+  async #partsOf(response: Response, more: object): Promise<unknown> {
     const { status, statusText } = response;
     const headers = [...response.headers];
     return { status, statusText, headers, body: await this.#whole(response), ...more };

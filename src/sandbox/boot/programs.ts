@@ -121,15 +121,15 @@ export class Programs {
    * cannot set variables that make one program run another.
    */
   #variables(value: unknown, program: unknown): Record<string, string> {
-    const given = variables(value);
+    const values = variables(value);
     const { run, steering, environment, env } = this.#start;
     // A program's own variables can do no more than its arguments.
     const own = `${programName(String(program)).toUpperCase()}_`;
-    const name = Object.keys(given).find((name) =>
+    const name = Object.keys(values).find((name) =>
       run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(own) &&
       !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
     );
-    if (name === undefined) return given;
+    if (name === undefined) return values;
     const why = "it changes what programs do, and no env grant names it";
     throw refusalOf("SANDBOX_DENIED", { op: "set the variable", asked: name }, why);
   }
@@ -261,15 +261,15 @@ function list(value: unknown = []): readonly string[] {
 }
 
 function variables(value: unknown = {}): Record<string, string> {
-  const given = Object.entries(Object(value))
+  const entries = Object.entries(Object(value))
     .map(([name, content]) => [variableName(name), content] as const);
-  for (const [name, content] of given) {
+  for (const [name, content] of entries) {
     if (!OPEN_NAME.test(name) || CLOSED_NAME.test(name)) {
       throw new SandboxRefusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
     }
     text(` ${content}`, `the variable ${name}`);
   }
-  return Object.fromEntries(given.map(([name, content]) => [name, String(content)]));
+  return Object.fromEntries(entries.map(([name, content]) => [name, String(content)]));
 }
 
 /** Returns one form of a variable name, because Windows ignores their case. */

@@ -129,7 +129,7 @@ export class Protected {
   }
 
   #protectedFiles(path: string, access: AccessKind): string[] {
-    const found = access === "write" ? [...this.#scope.protection.paths] : [];
+    const paths = access === "write" ? [...this.#scope.protection.paths] : [];
     const { workspace } = this.#scope;
     const queue: string[] = [];
     for (let folder = parentOf(path); within(workspace, folder); folder = parentOf(folder)) {
@@ -138,17 +138,17 @@ export class Protected {
     }
     const tops = queue.length;
     // Breadth first, so that a large object store cannot hide its sibling files.
-    for (let at = 0, seen = 0; at < queue.length && seen < LINK_SEARCH_MAX; at++) {
+    for (let at = 0, count = 0; at < queue.length && count < LINK_SEARCH_MAX; at++) {
       for (const entry of entriesOf(queue[at] ?? "")) {
-        seen++;
+        count++;
         const here = joinPath(queue[at] ?? "", entry.name);
         const covered = this.isListed(here, access);
         const enter = covered || at >= tops || this.#names[access].begins(entry.name);
         if (entry.isDirectory && enter) queue.push(here);
-        else if (covered || this.covers(here, access)) found.push(here);
+        else if (covered || this.covers(here, access)) paths.push(here);
       }
     }
-    return found;
+    return paths;
   }
 }
 

@@ -31,11 +31,11 @@ export interface Attempt {
 /** Counts the bytes that a child writes to files, up to its limit. */
 export class WriteBudget {
   readonly #bytes: number;
-  #left: number;
+  #remaining: number;
 
   /** Creates a budget with a limit in bytes. */
   constructor(bytes: number) {
-    this.#bytes = this.#left = bytes;
+    this.#bytes = this.#remaining = bytes;
   }
 
   /**
@@ -43,23 +43,23 @@ export class WriteBudget {
    * that exceeds the limit.
    */
   take(bytes: number, attempt: Attempt): void {
-    if (bytes > this.#left) {
+    if (bytes > this.#remaining) {
       const why =
         `a module writes at most ${this.#bytes} bytes (limits.write_bytes) to files until it ` +
         "is started anew";
       throw refusalOf("SANDBOX_DENIED", attempt, why);
     }
-    this.#left -= Math.max(bytes, 0);
+    this.#remaining -= Math.max(bytes, 0);
   }
 
   /** The number of bytes left. Negative if a step wrote more than was known before it. */
-  get left(): number {
-    return this.#left;
+  get remaining(): number {
+    return this.#remaining;
   }
 
   /** Counts the bytes that a step has added. */
   spend(bytes: number): void {
-    this.#left -= Math.max(bytes, 0);
+    this.#remaining -= Math.max(bytes, 0);
   }
 }
 

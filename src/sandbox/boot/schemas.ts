@@ -30,9 +30,9 @@ export interface SchemaAnswer {
 const schemas = new Map<number, JsonSchema>();
 
 /** Checks a value. */
-export function check(given: SchemaCheck): SchemaAnswer {
+export function check(request: SchemaCheck): SchemaAnswer {
   // The schema library does not accept BigInts.
-  const { id, schema, isReset, ...rest } = withNumbers(given) as SchemaCheck;
+  const { id, schema, isReset, ...rest } = withNumbers(request) as SchemaCheck;
   try {
     if (isReset) schemas.clear();
     if (schema !== undefined) schemas.set(id, new JsonSchema(schema));

@@ -192,7 +192,7 @@ export class Sql implements Disposable {
   query(sql: unknown, parameters: unknown, { limit, offset, bytes }: RowPage): SqlRows {
     const statement = this.#prepared(sql);
     const rows: SqlRows["rows"][number][] = [];
-    const given = (more: boolean) => {
+    const page = (more: boolean) => {
       return { columns: statement.columns().map(({ name }) => name), rows, more };
     };
     let [at, left] = [0, bytes];
@@ -200,13 +200,13 @@ export class Sql implements Disposable {
       if (at++ < offset) continue;
       const row = values.map(plain);
       left -= row.reduce((sum: number, one) => sum + sizeOf(one), 0);
-      if (rows.length === limit || left < 0 && rows.length > 0) return given(true);
+      if (rows.length === limit || left < 0 && rows.length > 0) return page(true);
       if (left < 0) {
         throw new SqlProblem(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
       }
       rows.push(row);
     }
-    return given(false);
+    return page(false);
   }
 
   /** Runs one statement to its end and returns the number of its changes. */
@@ -226,12 +226,14 @@ export class Sql implements Disposable {
   }
 
   *#run(statement: NativeStatement, parameters: unknown): Generator<unknown[]> {
-    const found = bound(statement, parameters);
+    const iterator = bound(statement, parameters);
     try {
-      for (let step = found.next(); !step.done; step = found.next()) yield step.value as unknown[];
+      for (let step = iterator.next(); !step.done; step = iterator.next()) {
+        yield step.value as unknown[];
+      }
       this.#requireDone();
     } finally {
-      found.return?.();
+      iterator.return?.();
     }
   }
 

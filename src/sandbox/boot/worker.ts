@@ -122,11 +122,11 @@ class ModuleThread {
     // Databases that the call opened are closed before its result is sent.
     await using sqlite = brokeredSqlite((op, sent) => this.#client.later(op, sent));
     const send = (type: string, value: unknown) => this.#send(type, id, value);
-    const want = (...asked: ModuleRequest) => this.#want(id, asked);
+    const want = (...request: ModuleRequest) => this.#want(id, request);
     const parts = { signal, workspace, env, sqlite, send };
     const sampled = (name: string, args: unknown) => want(name, args, signal);
-    const given = await this.#standard.input(fn, args);
-    const value = await run(given, moduleHost(this.#client, { ...parts, want: sampled }), want);
+    const input = await this.#standard.input(fn, args);
+    const value = await run(input, moduleHost(this.#client, { ...parts, want: sampled }), want);
     await this.#standard.assertOutput(fn, value);
     return value;
   }
@@ -221,8 +221,8 @@ function failed(error: unknown): SentError {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
     const { name = "Error", message = "", code } = error as Partial<SentError>; // read as text below
-    const said = { name: String(name), message: String(message), ...placeOf(error) };
-    return typeof code === "string" ? { ...said, code } : said;
+    const failure = { name: String(name), message: String(message), ...placeOf(error) };
+    return typeof code === "string" ? { ...failure, code } : failure;
   } catch {
     return { name: "Error", message: "the module threw something that cannot be read" };
   }
