@@ -35,7 +35,7 @@ export class SignedInServer implements Authorization {
   readonly #key: string;
   readonly #store: TokenStore;
   readonly #host: SignInHost;
-  #kept: Promise<StoredSignIn | undefined> = Promise.resolve(undefined);
+  #signIn: Promise<StoredSignIn | undefined> = Promise.resolve(undefined);
   /** When the sign-in is read again although its file is the same. */
   #again = Infinity;
   #stamp: string | undefined;
@@ -59,31 +59,31 @@ export class SignedInServer implements Authorization {
 
   async header(signal: AbortSignal): Promise<string | undefined> {
     const isRecent = performance.now() - this.#looked < LOOK_MS;
-    let kept = await (isRecent ? unlessAborted(this.#kept, signal) : this.#now(signal));
-    if (kept === undefined) return undefined;
-    const { accessToken, since, until = Infinity } = kept;
-    if (accessToken === undefined) throw this.#loginRequired(overText(kept));
-    const left = until - Date.now();
-    if (left < Math.min(AHEAD_MS, (until - since) / 5)) {
-      const isDue = left <= 0 || performance.now() - this.#failed > AGAIN_MS;
-      if (isDue) kept = await this.#refreshed(kept, { signal, mayFail: left > 0 });
+    let signIn = await (isRecent ? unlessAborted(this.#signIn, signal) : this.#now(signal));
+    if (signIn === undefined) return undefined;
+    const { accessToken, since, until = Infinity } = signIn;
+    if (accessToken === undefined) throw this.#loginRequired(overText(signIn));
+    const remaining = until - Date.now();
+    if (remaining < Math.min(AHEAD_MS, (until - since) / 5)) {
+      const isDue = remaining <= 0 || performance.now() - this.#failed > AGAIN_MS;
+      if (isDue) signIn = await this.#refreshed(signIn, { signal, mayFail: remaining > 0 });
     }
-    return headerOf(kept);
+    return headerOf(signIn);
   }
 
   async refused({ response, sent, signal, isAgain }: HttpRefusal): Promise<boolean> {
     const challenge = response.headers.get("www-authenticate") ?? undefined;
-    const kept = await this.#now(signal);
-    const isSame = sent !== undefined && headerOf(kept) === sent;
-    if (!isSame && !isAgain && kept?.accessToken !== undefined) return true;
-    if (sent === undefined || kept === undefined) {
+    const signIn = await this.#now(signal);
+    const isSame = sent !== undefined && headerOf(signIn) === sent;
+    if (!isSame && !isAgain && signIn?.accessToken !== undefined) return true;
+    if (sent === undefined || signIn === undefined) {
       if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
       const scopes = challenged(challenge, "scope")?.split(" ");
       throw this.#loginRequired("it requires a sign-in", scopes);
     }
     if (challenged(challenge, "error") === "insufficient_scope") {
       const scopes = challenged(challenge, "scope")?.split(" ") ?? [];
-      const error = await this.#stepUp(kept, scopes);
+      const error = await this.#stepUp(signIn, scopes);
       if (error === undefined && !isAgain) {
         await this.#now(signal);
         return true;
@@ -100,8 +100,8 @@ export class SignedInServer implements Authorization {
     const [first, second] = this.#useless;
     const isUseless = second !== undefined && performance.now() - (first?.at ?? 0) < USELESS_MS;
     const next = isAgain || isUseless
-      ? kept
-      : await this.#refreshed(kept, { signal, mayFail: false });
+      ? signIn
+      : await this.#refreshed(signIn, { signal, mayFail: false });
     if (headerOf(next) === sent) throw this.#loginRequired("it does not accept your sign-in");
     return true;
   }
@@ -114,9 +114,9 @@ export class SignedInServer implements Authorization {
     if (stamp !== this.#stamp || performance.now() > this.#again) {
       this.#stamp = stamp;
       this.#again = Infinity;
-      this.#kept = stamp === undefined ? this.#took(undefined) : this.#read();
+      this.#signIn = stamp === undefined ? this.#took(undefined) : this.#read();
     }
-    return await unlessAborted(this.#kept, signal);
+    return await unlessAborted(this.#signIn, signal);
   }
 
   async #read(): Promise<StoredSignIn | undefined> {
@@ -128,22 +128,22 @@ export class SignedInServer implements Authorization {
     }
   }
 
-  #took(kept: StoredSignIn | undefined): Promise<StoredSignIn | undefined> {
-    const secrets = secretsOf(kept);
+  #took(signIn: StoredSignIn | undefined): Promise<StoredSignIn | undefined> {
+    const secrets = secretsOf(signIn);
     // An answer may still contain the previous secrets.
     // guard: sign-in-redactor
     this.#host.register(secrets, this.#over.filter((each) => !secrets.includes(each)));
     this.#over = this.#secrets;
     this.#secrets = secrets;
-    return Promise.resolve(kept);
+    return Promise.resolve(signIn);
   }
 
   async #refreshed(
-    kept: StoredSignIn,
+    signIn: StoredSignIn,
     { signal, mayFail }: { readonly signal: AbortSignal; readonly mayFail: boolean },
   ): Promise<StoredSignIn | undefined> {
-    const { refreshToken, accessToken = "" } = kept;
-    if (refreshToken === undefined) return kept;
+    const { refreshToken, accessToken = "" } = signIn;
+    if (refreshToken === undefined) return signIn;
     this.#refreshing ??= this.#refresh(accessToken).finally(() => this.#refreshing = undefined);
     try {
       await unlessAborted(this.#refreshing, signal);
@@ -198,35 +198,38 @@ export class SignedInServer implements Authorization {
    * Returns the error for a call that needs more scopes, and stores them for the next sign-in. Returns
    * undefined if there is another sign-in already.
    */
-  async #stepUp(kept: StoredSignIn, asked: readonly string[]): Promise<PmlError | undefined> {
+  async #stepUp(
+    signIn: StoredSignIn,
+    moreScopes: readonly string[],
+  ): Promise<PmlError | undefined> {
     const [key, store] = [this.#key, this.#store];
-    const missing = asked.filter((scope) => !kept.scopes.includes(scope));
+    const missing = moreScopes.filter((scope) => !signIn.scopes.includes(scope));
     const wantedWith = (stored: StoredSignIn) => [...new Set([...stored.wanted ?? [], ...missing])];
-    let wanted = wantedWith(kept);
+    let scopes = wantedWith(signIn);
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
     const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
-    const isGranted = asked.length > 0 && missing.length === 0;
+    const isGranted = moreScopes.length > 0 && missing.length === 0;
     // guard: sign-in-steps
     if (isGranted || !isKnown && recent.length >= STEPS) {
       const why = isGranted ? "scopes that were granted already" : "more scopes each time";
       const name = quoted(this.server.name);
       return new PmlError("PERMISSION_DENIED", `Cannot use ${name}: it asks for ${why}`, {
         hint: "Tell the operator of the server; a new sign-in does not help",
-        detail: { server: this.server.name, scopes: asked, may_have_run: false },
+        detail: { server: this.server.name, scopes: moreScopes, may_have_run: false },
       });
     }
-    if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted }];
+    if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted: scopes }];
     // A sign-in has the lock while the user is in the browser.
     const isOld = await store.locked(key, async () => {
       const now = await store.read(key);
       if (now === undefined) return false;
-      if (now.accessToken !== kept.accessToken) return true;
+      if (now.accessToken !== signIn.accessToken) return true;
       // Another call may have stored other scopes meanwhile.
-      wanted = wantedWith(now);
-      await store.write(key, { ...now, wanted });
+      scopes = wantedWith(now);
+      await store.write(key, { ...now, wanted: scopes });
       return false;
     });
-    return isOld ? undefined : this.#loginRequired("it requires more permissions", wanted);
+    return isOld ? undefined : this.#loginRequired("it requires more permissions", scopes);
   }
 
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {
@@ -244,16 +247,16 @@ export class SignedInServer implements Authorization {
  * Returns the secrets of a sign-in, which are redacted from all texts. Plain words are excluded, so
  * that a service cannot hide words of the journal by using them as tokens.
  */
-export function secretsOf(kept: StoredSignIn | undefined): readonly string[] {
-  const { accessToken, refreshToken, client } = kept ?? {};
+export function secretsOf(signIn: StoredSignIn | undefined): readonly string[] {
+  const { accessToken, refreshToken, client } = signIn ?? {};
   return [accessToken, refreshToken, client?.client_secret]
     .flatMap((each = "") => /^(?=.*[\dA-Z]).{8,}$/.exec(each) ?? []);
 }
 
-function overText(kept: StoredSignIn | undefined): string {
-  return ["your sign-in has expired or ended", kept?.refusal].filter(Boolean).join(": ");
+function overText(signIn: StoredSignIn | undefined): string {
+  return ["your sign-in has expired or ended", signIn?.refusal].filter(Boolean).join(": ");
 }
 
-function headerOf(kept: StoredSignIn | undefined): string | undefined {
-  return kept?.accessToken && `Bearer ${kept.accessToken}`;
+function headerOf(signIn: StoredSignIn | undefined): string | undefined {
+  return signIn?.accessToken && `Bearer ${signIn.accessToken}`;
 }

@@ -33,8 +33,8 @@ const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 export function registered(
   { store, as, server }: Pick<OAuthClientOptions, "store" | "as" | "server">,
 ): string | undefined {
-  const known = store.look<Registration>(clientKey(as.issuer, server));
-  const { redirect, until = Infinity } = known ?? {};
+  const registration = store.look<Registration>(clientKey(as.issuer, server));
+  const { redirect, until = Infinity } = registration ?? {};
   return until > Date.now() ? redirect : undefined;
 }
 
@@ -80,8 +80,8 @@ export function isSharedClient(
   const { client_id } = client;
   return client_id === document ||
     usersOf(store, { issuer: as.issuer, client }).some((url) => url !== server.url) ||
-    store.all().some((kept) =>
-      kept.issuer === as.issuer && kept.client.client_id === client_id && kept.url !== server.url
+    store.all().some((entry) =>
+      entry.issuer === as.issuer && entry.client.client_id === client_id && entry.url !== server.url
     );
 }
 
@@ -113,12 +113,12 @@ async function register(
   const said = answer.ok
     ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
     : answer;
-  const found = await library.processDynamicClientRegistrationResponse(said);
-  const { client_id, client_secret: secret, client_secret_expires_at: until } = found;
+  const client = await library.processDynamicClientRegistrationResponse(said);
+  const { client_id, client_secret: secret, client_secret_expires_at: until } = client;
   const client_secret = typeof secret === "string" ? secret : undefined;
   const method = client_secret === undefined
     ? "none"
-    : found.token_endpoint_auth_method === POST
+    : client.token_endpoint_auth_method === POST
     ? POST
     : BASIC;
   return {

@@ -43,18 +43,18 @@ export async function discover(
   looking: Looking,
 ): Promise<Discovered | undefined> {
   const { url } = protocol.server;
-  const found = await resourceOf(protocol, looking);
-  const issuer = found?.issuer ?? new URL(url).origin;
+  const resource = await resourceOf(protocol, looking);
+  const issuer = resource?.issuer ?? new URL(url).origin;
   const as = await authorizationServer(protocol, issuer, looking.signal);
   if (as === undefined) {
-    if (found?.issuer === undefined) return undefined;
+    if (resource?.issuer === undefined) return undefined;
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no OAuth metadata`);
   }
   // guard: sign-in-pkce
   if (!as.code_challenge_methods_supported?.includes("S256")) {
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} does not support PKCE with S256`);
   }
-  return { as, resource: found?.resource ?? plain(url), scopes: found?.scopes ?? [] };
+  return { as, resource: resource?.resource ?? plain(url), scopes: resource?.scopes ?? [] };
 }
 
 /** Returns the default endpoints of revision 2025-03-26, for a server without metadata. */
@@ -71,9 +71,9 @@ export function assumed({ server: { url } }: Protocol): Discovered {
 
 /** Returns a parameter of a `WWW-Authenticate` header. */
 export function challenged(header: string | null | undefined, name: string): string | undefined {
-  const found = new RegExp(`[\\s,]${name}\\s*=\\s*(?:"([^"]*)"|([^\\s,"]+))`, "i")
+  const match = new RegExp(`[\\s,]${name}\\s*=\\s*(?:"([^"]*)"|([^\\s,"]+))`, "i")
     .exec(header ?? "");
-  return found?.[1] ?? found?.[2];
+  return match?.[1] ?? match?.[2];
 }
 
 /** Reads the protected resource metadata of a server; undefined if there is none. */
@@ -82,17 +82,17 @@ async function resourceOf(
   { challenge, signal }: Looking,
 ): Promise<ResourceMetadata | undefined> {
   const { origin, pathname } = new URL(protocol.server.url);
-  const told = challenged(challenge, "resource_metadata");
-  const at = told === undefined ? undefined : URL.parse(told);
+  const url = challenged(challenge, "resource_metadata");
+  const at = url === undefined ? undefined : URL.parse(url);
   // guard: sign-in-metadata-origin
   if (at !== undefined && at?.origin !== origin) {
-    throw protocol.error("PERMISSION_DENIED", `its metadata are at ${quoted(told ?? "")}`);
+    throw protocol.error("PERMISSION_DENIED", `its metadata are at ${quoted(url ?? "")}`);
   }
   const base = `${origin}${KNOWN}oauth-protected-resource`;
   const places = [at?.href, base + pathname.replace(/\/$/, ""), base];
-  const said = await first(protocol, places, signal);
-  if (said === undefined) return undefined;
-  const { resource, authorization_servers: servers, scopes_supported: scopes } = said.json;
+  const document = await first(protocol, places, signal);
+  if (document === undefined) return undefined;
+  const { resource, authorization_servers: servers, scopes_supported: scopes } = document.json;
   const own = URL.parse(textOf(resource));
   const folder = own?.pathname.replace(/\/?$/, "/") ?? "";
   // guard: sign-in-resource
@@ -115,18 +115,18 @@ async function authorizationServer(
   const { origin } = url;
   const path = url.pathname.replace(/\/$/, "");
   const openId = `${KNOWN}openid-configuration`;
-  const said = await first(protocol, [
+  const document = await first(protocol, [
     `${origin}${KNOWN}oauth-authorization-server${path}`,
     `${origin}${openId}${path}`,
     `${origin}${path}${openId}`,
   ], signal);
-  if (said === undefined) return undefined;
-  const named = textOf(said.json.issuer);
+  if (document === undefined) return undefined;
+  const named = textOf(document.json.issuer);
   if (URL.parse(named)?.href !== url.href) {
     const why = `the metadata of the issuer ${quoted(issuer)} name another one, ${quoted(named)}`;
     throw protocol.error("UPSTREAM_PROTOCOL", why);
   }
-  return await library.processDiscoveryResponse(url, Response.json(said.json));
+  return await library.processDiscoveryResponse(url, Response.json(document.json));
 }
 
 /** Reads the first of the documents that exists. */

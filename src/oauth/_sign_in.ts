@@ -159,8 +159,8 @@ async function finished(
       ...[as, client, auth, parameters, page.url, verifier] as const,
       { ...protocol.options<"POST">(signal), additionalParameters: { resource } },
     );
-    const said = await library.processAuthorizationCodeResponse(as, client, response);
-    const kept: StoredSignIn = {
+    const tokens = await library.processAuthorizationCodeResponse(as, client, response);
+    const signIn: StoredSignIn = {
       server: server.name,
       url: server.url,
       issuer: as.issuer,
@@ -168,11 +168,11 @@ async function finished(
       revocationEndpoint: as.revocation_endpoint,
       resource,
       client,
-      ...tokensFrom(protocol, said, { refreshToken: undefined, scopes }),
+      ...tokensFrom(protocol, tokens, { refreshToken: undefined, scopes }),
     };
-    host.register(secretsOf(kept), []);
+    host.register(secretsOf(signIn), []);
     const key = signInKey(server);
-    await store.locked(key, () => store.write(key, kept, { isAttended: true }));
+    await store.locked(key, () => store.write(key, signIn, { isAttended: true }));
     page.tell(true);
   } catch (error) {
     // The authorization server may have deleted the client.
@@ -188,9 +188,9 @@ async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<strin
   const accept = `${JSON_TYPE}, ${EVENTS_TYPE}`;
   const headers = { accept, "content-type": JSON_TYPE };
   const { url, requestUrl = url } = protocol.server;
-  const said = await protocol.ask(requestUrl, { method: "POST", headers, body: PING, signal });
-  const challenge = said.headers.get("www-authenticate") ?? undefined;
-  if (challenge !== undefined || said.ok) return challenge;
+  const response = await protocol.ask(requestUrl, { method: "POST", headers, body: PING, signal });
+  const challenge = response.headers.get("www-authenticate") ?? undefined;
+  if (challenge !== undefined || response.ok) return challenge;
   // An HTTP+SSE endpoint does not accept POST. If it opens a stream, that stream never ends.
   const until = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
   const stream = { headers: { accept: EVENTS_TYPE }, signal: until };
@@ -202,15 +202,15 @@ function scopesFor(
   { server, store, more }: SigningIn,
   { found, challenge }: { readonly found: Discovered; readonly challenge: string | undefined },
 ): readonly string[] {
-  const { as: { scopes_supported: known }, scopes: supported } = found;
-  const kept = store.look(signInKey(server));
+  const { as: { scopes_supported: serverScopes }, scopes: supported } = found;
+  const signIn = store.look(signInKey(server));
   // Granted scopes are requested again only together with missing ones.
-  const wanted = [...more, ...kept?.wanted ?? []];
-  const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];
-  const said = challenged(challenge, "scope")?.split(" ");
-  const own = server.oauth?.scopes ?? said ?? supported;
+  const wanted = [...more, ...signIn?.wanted ?? []];
+  const granted = wanted.length > 0 ? signIn?.scopes ?? [] : [];
+  const challengeScopes = challenged(challenge, "scope")?.split(" ");
+  const own = server.oauth?.scopes ?? challengeScopes ?? supported;
   const scopes = new Set([...own, ...granted, ...wanted].filter(Boolean));
-  const isOffline = server.oauth?.scopes === undefined && known?.includes("offline_access");
+  const isOffline = server.oauth?.scopes === undefined && serverScopes?.includes("offline_access");
   if (isOffline && scopes.size > 0) scopes.add("offline_access");
   return [...scopes];
 }

@@ -111,14 +111,14 @@ export class Logins {
   ): Promise<Readonly<Record<string, Ended>>> {
     const host = this.#host;
     const all = await host.signIns();
-    const kept = (await all.all()).filter(({ server }) => (name ?? server) === server);
+    const signIns = (await all.all()).filter(({ server }) => (name ?? server) === server);
     const done: Record<string, Ended> = {};
-    if (name !== undefined && kept.length === 0) done[(await host.signInAt(name)).name] = "none";
-    for (const { server: one, url, client } of kept) {
+    if (name !== undefined && signIns.length === 0) done[(await host.signInAt(name)).name] = "none";
+    for (const { server: one, url, client } of signIns) {
       // The definition may have changed since the sign-in, or be gone.
       const gone: OAuthServer = { name: one, url, named: new Set([new URL(url).host]) };
-      const known = await host.signInAt(one).catch(() => gone);
-      for (const server of [known, gone, { ...gone, oauth: { client_id: client } }]) {
+      const signIn = await host.signInAt(one).catch(() => gone);
+      for (const server of [signIn, gone, { ...gone, oauth: { client_id: client } }]) {
         const how = await all.end(server, signal);
         if (how !== "none") done[one] = how;
       }
@@ -162,14 +162,14 @@ export class Logins {
 
   async #follow(): Promise<void> {
     const closing = this.#closing;
-    for (let known = this.#marks(); !closing.aborted;) {
+    for (let marks = this.#marks(); !closing.aborted;) {
       using file = new PathWatcher([this.#file], closing);
       // Reading after the watcher has started prevents a missed change.
       const now = this.#marks();
       for (const [name, mark] of Object.entries(now)) {
-        if (mark !== known[name]) this.#host.signInChanged(name, mark);
+        if (mark !== marks[name]) this.#host.signInChanged(name, mark);
       }
-      known = now;
+      marks = now;
       await file.change();
     }
   }

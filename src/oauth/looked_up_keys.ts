@@ -16,7 +16,7 @@ export async function lookUpKeys(
   app: KeyContext & { readonly log: Log; readonly keys: Pick<Keys, "home"> },
 ): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {
   const { log } = app;
-  const found = await Promise.all(
+  const values = await Promise.all(
     Object.entries(keySources(app.keys.home, log)).map(async ([name, source]) => {
       try {
         const value = await keyFrom(app, name, source);
@@ -28,5 +28,5 @@ export async function lookUpKeys(
       }
     }),
   );
-  return new Map(found.flat());
+  return new Map(values.flat());
 }

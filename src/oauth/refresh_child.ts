@@ -52,6 +52,6 @@ async function main(): Promise<object> {
 }
 
 if (import.meta.main) {
-  const said = JSON.stringify(await main());
-  await new Response(said).body?.pipeTo(Deno.stdout.writable).catch(() => {}); // PML may be gone
+  const output = JSON.stringify(await main());
+  await new Response(output).body?.pipeTo(Deno.stdout.writable).catch(() => {}); // PML may be gone
 }

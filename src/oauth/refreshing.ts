@@ -105,14 +105,14 @@ export async function refreshSignIn(
   },
 ): Promise<void> {
   await store.locked(key, async () => {
-    const kept = await store.read(key);
+    const entry = await store.read(key);
     // guard: sign-in-queue
-    if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
-    const { server: name, url, issuer, client, resource, refreshToken } = kept;
+    if (entry?.refreshToken === undefined || entry.accessToken !== spent) return;
+    const { server: name, url, issuer, client, resource, refreshToken } = entry;
     const server = { name, url, named: new Set(named), certificates };
     const protocol = await Protocol.open(server, { fetch: send });
     const { library } = protocol;
-    const as = { issuer, token_endpoint: kept.tokenEndpoint };
+    const as = { issuer, token_endpoint: entry.tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);
     await protocol.act(async () => {
       // Sign-ins older than this check may have any token endpoint.
@@ -127,12 +127,12 @@ export async function refreshSignIn(
         return await library.processRefreshTokenResponse(as, client, response);
       };
       try {
-        const scope = kept.scopes.join(" ");
+        const scope = entry.scopes.join(" ");
         const answer = await request(scope).catch((error) => {
           if (scope === "" || Object(error).error !== "invalid_scope") throw error;
           return request("");
         });
-        await store.write(key, { ...kept, ...tokensFrom(protocol, answer, kept) });
+        await store.write(key, { ...entry, ...tokensFrom(protocol, answer, entry) });
       } catch (error) {
         if (!isRefusal(error, status)) throw error;
         const refusal = Object(error).error === undefined
@@ -140,15 +140,15 @@ export async function refreshSignIn(
           : protocol.answered(error);
         const isOver = OVER.test(Object(error).error);
         // Calls work until the access token expires.
-        if (!isOver && kept.until !== undefined && kept.until > Date.now()) {
+        if (!isOver && entry.until !== undefined && entry.until > Date.now()) {
           throw protocol.error("LOGIN_REQUIRED", refusal, `Run: pml login ${name}`);
         }
         if (isOver && Object(error).error !== "invalid_grant") {
-          await forgetClient(store, kept, server);
+          await forgetClient(store, entry, server);
         }
         // JSON omits members that are undefined.
         const over = { accessToken: undefined, refreshToken: undefined, until: Date.now() };
-        await store.write(key, { ...kept, ...over, refusal });
+        await store.write(key, { ...entry, ...over, refusal });
       }
     }, signal);
   });

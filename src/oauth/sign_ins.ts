@@ -42,10 +42,10 @@ export class SignIns {
   /** Returns the authorization of requests to a server: the same object for the same server. */
   of(server: OAuthServer): Authorization {
     const key = signInKey(server);
-    const known = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
-    known.server = server;
-    this.#servers.set(key, known);
-    return known;
+    const entry = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
+    entry.server = server;
+    this.#servers.set(key, entry);
+    return entry;
   }
 
   /** Starts a sign-in. Also requests `scopes`, if a call needs them. */
@@ -65,9 +65,9 @@ export class SignIns {
   /** Revokes the tokens if the server supports that, and removes them. Returns the result. */
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
     const store = this.#store;
-    const kept = store.look(signInKey(server));
-    if (kept === undefined) return "none";
-    return await endSignIn(kept, { host: this.#host, store, server, signal });
+    const signIn = store.look(signInKey(server));
+    if (signIn === undefined) return "none";
+    return await endSignIn(signIn, { host: this.#host, store, server, signal });
   }
 
   /** Returns all stored sign-ins, sorted by server. */

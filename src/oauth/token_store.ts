@@ -101,7 +101,7 @@ export interface TokenStore {
    */
   write(
     key: string,
-    kept: StoredSignIn | Registration,
+    entry: StoredSignIn | Registration,
     options?: { readonly isAttended?: boolean },
   ): Promise<void>;
   /** Removes a sign-in or a registered client. */
@@ -175,8 +175,8 @@ export async function forgetClient(
   server: Pick<OAuthServer, "name" | "url">,
 ): Promise<void> {
   for (const key of [clientKey(issuer, server), sharedClientKey(issuer)]) {
-    const known = store.look<Registration>(key)?.client.client_id;
-    if (known === client.client_id) await store.remove(key);
+    const clientId = store.look<Registration>(key)?.client.client_id;
+    if (clientId === client.client_id) await store.remove(key);
   }
 }
 
@@ -225,21 +225,21 @@ export class FileTokenStore implements TokenStore {
   // file.
   async write(
     key: string,
-    kept: StoredSignIn | Registration,
+    entry: StoredSignIn | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
     const isThere = this.look(key)?.isRenewed !== undefined;
     // Registrations are included. They have a client secret but no token.
-    const { accessToken, refreshToken, client, ...open }: Secrets = kept;
+    const { accessToken, refreshToken, client, ...open }: Secrets = entry;
     const { client_secret, ...known } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
     const isIn = (isThere || isAttended) && isSecret &&
-      await this.#keyring?.set(this.#nameOf(key), JSON.stringify(kept));
+      await this.#keyring?.set(this.#nameOf(key), JSON.stringify(entry));
     const isRenewed = refreshToken !== undefined;
     // guard: sign-in-keyring
     await writePrivate(
       this.#at(key),
-      isIn ? { ...open, client: known, isRenewed } : kept,
+      isIn ? { ...open, client: known, isRenewed } : entry,
     );
     if (isThere && !isIn) await this.#forget(key);
   }
