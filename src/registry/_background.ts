@@ -40,14 +40,14 @@ export class BackgroundRefresh {
       isForced,
       work: async () => {
         const fqdn = parseFqdn(name);
-        const before = place.kept(fqdn);
+        const before = place.cachedAnswer(fqdn);
         // Another process may have refreshed the entry.
         const stored = isForced ? undefined : place.newest(fqdn);
         const after = stored !== undefined && !this.isOld(stored.at, fqdn)
           ? stored
           : await place.look(fqdn, this.#user.closing);
-        const is = (kept = before) =>
-          kept?.kind === "found" ? `${place.read(fqdn, kept).hash} ${kept.gone}` : "missing";
+        const is = (answer = before) =>
+          answer?.kind === "found" ? `${place.read(fqdn, answer).hash} ${answer.gone}` : "missing";
         if (is(before) !== is(after)) this.#user.entryChanged(name);
       },
     });

@@ -51,7 +51,7 @@ const CATALOG_MS = 3_600_000;
 export class Catalogs {
   readonly #places: readonly CachedRegistry[];
   readonly #parts: CatalogsParts;
-  readonly #kept = new Map<CachedRegistry, KeptCatalog>();
+  readonly #catalogs = new Map<CachedRegistry, KeptCatalog>();
   readonly #loading = new Map<CachedRegistry, Promise<KeptCatalog>>();
   /** The registries that sent no catalog while a caller waited for it. */
   readonly #waited = new WeakSet<CachedRegistry>();
@@ -66,7 +66,7 @@ export class Catalogs {
   /** Returns all known entries. */
   items(): readonly CatalogItem[] {
     for (const place of this.#places) {
-      const catalog = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
+      const catalog = this.#catalogs.get(place) ?? keptCatalog(place, this.#parts.cache);
       if (catalog !== undefined) this.#keep(place, catalog);
       this.#refreshIfOld(place, catalog?.at ?? 0);
     }
@@ -87,7 +87,7 @@ export class Catalogs {
    * once. Throws REGISTRY_OFFLINE if the registry cannot be reached.
    */
   async has(name: string, looking: CatalogLook): Promise<boolean> {
-    const { rows } = await this.#known(looking);
+    const { rows } = await this.#rowsOf(looking);
     return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
   }
 
@@ -100,13 +100,13 @@ export class Catalogs {
     looking: CatalogLook,
   ): Promise<string | undefined> {
     const whole = `${server}:${tool}`;
-    let cached = await this.#known(looking);
+    let cached = await this.#rowsOf(looking);
     const rowOf = (name: string) => cached.rows.find(([fqdn]) => fqdn === name);
-    const found = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
+    const find = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
     const isOfSpace = cached.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
     // A capability may have been published since the download.
-    if (isOfSpace && found() === undefined) cached = await this.#again(looking, cached);
-    return found() ?? (rowOf(server) && server);
+    if (isOfSpace && find() === undefined) cached = await this.#again(looking, cached);
+    return find() ?? (rowOf(server) && server);
   }
 
   async #again({ place, signal }: CatalogLook, cached: CachedRows): Promise<CachedRows> {
@@ -118,8 +118,8 @@ export class Catalogs {
     }
   }
 
-  async #known({ place, signal }: CatalogLook): Promise<CachedRows> {
-    const cached = this.#kept.get(place) ?? keptCatalog(place, this.#parts.cache);
+  async #rowsOf({ place, signal }: CatalogLook): Promise<CachedRows> {
+    const cached = this.#catalogs.get(place) ?? keptCatalog(place, this.#parts.cache);
     if (cached !== undefined) this.#refreshIfOld(place, cached.at);
     return cached ?? await this.#first(place, signal);
   }
@@ -170,15 +170,15 @@ export class Catalogs {
   }
 
   #keep(place: CachedRegistry, catalog: KeptCatalog): void {
-    if (this.#kept.get(place) !== catalog) this.#merged = undefined;
-    this.#kept.set(place, catalog);
+    if (this.#catalogs.get(place) !== catalog) this.#merged = undefined;
+    this.#catalogs.set(place, catalog);
   }
 
   /** Returns the merged entries. If several registries offer a name, the first one is used. */
   #all(): readonly CatalogItem[] {
     const items = new Map<string, CatalogItem>();
     for (const place of this.#places.toReversed()) {
-      const catalog = this.#kept.get(place);
+      const catalog = this.#catalogs.get(place);
       if (catalog === undefined) continue;
       for (const item of itemsOf(catalog, place.source.url)) items.set(item.fqdn, item);
     }

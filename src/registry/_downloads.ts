@@ -58,8 +58,8 @@ export class Downloads {
     if (place === undefined) {
       throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
     }
-    const told: Download["told"] = new Set();
-    const onProgress = (progress: Progress) => told.forEach((tell) => tell(progress));
+    const listeners: Download["told"] = new Set();
+    const onProgress = (progress: Progress) => listeners.forEach((tell) => tell(progress));
     const bytes = this.#fetched(manifest, { place, onProgress }).finally(() =>
       this.#all.delete(integrity)
     );
@@ -70,7 +70,7 @@ export class Downloads {
         this.#background.entry(place, fqdn, true);
       }
     });
-    const download = { bytes, told };
+    const download = { bytes, told: listeners };
     this.#all.set(integrity, download);
     return download;
   }
@@ -86,11 +86,11 @@ export class Downloads {
     return await place.briefly(async () => {
       const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
       const integrity = integrityOf(bytes);
-      const { fqdn, version, integrity: wanted } = manifest;
+      const { fqdn, version, integrity: expected } = manifest;
       // guard: registry-code
-      if (integrity !== wanted) {
+      if (integrity !== expected) {
         const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
-        const why = `its code is ${integrity}, but its entry has ${wanted}`;
+        const why = `its code is ${integrity}, but its entry has ${expected}`;
         throw new PmlError("INTEGRITY_MISMATCH", `Cannot load ${what}: ${why}`, {
           hint: "Call again later, or report it to the registry's owner; no code ran",
         });

@@ -83,11 +83,11 @@ export function entryWarnings(warnings: unknown): readonly string[] {
     : Array.isArray(warnings)
     ? warnings.map(listed)
     : [word(warnings)];
-  const shown = lines.map((line) => shownText(line, LONGEST.line) ?? "").filter((line) =>
+  const texts = lines.map((line) => shownText(line, LONGEST.line) ?? "").filter((line) =>
     line !== ""
   );
-  if (shown.length <= MOST.lines) return shown;
-  return [...shown.slice(0, MOST.lines), `and ${shown.length - MOST.lines} more`];
+  if (texts.length <= MOST.lines) return texts;
+  return [...texts.slice(0, MOST.lines), `and ${texts.length - MOST.lines} more`];
 }
 
 /** An invalid entry and the reason. */

@@ -35,8 +35,8 @@ export class Official implements RegistryReader {
   async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
     if (action !== undefined || !name.includes(".")) return MISSING;
     const known = this.#names.get(name) ?? likeliest(name);
-    const found = await this.#version(known, version, options);
-    if (found !== undefined) return found;
+    const lookup = await this.#version(known, version, options);
+    if (lookup !== undefined) return lookup;
     const [owner = "", own = ""] = name.split(".").slice(-2);
     const isNewest = version === undefined || version === "latest";
     // A given version needs one more request after the search.

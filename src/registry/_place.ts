@@ -92,8 +92,8 @@ export class CachedRegistry {
   readonly #place: RegistryPlace;
   readonly #user: RegistryUser;
   readonly #shared: SharedState;
-  readonly #kept = new Map<string, CachedAnswer>();
-  readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
+  readonly #answers = new Map<string, CachedAnswer>();
+  readonly #reads = new Map<string, (entry: KeptEntry) => ParsedEntry>();
 
   /** Takes the registry; requests and reads nothing yet. */
   constructor(place: RegistryPlace, user: RegistryUser, shared: SharedState) {
@@ -124,7 +124,7 @@ export class CachedRegistry {
     const { url } = this.source;
     const down = outages.of(url);
     if (down !== undefined && !this.canAsk) throw down;
-    const answer = this.#asked(question);
+    const answer = this.#ask(question);
     outages.watch(url, answer);
     return await answer;
   }
@@ -134,7 +134,7 @@ export class CachedRegistry {
     return await this.#shared.outages.briefly(this.source.url, work);
   }
 
-  async #asked<T>(question: (source: RegistryReader) => Promise<T>): Promise<T> {
+  async #ask<T>(question: (source: RegistryReader) => Promise<T>): Promise<T> {
     const { outages } = this.#shared;
     const { url } = this.source;
     try {
@@ -155,26 +155,28 @@ export class CachedRegistry {
   }
 
   /** Returns the last response for a name, if it is still usable. */
-  kept(fqdn: Fqdn): CachedAnswer | undefined {
+  cachedAnswer(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
-    const kept = this.#kept.get(key) ?? this.#stored(key);
-    if (kept === undefined) return undefined;
+    const answer = this.#answers.get(key) ?? this.#stored(key);
+    if (answer === undefined) return undefined;
     try {
-      if (kept.kind === "found") this.read(fqdn, kept);
+      if (answer.kind === "found") this.read(fqdn, answer);
     } catch {
       // The key or the checks changed after the entry was cached, so it must be downloaded again.
       return undefined;
     }
-    this.#kept.set(key, kept);
-    return kept;
+    this.#answers.set(key, answer);
+    return answer;
   }
 
   /** Returns the newest response that any process cached. */
   newest(fqdn: Fqdn): CachedAnswer | undefined {
     const key = keyOf(fqdn);
     const stored = this.#stored(key);
-    if (stored !== undefined && stored.at > (this.#kept.get(key)?.at ?? 0)) this.#kept.delete(key);
-    return this.kept(fqdn);
+    if (stored !== undefined && stored.at > (this.#answers.get(key)?.at ?? 0)) {
+      this.#answers.delete(key);
+    }
+    return this.cachedAnswer(fqdn);
   }
 
   /**
@@ -189,7 +191,7 @@ export class CachedRegistry {
 
   /** Requests the entry of a name and caches the response. */
   async look(fqdn: Fqdn, signal: AbortSignal): Promise<CachedAnswer> {
-    const before = this.kept(fqdn);
+    const before = this.cachedAnswer(fqdn);
     const entry = before?.kind === "found" ? before : undefined;
     const lookup = await this.ask((source) =>
       source.manifest(fqdn, { signal, etag: entry?.etag ?? undefined })
@@ -215,20 +217,20 @@ export class CachedRegistry {
    * Requests the pinned version if the newest entry of the registry is older: users of a version
    * that was removed from the catalog keep it.
    */
-  async #notOlder(fqdn: Fqdn, found: EntryLookup, signal: AbortSignal): Promise<EntryLookup> {
+  async #notOlder(fqdn: Fqdn, lookup: EntryLookup, signal: AbortSignal): Promise<EntryLookup> {
     const { version } = this.#user.pinned(entryName(fqdn)) ?? {};
-    const isPast = fqdn.version === undefined && isOlder(textOf(found.json.version), version);
-    if (!isPast) return found;
+    const isPast = fqdn.version === undefined && isOlder(textOf(lookup.json.version), version);
+    if (!isPast) return lookup;
     const exact = await this.ask((source) => source.manifest({ ...fqdn, version }, { signal }));
-    return exact.kind === "found" ? exact : found;
+    return exact.kind === "found" ? exact : lookup;
   }
 
   /** Caches a response. A missing name is stored on disk only if `stored` is true. */
   keep(fqdn: Fqdn, answer: CachedAnswer, { stored = answer.kind === "found" } = {}): CachedAnswer {
     const key = keyOf(fqdn);
     if (stored) this.#shared.cache.keep("entry", [this.source.url, key], answer);
-    if (this.#kept.size >= MOST_NAMES) this.#kept.clear();
-    this.#kept.set(key, answer);
+    if (this.#answers.size >= MOST_NAMES) this.#answers.clear();
+    this.#answers.set(key, answer);
     return answer;
   }
 

@@ -244,10 +244,10 @@ function filledIn(
 ): string {
   const references: string[] = [];
   const gapped = literal(value).replace(/\{([^{}]*)\}/g, (whole, name: string) => {
-    const said = memberOf(variables, name);
-    if (!isObject(said)) return whole;
-    if (said.value !== undefined) return literal(plainText(said.value));
-    references.push(reference(variableOf(name), { said: objectOf(said), needed }));
+    const value = memberOf(variables, name);
+    if (!isObject(value)) return whole;
+    if (value.value !== undefined) return literal(plainText(value.value));
+    references.push(reference(variableOf(name), { said: objectOf(value), needed }));
     return GAP;
   });
   // Joined parts could form an undeclared reference.

@@ -106,8 +106,8 @@ export class Folder implements RegistryStore {
 
   /** Returns the entry of a version or a tag of a name. */
   async entry(fqdn: string, version: string | undefined): Promise<EntryVersion | undefined> {
-    const found = await this.find(fqdn);
-    return found && chosen(found, version);
+    const versions = await this.find(fqdn);
+    return versions && chosen(versions, version);
   }
 
   /** Returns a page of the newest entries. */
@@ -171,9 +171,9 @@ export class Folder implements RegistryStore {
     const path = join(this.#path, file);
     const info = regular(path, Deno.lstatSync(path));
     const stamp = stampOf(info);
-    const known = this.#items.get(file);
-    if (known?.stamp === stamp) return known;
-    if (known !== undefined && version !== undefined) {
+    const item = this.#items.get(file);
+    if (item?.stamp === stamp) return item;
+    if (item !== undefined && version !== undefined) {
       this.#options.log.warn(
         `${quoted(file)} changed, but a version must not change: give it a new version`,
       );
@@ -247,8 +247,8 @@ export class Folder implements RegistryStore {
     },
   ): Promise<EntryVersion> {
     const file = basename(path);
-    const asked = parseFqdn(textOf(manifest.fqdn));
-    const read = this.#checked(manifest, { url: file, asked });
+    const name = parseFqdn(textOf(manifest.fqdn));
+    const read = this.#checked(manifest, { url: file, asked: name });
     return {
       fqdn: read.fqdn,
       version: read.version,

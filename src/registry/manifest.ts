@@ -243,9 +243,9 @@ export function manifestHash({ description: _, ...manifest }: Manifest): string 
 
 /** Returns the names of all variables that a server uses, required or not. */
 export function manifestVariables(manifest: Manifest): readonly string[] {
-  const asked = codeManifest(manifest)?.permissions.env ?? [];
+  const names = codeManifest(manifest)?.permissions.env ?? [];
   const named = templatesOf(manifest).flatMap(referencesOf);
-  return sortedNames([...manifest.envRequired, ...named, ...asked]);
+  return sortedNames([...manifest.envRequired, ...named, ...names]);
 }
 
 /** Returns the names of the variables that a server requires. */
@@ -259,13 +259,13 @@ function templatesOf(manifest: Manifest): readonly string[] {
 }
 
 function nameKind(fqdn: Fqdn, version: string): MemberKind<string> {
-  const wanted = entryName(fqdn);
+  const expected = entryName(fqdn);
   return {
-    wanted: quoted(wanted),
+    wanted: quoted(expected),
     is: (value) => {
-      const said = typeof value === "string" ? fqdnOf(value) : undefined;
-      return said !== undefined && entryName(said) === wanted &&
-        (said.version === undefined || said.version === version);
+      const own = typeof value === "string" ? fqdnOf(value) : undefined;
+      return own !== undefined && entryName(own) === expected &&
+        (own.version === undefined || own.version === version);
     },
   };
 }

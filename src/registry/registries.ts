@@ -83,21 +83,21 @@ export class Registries {
    * never asked for the name. Refreshes an expired entry in the background.
    */
   cachedEntry(name: string): FoundEntry | undefined {
-    return this.#known(name, (place) => this.#background.entry(place, name));
+    return this.#cachedEntry(name, (place) => this.#background.entry(place, name));
   }
 
   /** Returns the cached entry of a name at any age, without a refresh. */
   storedEntry(name: string): FoundEntry | undefined {
-    return this.#known(name, () => {});
+    return this.#cachedEntry(name, () => {});
   }
 
-  #known(name: string, onOld: (place: CachedRegistry) => void): FoundEntry | undefined {
+  #cachedEntry(name: string, onOld: (place: CachedRegistry) => void): FoundEntry | undefined {
     const fqdn = parseFqdn(name);
     for (const place of this.#order(fqdn)) {
-      const kept = place.kept(fqdn);
-      if (kept === undefined) return undefined;
-      if (this.#background.isOld(kept.at, fqdn)) onOld(place);
-      if (kept.kind === "found") return this.#found(place, { fqdn, kept });
+      const answer = place.cachedAnswer(fqdn);
+      if (answer === undefined) return undefined;
+      if (this.#background.isOld(answer.at, fqdn)) onOld(place);
+      if (answer.kind === "found") return this.#entryOf(place, { fqdn, kept: answer });
     }
     return undefined;
   }
@@ -193,7 +193,7 @@ export class Registries {
     const fqdn = parseFqdn(name);
     const without: CachedRegistry[] = [];
     for (const place of this.#order(fqdn)) {
-      const before = place.kept(fqdn);
+      const before = place.cachedAnswer(fqdn);
       const isUsed = !again && before !== undefined &&
         (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
       const kept = isUsed
@@ -203,14 +203,14 @@ export class Registries {
         // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;
         for (const other of without) other.keep(fqdn, missing, { stored: true });
-        return this.#found(place, { fqdn, kept });
+        return this.#entryOf(place, { fqdn, kept });
       }
       without.push(place);
     }
     return undefined;
   }
 
-  #found(
+  #entryOf(
     place: CachedRegistry,
     { fqdn, kept }: { readonly fqdn: Fqdn; readonly kept: KeptEntry },
   ): FoundEntry {

@@ -126,7 +126,7 @@ export function chosen<T extends Pick<EntryVersion, "version">>(
   { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
 ): T | undefined {
-  const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
+  const exact = (version: string | undefined) => entries.find((one) => one.version === version);
   const tagged = (tag: string) => exact(memberOf(tags, tag));
   if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);
   return tagged("latest") ?? entries.find((one) => !isPreRelease(one.version)) ?? entries[0];
