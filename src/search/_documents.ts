@@ -119,8 +119,8 @@ export class Documents {
   }
 
   #idFor(term: string): number {
-    const known = this.#ids.get(term);
-    if (known !== undefined) return known;
+    const id = this.#ids.get(term);
+    if (id !== undefined) return id;
     this.#ids.set(term, this.#ids.size);
     return this.#ids.size - 1;
   }

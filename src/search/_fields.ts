@@ -19,14 +19,14 @@ const MOST_PARAMETERS = 200;
  * parameters, descriptions of parameters.
  */
 export function fieldsOf({ id, tool, server }: CatalogEntry): readonly string[] {
-  const said: ParameterTexts = { names: [], descriptions: [] };
-  gather(tool.inputSchema, { said, depth: 0 });
+  const texts: ParameterTexts = { names: [], descriptions: [] };
+  gather(tool.inputSchema, { said: texts, depth: 0 });
   return [
     id.slice(id.indexOf(":") + 1),
     [server.name, text(server.title)].join(" "),
     [text(tool.title), text(tool.description)].join(" "),
-    said.names.join(" "),
-    said.descriptions.join(" "),
+    texts.names.join(" "),
+    texts.descriptions.join(" "),
   ].map((field) => field.slice(0, LONGEST_FIELD));
 }
 

@@ -90,8 +90,8 @@ function* ordered(
 ): Generator<number> {
   const scoreOf = (slot: number) => scores[slot] ?? 0;
   const least = leastOf(scores, { among, most: AHEAD * most });
-  const places = (wanted: (score: number) => boolean) =>
-    among.filter((slot) => wanted(scoreOf(slot)))
+  const places = (matches: (score: number) => boolean) =>
+    among.filter((slot) => matches(scoreOf(slot)))
       .sort((a, b) => scoreOf(b) - scoreOf(a) || a - b);
   yield* places((score) => score > 0 && score >= least);
   if (least > 0) yield* places((score) => score > 0 && score < least);

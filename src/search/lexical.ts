@@ -85,12 +85,12 @@ export class LexicalIndex {
   /** Returns how well each tool matches a query. */
   rank(query: string): LexicalScores {
     const terms = [...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS);
-    const wanted = terms.map((term) => this.#wanted(term));
+    const queryTerms = terms.map((term) => this.#queryTerm(term));
     const scores = new Float64Array(this.#entries.length);
     const [slots, weights] = [this.#slots, this.#weights];
     const all = new Uint32Array(this.#entries.length);
     let count = 0;
-    for (const [id, worth] of worths(wanted, (other) => this.#rarity(other))) {
+    for (const [id, worth] of worths(queryTerms, (other) => this.#rarity(other))) {
       const end = this.#start(id + 1);
       for (let at = this.#start(id); at < end; at++) {
         const slot = slots[at] ?? 0;
@@ -99,13 +99,13 @@ export class LexicalIndex {
       }
     }
     const asked = new Uint8Array(this.#documents.size);
-    for (const { id } of wanted) if (id !== undefined) asked[id] = 1;
+    for (const { id } of queryTerms) if (id !== undefined) asked[id] = 1;
     const met = all.subarray(0, count);
     this.#raise(scores, { asked, met });
-    return { scores, met, terms: wanted };
+    return { scores, met, terms: queryTerms };
   }
 
-  #wanted(term: string): QueryTerm {
+  #queryTerm(term: string): QueryTerm {
     const id = this.#documents.idOf(term);
     const others = [...this.#synonyms.get(term) ?? []]
       .flatMap((other) => this.#documents.idOf(other) ?? []);
@@ -122,14 +122,14 @@ export class LexicalIndex {
   ): void {
     const best = this.#best;
     for (const slot of met) {
-      let left = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, asked));
-      scores[slot] = left;
+      let score = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, asked));
+      scores[slot] = score;
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       for (let at = from; at < from + NEIGHBOURS; at++) {
         const held = best[at] ?? 0;
-        if (left <= held) continue;
-        best[at] = left;
-        left = held;
+        if (score <= held) continue;
+        best[at] = score;
+        score = held;
       }
     }
     for (const slot of met) {
@@ -222,15 +222,15 @@ const NO_WORDS: ToolDocument = { from: 0, to: 0, named: 0, lengths: [] };
 
 /** Returns the weight of each word of the query and of each synonym. */
 function worths(
-  wanted: readonly QueryTerm[],
+  terms: readonly QueryTerm[],
   rarityOf: (id: number) => number,
 ): ReadonlyMap<number, number> {
   const worths = new Map<number, number>();
-  for (const { rarity, others } of wanted) {
+  for (const { rarity, others } of terms) {
     // A synonym that is rarer than the word itself gets no higher weight.
     for (const id of others) worths.set(id, SYNONYM_WORTH * Math.min(rarity, rarityOf(id)));
   }
-  for (const { id, rarity } of wanted) if (id !== undefined) worths.set(id, rarity);
+  for (const { id, rarity } of terms) if (id !== undefined) worths.set(id, rarity);
   return worths;
 }
 

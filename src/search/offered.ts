@@ -50,8 +50,13 @@ function actionOf(
 ): ToolDefinition | undefined {
   if (fqdn === name) return undefined;
   const action = fqdn.slice(name.length + 1);
-  const said = tools.find((tool) => tool.name === action)?.definition;
-  return { ...defined({ description }), inputSchema: { type: "object" }, ...said, name: action };
+  const definition = tools.find((tool) => tool.name === action)?.definition;
+  return {
+    ...defined({ description }),
+    inputSchema: { type: "object" },
+    ...definition,
+    name: action,
+  };
 }
 
 function definitionsOf(

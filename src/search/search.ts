@@ -153,21 +153,21 @@ export class Search {
   ): Promise<SearchAnswer> {
     const queries = checked(query);
     this.#follow();
-    const near = await this.#meant(queries);
+    const near = await this.#nearness(queries);
     // The rules take longest, so each tool is judged once for all queries.
     const allowed = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
-    const { limit: wanted = USUAL_LIMIT, threshold = 0, memory } = options;
-    const limit = Math.min(Math.max(wanted, 1), MOST_HITS);
-    const found = queries.map((text, at) =>
+    const { limit: requestedLimit = USUAL_LIMIT, threshold = 0, memory } = options;
+    const limit = Math.min(Math.max(requestedLimit, 1), MOST_HITS);
+    const results = queries.map((text, at) =>
       this.#find(text, { limit, allowed, near: near?.[at], memory })
     );
-    const fitting = found.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
+    const fitting = results.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
     const hits = inTurn(fitting.map((ranked) => shared(ranked, limit)), limit);
     return {
       mode: near === undefined ? "lexical" : "hybrid",
       hits: hits.map(hitOf),
-      unmet: queries.filter((_, at) => found[at]?.ranked.length === 0),
-      isLoose: hits.length > 0 && found.every(({ fit }) => fit !== "well"),
+      unmet: queries.filter((_, at) => results[at]?.ranked.length === 0),
+      isLoose: hits.length > 0 && results.every(({ fit }) => fit !== "well"),
     };
   }
 
@@ -200,7 +200,7 @@ export class Search {
    * Returns how near the tools are to the queries by meaning; undefined while the model has no
    * vectors for them.
    */
-  async #meant(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
+  async #nearness(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
     const [entries, own] = [this.#entries, this.#own];
     const by = this.#sources.semantics?.();
     const similar = await by?.similarities(queries, own);
@@ -247,10 +247,10 @@ export class Search {
     const named = this.#named(query.trim()).filter(allowed);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
     const looked = ranked.slice(0, LOOKED_AT);
-    const said = best(looked.map(({ slot }) => this.#index.evidence(slot, terms)));
+    const evidence = best(looked.map(({ slot }) => this.#index.evidence(slot, terms)));
     const isNear = near !== undefined &&
       looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
-    const fit = fitOf(said, isNear);
+    const fit = fitOf(evidence, isNear);
     return { ranked: fit === "none" ? [] : ranked, fit };
   }
 
@@ -267,9 +267,9 @@ export class Search {
 }
 
 /** Returns how well a query is matched. Words or meaning alone count less than both together. */
-function fitOf(said: Evidence, isNear: boolean): QueryResult["fit"] {
-  if (fits(said, isNear ? FITS : FITS_WELL)) return "well";
-  return isNear || fits(said, FITS) ? "loosely" : "none";
+function fitOf(evidence: Evidence, isNear: boolean): QueryResult["fit"] {
+  if (fits(evidence, isNear ? FITS : FITS_WELL)) return "well";
+  return isNear || fits(evidence, FITS) ? "loosely" : "none";
 }
 
 function fits({ covered, said }: Evidence, least: number): boolean {
@@ -342,8 +342,8 @@ function inTurn(
   const longest = Math.max(0, ...ranked.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
     for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
-      const known = taken.get(hit.entry.id);
-      const isBetter = known === undefined ? taken.size < limit : known.score < hit.score;
+      const earlier = taken.get(hit.entry.id);
+      const isBetter = earlier === undefined ? taken.size < limit : earlier.score < hit.score;
       if (isBetter) taken.set(hit.entry.id, hit);
     }
   }

@@ -38,7 +38,7 @@ export function signatureOf(tool: ToolDefinition): string {
 
 class SignatureWriter {
   readonly #root: unknown;
-  #left = MOST_SCHEMAS;
+  #remaining = MOST_SCHEMAS;
 
   constructor(root: unknown) {
     this.#root = root;
@@ -50,16 +50,16 @@ class SignatureWriter {
     const required = new Set<unknown>(listOf(schema.required));
     const names = Object.keys(schema.properties)
       .sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
-    const shown = names.slice(0, MOST_PARAMETERS).map((name) => {
+    const parameters = names.slice(0, MOST_PARAMETERS).map((name) => {
       const type = this.type(schemaAt(schema.properties, name), depth);
       return `${property(name)}${required.has(name) ? "" : "?"}: ${type}`;
     });
-    return [...shown, ...(names.length > shown.length ? ["…"] : [])].join(", ");
+    return [...parameters, ...(names.length > parameters.length ? ["…"] : [])].join(", ");
   }
 
   /** Returns the type of a schema; `unknown` if it cannot be expressed. */
   type(schema: unknown, depth = 0): string {
-    if (!isObject(schema) || depth > DEEPEST || this.#left-- <= 0) return "unknown";
+    if (!isObject(schema) || depth > DEEPEST || this.#remaining-- <= 0) return "unknown";
     if (typeof schema.$ref === "string") {
       return this.type(referredIn(this.#root, schema.$ref), depth + 1);
     }

@@ -81,7 +81,7 @@ export class Vectors implements Semantics {
   readonly #owner: VectorsOwner;
   readonly #keyOf = memoized((entry: CatalogEntry) => keyOf(meaningText(entry)));
   readonly #queries = new Map<string, Float32Array>();
-  #known: Map<string, StoredVector> | undefined;
+  #vectors: Map<string, StoredVector> | undefined;
   #entries: readonly CatalogEntry[] = [];
   /** The vectors of the entries; undefined while some are missing. */
   #rows: readonly StoredVector[] | undefined;
@@ -116,8 +116,8 @@ export class Vectors implements Semantics {
 
   /** Returns how many of these tools have vectors. */
   count(entries: readonly CatalogEntry[]): number {
-    const known = this.#load();
-    return entries.filter((entry) => known.has(this.#keyOf(entry))).length;
+    const vectors = this.#load();
+    return entries.filter((entry) => vectors.has(this.#keyOf(entry))).length;
   }
 
   /** Computes the vectors of these tools and reports progress. Throws if it fails. */
@@ -132,15 +132,15 @@ export class Vectors implements Semantics {
   }
 
   #load(): Map<string, StoredVector> {
-    this.#known ??= readVectors(this.#file.path, this.#file.model);
-    return this.#known;
+    this.#vectors ??= readVectors(this.#file.path, this.#file.model);
+    return this.#vectors;
   }
 
   #follow(entries: readonly CatalogEntry[]): readonly StoredVector[] | undefined {
     if (entries === this.#entries && this.#rows !== undefined) return this.#rows;
     this.#entries = entries;
-    const known = this.#load();
-    const rows = entries.flatMap((entry) => known.get(this.#keyOf(entry)) ?? []);
+    const vectors = this.#load();
+    const rows = entries.flatMap((entry) => vectors.get(this.#keyOf(entry)) ?? []);
     this.#rows = rows.length === entries.length ? rows : undefined;
     return this.#rows;
   }
@@ -222,11 +222,11 @@ export class Vectors implements Semantics {
    * its longest text.
    */
   #missing(): TextToEmbed[] {
-    const known = this.#load();
+    const vectors = this.#load();
     const missing = new Map<string, string>();
     for (const entry of this.#entries) {
       const key = this.#keyOf(entry);
-      if (!known.has(key)) missing.set(key, meaningText(entry));
+      if (!vectors.has(key)) missing.set(key, meaningText(entry));
     }
     return [...missing].map(([key, text]) => ({ key, text }))
       .sort((one, other) => one.text.length - other.text.length);
@@ -234,25 +234,27 @@ export class Vectors implements Semantics {
 
   #save(): number {
     const { path, model } = this.#file;
-    const known = this.#load();
+    const vectors = this.#load();
     // Another PML process may have stored others meanwhile.
-    for (const [key, kept] of readVectors(path, model)) if (!known.has(key)) known.set(key, kept);
+    for (const [key, kept] of readVectors(path, model)) {
+      if (!vectors.has(key)) vectors.set(key, kept);
+    }
     // The vectors that were not used for the longest time come first, and are removed first.
-    for (const key of this.#entries.map(this.#keyOf)) moveLast(known, key);
+    for (const key of this.#entries.map(this.#keyOf)) moveLast(vectors, key);
     const used = new Set(this.#entries.map(this.#keyOf)).size;
-    trim(known, MOST_OTHERS + used);
+    trim(vectors, MOST_OTHERS + used);
     Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // Texts on which the model failed are not stored, so the next process tries them again.
-    writeVectors(path, model, known);
+    writeVectors(path, model, vectors);
     return 0;
   }
 
   /** Returns the vectors of queries; undefined if the model takes too long. */
   async #vectorsOf(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
-    const asked = queries.map((query) => query.slice(0, LONGEST_QUERY));
+    const texts = queries.map((query) => query.slice(0, LONGEST_QUERY));
     const vectors = new Map<string, Float32Array>();
     const missing = new Set<string>();
-    for (const query of asked) {
+    for (const query of texts) {
       const vector = moveLast(this.#queries, query);
       if (vector !== undefined) vectors.set(query, vector);
       // A query of blanks has no meaning, and models return anything for it.
@@ -270,7 +272,7 @@ export class Vectors implements Semantics {
       // Taken from the result and not from the cache, where other queries may have replaced them.
       for (const [query, vector] of await work) vectors.set(query, vector);
     }
-    return asked.map((query) => vectors.get(query) ?? NONE);
+    return texts.map((query) => vectors.get(query) ?? NONE);
   }
 
   async #ask(queries: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
@@ -283,18 +285,18 @@ export class Vectors implements Semantics {
 }
 
 /** Returns the value of a key and moves it to the end. */
-function moveLast<T>(kept: Map<string, T>, key: string): T | undefined {
-  const value = kept.get(key);
+function moveLast<T>(entries: Map<string, T>, key: string): T | undefined {
+  const value = entries.get(key);
   if (value === undefined) return undefined;
-  kept.delete(key);
-  kept.set(key, value);
+  entries.delete(key);
+  entries.set(key, value);
   return value;
 }
 
 /** Removes the first entries beyond a number. */
-function trim(kept: Map<string, unknown>, most: number): void {
-  const over = Math.max(kept.size - most, 0);
-  for (const key of [...kept.keys()].slice(0, over)) kept.delete(key);
+function trim(entries: Map<string, unknown>, most: number): void {
+  const over = Math.max(entries.size - most, 0);
+  for (const key of [...entries.keys()].slice(0, over)) entries.delete(key);
 }
 
 function keyOf(text: string): string {

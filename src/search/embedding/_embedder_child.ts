@@ -148,9 +148,9 @@ export class EmbedderChild implements AsyncDisposable {
   }
 
   #take(line: Uint8Array): void {
-    const said = boundedJson(line);
-    const waiting = isObject(said) ? this.#process.take(Number(said.id)) : undefined;
-    if (waiting !== undefined) return waiting.resolve(said);
+    const json = boundedJson(line);
+    const waiting = isObject(json) ? this.#process.take(Number(json.id)) : undefined;
+    if (waiting !== undefined) return waiting.resolve(json);
     const text = visible(new TextDecoder().decode(endsOf(line)), 200);
     this.#fail(`it wrote something that is not an answer: ${text}`);
   }
@@ -193,9 +193,9 @@ function addressOf(folder: string, ...name: readonly string[]): string {
 }
 
 /** Reads vectors. Returns undefined unless there are `count` vectors of the same length. */
-function vectorsOf(said: unknown, count: number): TextVectors | undefined {
-  if (!Array.isArray(said) || said.length !== count) return undefined;
-  const vectors = said.map(numbersOf);
+function vectorsOf(value: unknown, count: number): TextVectors | undefined {
+  if (!Array.isArray(value) || value.length !== count) return undefined;
+  const vectors = value.map(numbersOf);
   const size = vectors[0]?.length;
   if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
   return vectors.map((vector) => {
@@ -205,10 +205,10 @@ function vectorsOf(said: unknown, count: number): TextVectors | undefined {
   });
 }
 
-function numbersOf(said: unknown): Float32Array | undefined {
-  if (typeof said !== "string") return undefined;
+function numbersOf(value: unknown): Float32Array | undefined {
+  if (typeof value !== "string") return undefined;
   try {
-    const bytes = Uint8Array.fromBase64(said);
+    const bytes = Uint8Array.fromBase64(value);
     const size = bytes.length / 4;
     if (!Number.isInteger(size) || size === 0 || size > MOST_DIMENSIONS) return undefined;
     return new Float32Array(bytes.buffer);

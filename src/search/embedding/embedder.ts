@@ -40,7 +40,7 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   readonly #bounds: EmbedderBounds;
   #starting: Promise<EmbedderChild> | undefined;
   #child: EmbedderChild | undefined;
-  #asked = 0;
+  #count = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
@@ -70,12 +70,12 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   }
 
   async #embed(texts: readonly string[]): Promise<TextVectors> {
-    this.#asked++;
+    this.#count++;
     clearTimeout(this.#idle);
     try {
       return await (await this.#running()).embed(texts);
     } finally {
-      if (--this.#asked === 0) this.#rest();
+      if (--this.#count === 0) this.#rest();
     }
   }
 

@@ -51,7 +51,7 @@ export class EmbedderPackage {
   /** The folder of the package, which may not exist yet. */
   readonly folder: string;
   readonly #owner: PackageOwner;
-  readonly #told = new Set<ReportStep>();
+  readonly #listeners = new Set<ReportStep>();
   #ready: Promise<string> | undefined;
 
   /** Installs nothing yet. */
@@ -70,14 +70,14 @@ export class EmbedderPackage {
    * Throws `INTEGRITY_MISMATCH` if they were changed.
    */
   async ready(tell: ReportStep = () => {}): Promise<string> {
-    this.#told.add(tell);
+    this.#listeners.add(tell);
     // Not kept, so a failure is tried again by the next request, and the files are checked each
     // time.
     this.#ready ??= this.#look().finally(() => this.#ready = undefined);
     try {
       return await this.#ready;
     } finally {
-      this.#told.delete(tell);
+      this.#listeners.delete(tell);
     }
   }
 
@@ -141,7 +141,7 @@ export class EmbedderPackage {
       Deno.writeTextFileSync(join(work, name), text, { mode: 0o600 });
     }
     using installing = new Installing(`Installing ${lock.name}`);
-    installing.join((message) => this.#told.forEach((tell) => tell(message)));
+    installing.join((message) => this.#listeners.forEach((tell) => tell(message)));
     const env = {
       ...environment,
       PML_RUN: `${groups.mark}.`,

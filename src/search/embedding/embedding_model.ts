@@ -111,10 +111,10 @@ export class ModelPins {
    * differs from the pin.
    */
   async hashOf(model: EmbeddingModel): Promise<string> {
-    const seen = await this.look(model);
-    this.mustBeKnown(seen);
-    if (this.#pinOf(model.folder)?.stamp !== seen.stamp) await this.accept(seen);
-    return seen.hash;
+    const state = await this.look(model);
+    this.mustBeKnown(state);
+    if (this.#pinOf(model.folder)?.stamp !== state.stamp) await this.accept(state);
+    return state.hash;
   }
 
   /** Returns the model as it is now, without pinning it. */
@@ -149,8 +149,8 @@ export class ModelPins {
   #pinOf(folder: string): ModelPin | undefined {
     const path = this.#fileOf(folder);
     try {
-      const said: unknown = JSON.parse(readRegularText(path));
-      if (isPin(said)) return said;
+      const json: unknown = JSON.parse(readRegularText(path));
+      if (isPin(json)) return json;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
     }

@@ -254,9 +254,9 @@ export class ModelHub {
 
   async #mustFit(files: readonly HubFile[], folder: string): Promise<void> {
     const needed = files.reduce((sum, { bytes }) => sum + bytes, SPARE);
-    const there = await this.freeBytes(folder);
-    if (there < needed) {
-      throw full(folder, `${needed >> 20} MB are needed, ${there >> 20} MB are free`);
+    const freeBytes = await this.freeBytes(folder);
+    if (freeBytes < needed) {
+      throw full(folder, `${needed >> 20} MB are needed, ${freeBytes >> 20} MB are free`);
     }
   }
 
@@ -294,8 +294,8 @@ function mostOf(name: string): number {
   return MODEL_TEXTS.includes(name) ? LARGEST_TEXT : LARGEST;
 }
 
-function sizeOf(said: string | null): number | undefined {
-  return said !== null && /^\d{1,15}$/.test(said) ? Number(said) : undefined;
+function sizeOf(header: string | null): number | undefined {
+  return header !== null && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }
 
 function noRoom(error: unknown, folder: string): PmlError | undefined {
