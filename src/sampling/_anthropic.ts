@@ -119,8 +119,8 @@ function reader(): AnswerReader {
   const end = () => {
     if (!isOver || stop === undefined) return undefined;
     const { input_tokens: input, output_tokens: output } = counts;
-    const { cache_creation_input_tokens: kept, cache_read_input_tokens: read } = counts;
-    const usage = usageOf([input, kept, read], [output]);
+    const { cache_creation_input_tokens: cacheWrites, cache_read_input_tokens: read } = counts;
+    const usage = usageOf([input, cacheWrites, read], [output]);
     return { model, content: parts.blocks(), stopReason: STOP_REASONS.get(stop) ?? stop, usage };
   };
   return { take, end };

@@ -40,13 +40,13 @@ export class SamplingBudget {
 
   /** Counts a request. Throws OVERLOADED if the last minute had too many requests. */
   async begin({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
-    await this.#change((kept) => {
+    await this.#change((use) => {
       // guard: sampling-minute
-      if (kept.recent.length >= most) {
+      if (use.recent.length >= most) {
         const why = `${most} requests were made in the last minute`;
         throw capped(why, "requests_per_minute", "wait a minute");
       }
-      return { ...kept, recent: [...kept.recent, Date.now()] };
+      return { ...use, recent: [...use.recent, Date.now()] };
     });
   }
 
@@ -58,20 +58,20 @@ export class SamplingBudget {
     const { tokensPerDay, moneyPerDay = Infinity } = settings;
     const tokens = most.input + most.output;
     const money = moneyOf(most, settings);
-    await this.#change((kept) => {
+    await this.#change((use) => {
       // guard: sampling-day
-      if (kept.tokens + tokens > tokensPerDay) {
-        const why = `${kept.tokens} of ${tokensPerDay} tokens of today are used, and this may ` +
+      if (use.tokens + tokens > tokensPerDay) {
+        const why = `${use.tokens} of ${tokensPerDay} tokens of today are used, and this may ` +
           `take ${tokens}`;
         throw capped(why, "tokens_per_day", MIDNIGHT);
       }
       // guard: sampling-money
-      if (kept.money + money > moneyPerDay) {
-        const why = `${shownMoney(kept.money)} of ${shownMoney(moneyPerDay)} of today is spent, ` +
+      if (use.money + money > moneyPerDay) {
+        const why = `${shownMoney(use.money)} of ${shownMoney(moneyPerDay)} of today is spent, ` +
           `and this may cost ${shownMoney(money)}`;
         throw capped(why, "money_per_day", MIDNIGHT);
       }
-      return { ...kept, tokens: kept.tokens + tokens, money: kept.money + money };
+      return { ...use, tokens: use.tokens + tokens, money: use.money + money };
     });
   }
 
@@ -83,10 +83,10 @@ export class SamplingBudget {
     const tokens = used.input + used.output - most.input - most.output;
     const money = moneyOf(used, settings) - moneyOf(most, settings);
     // A new day may have begun since the reservation, and does not include it.
-    await this.#change((kept) => ({
-      ...kept,
-      tokens: Math.max(kept.tokens + tokens, 0),
-      money: Math.max(kept.money + money, 0),
+    await this.#change((use) => ({
+      ...use,
+      tokens: Math.max(use.tokens + tokens, 0),
+      money: Math.max(use.money + money, 0),
     }));
   }
 
@@ -95,7 +95,7 @@ export class SamplingBudget {
     return this.#read();
   }
 
-  async #change(change: (kept: StoredUse) => StoredUse): Promise<void> {
+  async #change(change: (use: StoredUse) => StoredUse): Promise<void> {
     await locked(`${this.#path}.lock`, async () => {
       await writePrivate(this.#path, change(this.#read()));
     });

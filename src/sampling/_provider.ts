@@ -104,12 +104,12 @@ async function attempted(
     return await read(response, turn, asking);
   }
   const text = await readStart(response.body);
-  const said = status === 200
+  const message = status === 200
     ? `its answer is no stream of events but ${quoted(contentType(response))}`
     : status >= 300 && status < 400
     ? "it redirects to another address, and PML does not send your key there"
     : messageIn(text);
-  return { status, said, waitMs: waitOf(response.headers) };
+  return { status, said: message, waitMs: waitOf(response.headers) };
 }
 
 async function read(
@@ -130,14 +130,14 @@ async function read(
       if (new TextDecoder().decode(data) === "[DONE]") throw WHOLE;
       if (data.length > 0) throw new Error("an event of it is no JSON");
     }
-    const said = objectOf(event);
-    if (isObject(said.error)) {
-      refusal = refusalIn(said.error as JsonObject);
+    const fields = objectOf(event);
+    if (isObject(fields.error)) {
+      refusal = refusalIn(fields.error as JsonObject);
       throw WHOLE;
     }
-    const grown = reader.take(said);
+    const grown = reader.take(fields);
     if (grown > 0) progress.grown(characters += grown);
-    if (said.type === "message_stop") throw WHOLE;
+    if (fields.type === "message_stop") throw WHOLE;
   };
   try {
     await eachEvent(body, { limits, take });

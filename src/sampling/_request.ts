@@ -69,13 +69,13 @@ export function promptOf(params: JsonObject): Prompt {
   check(isOr(stopSequences, isTexts), "stopSequences", "a list of texts");
   check(isOr(mode, (one) => MODES.includes(String(one))), "toolChoice.mode", `of ${MODES}`);
   const { hints } = objectOf(modelPreferences);
-  const said = { systemPrompt, maxTokens, temperature, stopSequences, toolChoice: mode };
+  const fields = { systemPrompt, maxTokens, temperature, stopSequences, toolChoice: mode };
   const offered = listOf(tools ?? [], "tools", TOOLS_MAX).map(toolOf);
   const own = { tools: offered.length > 0 && offered };
-  const given = Object.entries({ ...said, ...own }).filter(([, value]) => value);
+  const entries = Object.entries({ ...fields, ...own }).filter(([, value]) => value);
   // Every field was checked.
   return {
-    ...Object.fromEntries(given),
+    ...Object.fromEntries(entries),
     ...(temperature === 0 && { temperature }),
     ...(isObject(metadata) && { metadata }),
     messages: all,
@@ -99,10 +99,10 @@ export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly
  * names, such as `git_*`, `git__*`, `git:*` or `*`.
  */
 export function fits(
-  wanted: readonly string[],
+  patterns: readonly string[],
   allowed: readonly Pattern[],
 ): (id: ToolId) => boolean {
-  const globs = new GlobSet(wanted);
+  const globs = new GlobSet(patterns);
   // All tools share these steps, so a request with very many patterns may match fewer tools.
   const steps = { left: STEPS };
   const isWanted = (name: string) => {
@@ -117,8 +117,8 @@ export function fits(
   };
 }
 
-function messageOf(said: unknown, at: number): ModelMessage {
-  const { role, content } = objectOf(said);
+function messageOf(message: unknown, at: number): ModelMessage {
+  const { role, content } = objectOf(message);
   const place = `messages[${at}]`;
   check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
   const given = typeof content === "string" ? { type: "text", text: content } : content;
@@ -127,8 +127,8 @@ function messageOf(said: unknown, at: number): ModelMessage {
   return { role, content: blocks } as ModelMessage; // see above
 }
 
-function isBlock(said: unknown): boolean {
-  const { type, text, data, mimeType, id, name, input, toolUseId, content } = objectOf(said);
+function isBlock(block: unknown): boolean {
+  const { type, text, data, mimeType, id, name, input, toolUseId, content } = objectOf(block);
   switch (type) {
     case "text":
       return isText(text);

@@ -130,26 +130,26 @@ export class Sampling {
     await this.#budget.begin(settings);
     const tools = loops(prompt) ? await request.tools(prompt.patterns) : [];
     const messages = [...prompt.messages];
-    let left = settings.maxTokens;
+    let remaining = settings.maxTokens;
     const room = { pictures: PICTURES_MAX };
     for (let count = 1;; count++) {
-      const turn = turnOf({ ...prompt, messages }, settings, { tools, left, count });
-      const asked = this.#ask(turn, request, count);
-      const said = await asked.catch((error) => {
+      const turn = turnOf({ ...prompt, messages }, settings, { tools, left: remaining, count });
+      const pending = this.#ask(turn, request, count);
+      const answer = await pending.catch((error) => {
         if (count > 1 && isCap(error)) return asPmlError(error);
         throw error;
       });
-      if (said instanceof PmlError) return stopped(messages, turn.model, said.message);
-      const uses = said.content.filter(({ type }) => type === "tool_use");
-      if (tools.length === 0 || uses.length === 0) return resultOf(said);
+      if (answer instanceof PmlError) return stopped(messages, turn.model, answer.message);
+      const uses = answer.content.filter(({ type }) => type === "tool_use");
+      if (tools.length === 0 || uses.length === 0) return resultOf(answer);
       // guard: sampling-tokens
-      left -= said.usage?.output ?? estimateOf(said.content);
-      messages.push({ role: "assistant", content: said.content });
+      remaining -= answer.usage?.output ?? estimateOf(answer.content);
+      messages.push({ role: "assistant", content: answer.content });
       // guard: sampling-turns
-      if (count === maxTurns) return stopped(messages, said.model, capOf(count));
-      if (left <= 0) {
+      if (count === maxTurns) return stopped(messages, answer.model, capOf(count));
+      if (remaining <= 0) {
         const why = `it used ${settings.maxTokens} tokens (sampling.max_tokens)`;
-        return stopped(messages, said.model, why);
+        return stopped(messages, answer.model, why);
       }
       const results: MessagePart[] = [];
       for (const [at, use] of uses.entries()) {
@@ -243,26 +243,26 @@ function turnOf(
     readonly count: number;
   } = { tools: [], left: maxTokens, count: 1 },
 ): Turn {
-  const known = [model, ...models];
-  const wanted = hints.map((hint) => known.find((one) => one.includes(hint)));
+  const modelNames = [model, ...models];
+  const matches = hints.map((hint) => modelNames.find((one) => one.includes(hint)));
   // A required tool choice applies to the first turn only; otherwise the loop could not end.
   const { toolChoice = "auto" } = prompt;
   const choice = count > 1 && toolChoice === "required" ? "auto" : toolChoice;
   return {
     ...prompt,
-    model: wanted.find((one) => one !== undefined) ?? model,
+    model: matches.find((one) => one !== undefined) ?? model,
     maxTokens: Math.min(prompt.maxTokens ?? maxTokens, left),
     ...(tools.length > 0 && { tools, toolChoice: choice }),
   };
 }
 
 function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
-  const wanted = patterns.map((one) => visible(one, 100)).join(", ");
+  const list = patterns.map((one) => visible(one, 100)).join(", ");
   if (tools.length === 0) {
-    return `It wants tools (${wanted}); sampling.allowed_tool_patterns in config.yaml allows none`;
+    return `It wants tools (${list}); sampling.allowed_tool_patterns in config.yaml allows none`;
   }
   const allowed = tools.map(({ text }) => text).join(", ");
-  return `The model may call tools that fit ${wanted} and ${allowed}; your rules judge each call`;
+  return `The model may call tools that fit ${list} and ${allowed}; your rules judge each call`;
 }
 
 /** Estimates the tokens of a request or of an answer. */
@@ -316,7 +316,7 @@ function toolResult(
   { isError, ...result }: JsonObject,
   room: ImageAllowance = { pictures: 0 },
 ): MessagePart {
-  let left = RESULT_MAX;
+  let remaining = RESULT_MAX;
   const content = resultBlocks(result).map((block) => {
     if (block.type === "image") {
       const { length } = textOf(block.data);
@@ -326,8 +326,8 @@ function toolResult(
       return block;
     }
     const text = textOf(block.text);
-    const part = text.slice(0, Math.max(left, 0));
-    left -= text.length;
+    const part = text.slice(0, Math.max(remaining, 0));
+    remaining -= text.length;
     const cut = part.length < text.length ? `… (${text.length - part.length} more)` : "";
     return { type: "text", text: part + cut };
   });

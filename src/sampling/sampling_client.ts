@@ -21,20 +21,20 @@ export function samplingClient(
 ): CallClient {
   const { onAsk, sampling } = client;
   return changedClient(client, {
-    onAsk: async (asked) => {
-      if (asked.method !== SAMPLING_METHOD) {
-        if (onAsk !== undefined) return await onAsk(asked);
-        const what = `Cannot ask the user for ${quoted(asked.server)}: no client is connected`;
+    onAsk: async (request) => {
+      if (request.method !== SAMPLING_METHOD) {
+        if (onAsk !== undefined) return await onAsk(request);
+        const what = `Cannot ask the user for ${quoted(request.server)}: no client is connected`;
         throw new PmlError("BAD_REQUEST", what, {
           hint: "Call the tool from a client that supports elicitation",
         });
       }
       const sampler = await open();
       const ownModel = isObject(sampling) ? onAsk : undefined;
-      if (ownModel !== undefined && sampler.isForClient(asked.params, sampling)) {
-        return await ownModel(asked);
+      if (ownModel !== undefined && sampler.isForClient(request.params, sampling)) {
+        return await ownModel(request);
       }
-      return await sampler.answer(asked, { call, client });
+      return await sampler.answer(request, { call, client });
     },
   });
 }
