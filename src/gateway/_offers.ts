@@ -132,8 +132,8 @@ export class Offers {
   async prompt(name: string): Promise<ServerItem> {
     const { servers } = this.#options;
     const find = () => this.#promptOf(name);
-    const known = find() ?? await servers.lists.prepare("prompts").then(find);
-    if (known !== undefined) return known;
+    const prompt = find() ?? await servers.lists.prepare("prompts").then(find);
+    if (prompt !== undefined) return prompt;
     const id = parseToolId(name);
     const place = id && splitToolId(id);
     if (place !== undefined && servers.has(place.server)) {
@@ -289,14 +289,14 @@ export class Offers {
     const { servers } = this.#options;
     const listed = servers.lists.itemsOf("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
-    const shown = servers.lists.itemsOf("tools")
+    const tools = servers.lists.itemsOf("tools")
       .filter(({ items }) => items.some((item) => toolPage(item) === uri))
       .map(({ server }) => server);
     const ofSkills = servers.lists.itemsOf("skills")
       .filter(({ items }) => isInSkill(uri, items)).map(({ server }) => server);
     // A server that linked it may be removed.
     const linked = [...this.#links.get(uri) ?? []].filter((server) => servers.has(server));
-    return [...new Set([...listed, ...shown, ...ofSkills, ...linked])];
+    return [...new Set([...listed, ...tools, ...ofSkills, ...linked])];
   }
 
   /** Returns the servers of which a template covers an address that no server listed or linked. */

@@ -94,10 +94,10 @@ export class Requests implements Disposable {
   readonly #parts: RequestParts;
 
   /** Takes the options; passes nothing on yet. */
-  constructor({ options: given, clients, offers, dropped, replica }: RequestsOptions) {
-    const { servers } = given;
-    const callTool: CallTool = (call) => this.#callInOrder(given, call);
-    const options: GatewayHost = { ...given, callTool };
+  constructor({ options: host, clients, offers, dropped, replica }: RequestsOptions) {
+    const { servers } = host;
+    const callTool: CallTool = (call) => this.#callInOrder(host, call);
+    const options: GatewayHost = { ...host, callTool };
     const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
     const requests = new ServerRequests({ ...options, interaction });
     const shared = { ...options, replica, clients, offers, requests };

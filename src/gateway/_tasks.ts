@@ -112,7 +112,7 @@ export class Tasks implements TaskPlaces {
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(task.tool);
       const params = { taskId: task.there };
-      const asked = this.#options.requests.askAlone({
+      const answer = this.#options.requests.askAlone({
         ruleName: tool,
         server,
         method: "tasks/listen",
@@ -120,7 +120,7 @@ export class Tasks implements TaskPlaces {
       });
       this.#followed.set(
         own,
-        asked.then(() => true, (error) => {
+        answer.then(() => true, (error) => {
           this.#options.onLost(error);
           return false;
         }),

@@ -55,7 +55,7 @@ export class ClientQuestions {
   }
 
   /** Passes a request of a server to the client; undefined if there is no such client. */
-  get asked(): ((asked: ServerRequest) => Promise<JsonObject>) | undefined {
+  get asked(): ((request: ServerRequest) => Promise<JsonObject>) | undefined {
     const ask = this.#ask;
     return ask && ((request) => this.#pass(request, ask));
   }

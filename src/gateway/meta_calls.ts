@@ -246,9 +246,9 @@ export class MetaCalls {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw unknownTool(name, servers);
       const { server } = splitToolId(id);
-      const shown = safeItem(await servers.shownDefinition(id));
-      if (!isForModel(shown)) throw unknownTool(name, servers);
-      const tool = settings().prefix ? withPageAddress(shown, server) : shown;
+      const definition = safeItem(await servers.shownDefinition(id));
+      if (!isForModel(definition)) throw unknownTool(name, servers);
+      const tool = settings().prefix ? withPageAddress(definition, server) : definition;
       return { id, server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
       return { name, error };

@@ -239,16 +239,16 @@ class EventReader {
 
 /** Returns the index of a CR. Most streams have none. */
 function far(bytes: Uint8Array, from: number): number {
-  const found = bytes.indexOf(CARRIAGE_RETURN, from);
-  return found < 0 ? bytes.length : found;
+  const index = bytes.indexOf(CARRIAGE_RETURN, from);
+  return index < 0 ? bytes.length : index;
 }
 
 /** Returns the index of a byte, or the length of `bytes` if it is not there. */
 function indexOf(bytes: Uint8Array, byte: number, from: number): number {
   const near = Math.min(from + NEAR, bytes.length);
   for (let at = from; at < near; at++) if (bytes[at] === byte) return at;
-  const found = bytes.indexOf(byte, near);
-  return found < 0 ? bytes.length : found;
+  const index = bytes.indexOf(byte, near);
+  return index < 0 ? bytes.length : index;
 }
 
 function isData(bytes: Uint8Array, from: number, to: number): boolean {

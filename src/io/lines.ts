@@ -74,8 +74,8 @@ export class Gathered {
   }
 
   #take(least: number): void {
-    const found = spare.pop() ?? NOTHING;
-    this.#memory = found.length < least ? new Uint8Array(Math.max(2 * least, MEMORY_MIN)) : found;
+    const buffer = spare.pop() ?? NOTHING;
+    this.#memory = buffer.length < least ? new Uint8Array(Math.max(2 * least, MEMORY_MIN)) : buffer;
     this.#size = 0;
   }
 }

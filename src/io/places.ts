@@ -63,9 +63,9 @@ export class Places {
 
   /** Removes the caller under a key from the queue. Returns whether there was one. */
   leave(key: string): boolean {
-    const left = this.#leave(key);
-    left?.reject(new PmlError("CANCELLED", "Cannot start it: no call waits for it"));
-    return left !== undefined;
+    const caller = this.#leave(key);
+    caller?.reject(new PmlError("CANCELLED", "Cannot start it: no call waits for it"));
+    return caller !== undefined;
   }
 
   /**
@@ -100,9 +100,9 @@ export class Places {
   }
 
   #leave(key: string): QueuedCaller | undefined {
-    const found = this.#queue.find((waiting) => waiting.key === key);
-    this.#queue = this.#queue.filter((waiting) => waiting !== found);
-    return found;
+    const caller = this.#queue.find((waiting) => waiting.key === key);
+    this.#queue = this.#queue.filter((waiting) => waiting !== caller);
+    return caller;
   }
 
   #take(): Disposable {

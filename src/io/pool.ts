@@ -262,8 +262,8 @@ export class Pool<T extends Living> implements AsyncDisposable {
     if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
     const { idleMs, idleChildren } = this.#owner.poolLimits;
     slot.unsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
-    const wanted = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
-    slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : wanted);
+    const delay = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
+    slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : delay);
     // A timer that is already set checks again when it fires, because uses may follow each other fast.
     if (slot.wakes > slot.until) this.#wake(slot);
     if (isRetired) return places?.look();

@@ -115,12 +115,12 @@ export function textIfAny(path: string): string | undefined {
 /** Yields the bytes of a regular file in pieces, for a file that may not fit into memory. */
 export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   using file = openRegular(path, { read: true });
-  let left = file.statSync().size;
-  const memory = new Uint8Array(Math.min(left, PIECE));
-  while (left > 0) {
-    const read = await file.read(memory.subarray(0, left));
+  let remaining = file.statSync().size;
+  const memory = new Uint8Array(Math.min(remaining, PIECE));
+  while (remaining > 0) {
+    const read = await file.read(memory.subarray(0, remaining));
     if (read === null) return;
-    left -= read;
+    remaining -= read;
     yield memory.subarray(0, read);
   }
 }

@@ -47,12 +47,12 @@ export async function treeHash(folder: string): Promise<string> {
 /** Returns a hash of the sizes, times and inodes of all files below a folder. It is fast. */
 export async function treeStamp(folder: string): Promise<string> {
   const hash = createHash("sha256");
-  let seen = 0;
+  let count = 0;
   for (const { path } of filesOf(folder)) {
     // Awaiting each file would take four times as long.
     const { size, mtime, ctime, ino } = Deno.lstatSync(join(folder, path));
     hash.update(`${JSON.stringify([path, size, mtime?.getTime(), ctime?.getTime(), ino])}\n`);
-    if (++seen % TURN === 0) await yieldTurn();
+    if (++count % TURN === 0) await yieldTurn();
   }
   return hash.digest("hex");
 }

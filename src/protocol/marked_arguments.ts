@@ -59,7 +59,7 @@ const markedIn = memoized((tool: ListItem): readonly MarkedArgument[] => {
     if (mark !== undefined) {
       const header = textOf(mark).toLowerCase();
       const isOne = TOKEN.test(header) && PLAIN.includes(textOf(schema.type)) &&
-        !marked.some((known) => known.header === header);
+        !marked.some((other) => other.header === header);
       if (!isOne || path === undefined || path.length === 0) throw wronglyMarked(tool);
       marked.push({ header, path });
     }

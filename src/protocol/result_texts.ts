@@ -85,9 +85,9 @@ export class ResultTexts {
 /** Returns the members of an answer with an error. */
 export function errorMembers(error: unknown): string {
   const { code, message, data } = isObject(error) ? error : { code: undefined };
-  const known = Number.isSafeInteger(code) ? code : ERROR.internalError;
+  const integer = Number.isSafeInteger(code) ? code : ERROR.internalError;
   const answered = {
-    code: known === ERROR.resourceNotFound ? ERROR.invalidParams : known,
+    code: integer === ERROR.resourceNotFound ? ERROR.invalidParams : integer,
     message: message ?? "Internal error",
     data,
   };

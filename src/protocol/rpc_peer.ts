@@ -332,8 +332,8 @@ export class RpcPeer {
   }
 
   #answered(message: JsonObject): boolean {
-    const { id: given, result, error } = message;
-    const id = ownIdOf(given);
+    const { id: rawId, result, error } = message;
+    const id = ownIdOf(rawId);
     if (id === undefined) return false;
     if (this.#cancelled.delete(id)) return true; // too late
     const pending = this.#takePending(id);

@@ -253,10 +253,10 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   /** Passes on a notification that PML does not know, or one with members that it does not know. */
-  async #pass({ method, params: given, members }: IncomingNotification): Promise<void> {
+  async #pass({ method, params: rawParams, members }: IncomingNotification): Promise<void> {
     const connecting = this.#connecting ??= this.#connect(this.#revisionKind ?? "handshake");
     const connection = this.#connection ?? await connecting;
-    const { params, envelope } = lift(given);
+    const { params, envelope } = lift(rawParams);
     connection.note({ method, params, members, envelope });
   }
 

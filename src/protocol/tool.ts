@@ -233,10 +233,10 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
     ? { ...value, name: nameOfFile(source) }
     : value;
   const wrong = ({ path, wanted, keys }: Issue): never => {
-    const found = keys === undefined
+    const actual = keys === undefined
       ? path.reduce<unknown>((part, key) => Object(part)[key], named)
       : path.at(-1);
-    const text = visible(JSON.stringify(found) ?? String(found), 80);
+    const text = visible(JSON.stringify(actual) ?? String(actual), 80);
     const key = ["__meta__", ...path].join(".");
     throw new PmlError(
       "CONFIG_INVALID",

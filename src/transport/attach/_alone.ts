@@ -23,7 +23,7 @@ export function alone(left: Left): ClientPipes {
   const { client, input, redirect } = left;
   // Requests of the other PML are no longer answered. The ids of this PML's requests must differ
   // from them.
-  const asked = new Map<string, unknown>();
+  const requests = new Map<string, unknown>();
   const lines = new LineReader(LONGEST);
   return {
     open: (take) => {
@@ -31,8 +31,8 @@ export function alone(left: Left): ClientPipes {
       redirect((line, read) => {
         const answer = read === undefined ? undefined : answerIn(read);
         if (answer === undefined) return take(withEnd(line));
-        const id = asked.get(String(answer.id));
-        asked.delete(String(answer.id));
+        const id = requests.get(String(answer.id));
+        requests.delete(String(answer.id));
         if (id !== undefined) take(lineOf({ ...answer, id }));
       });
       return input;
@@ -41,7 +41,7 @@ export function alone(left: Left): ClientPipes {
       write: async (piece) => {
         const all: Uint8Array[] = [];
         lines.push(piece, (line) => {
-          const bytes = line.kind === "line" ? told(line.bytes, asked) : undefined;
+          const bytes = line.kind === "line" ? answerTo(line.bytes, requests) : undefined;
           if (bytes !== undefined) all.push(bytes);
         });
         for (const bytes of all) await client.output.write(bytes);
@@ -68,7 +68,7 @@ function answerIn(read: ReadLine): JsonObject | undefined {
 }
 
 /** Returns the line for the client; undefined for answers to requests that it did not send. */
-function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
+function answerTo(line: Uint8Array, requests: Map<string, unknown>): Uint8Array | undefined {
   const message: unknown = parseExact(new TextDecoder().decode(line));
   if (!isObject(message)) return lineOf(message);
   const { id } = message;
@@ -78,7 +78,7 @@ function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undef
     case "cancel":
       return lineOf(withRequestId(read, own(read.request)));
     case "request":
-      asked.set(own(read.id), id);
+      requests.set(own(read.id), id);
       return lineOf({ ...message, id: own(read.id) });
     case "response":
       return textOf(id).startsWith(REPEATED) ? undefined : withEnd(line);

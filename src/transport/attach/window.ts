@@ -89,8 +89,8 @@ class Window {
     const link = pipesOf(socket);
     let isEnding = false;
     const lines = new LineReader(inputBytes);
-    const said = (line: Line) => this.#said(line);
-    const input: Input = this.#client.open((piece) => lines.push(piece, said));
+    const onLine = (line: Line) => this.#onLine(line);
+    const input: Input = this.#client.open((piece) => lines.push(piece, onLine));
     const answers = new LineReader(LONGEST);
     const answered = (line: Line) => {
       if (line.kind === "line" && this.#isForClient(line.bytes)) toClient.write(line.bytes);
@@ -133,7 +133,7 @@ class Window {
   }
 
   /** Records a message of the client until the connection breaks, and forwards it. */
-  #said(line: Line): void {
+  #onLine(line: Line): void {
     const read = readMessage(line);
     if (line.kind !== "line") {
       if (read?.kind === "refusal") this.#tell(refusalMessage(read));

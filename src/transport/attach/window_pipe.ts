@@ -71,10 +71,10 @@ function readFile(path: string): PipeFile | undefined {
 /** Returns whether the client proves that it has the key. The server proves this first. */
 async function isProven(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
-  const { nonce } = await heard(exchange);
+  const { nonce } = await nextObject(exchange);
   const own = crypto.randomUUID();
   exchange.say({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: own });
-  const { proof } = await heard(exchange);
+  const { proof } = await nextObject(exchange);
   const isOwn = isEqual(textOf(proof), proofOf(key, `client ${own}`));
   // The next line is for another listener. The client therefore waits for this one.
   exchange.end();
@@ -87,15 +87,15 @@ async function proves(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
   const own = crypto.randomUUID();
   exchange.say({ nonce: own });
-  const { proof, nonce } = await heard(exchange);
+  const { proof, nonce } = await nextObject(exchange);
   if (!isEqual(textOf(proof), proofOf(key, `server ${own}`))) return false;
   exchange.say({ proof: proofOf(key, `client ${textOf(nonce)}`) });
-  const { proven } = await heard(exchange);
+  const { proven } = await nextObject(exchange);
   exchange.end();
   return proven === true;
 }
 
-async function heard(exchange: LineExchange): Promise<Readonly<Record<string, unknown>>> {
+async function nextObject(exchange: LineExchange): Promise<Readonly<Record<string, unknown>>> {
   try {
     return objectOf(await exchange.next());
   } catch {

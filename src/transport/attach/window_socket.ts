@@ -76,9 +76,9 @@ async function isServed(path: string): Promise<boolean> {
   if (socket === undefined) return false;
   const exchange = new LineExchange(socket);
   exchange.say({});
-  const heard = await exchange.next();
+  const message = await exchange.next();
   socket.destroy();
-  return heard !== undefined;
+  return message !== undefined;
 }
 
 /** Connects to a socket of this user; undefined if no process listens there. */

@@ -34,13 +34,13 @@ export class Able {
   }
 
   /** Adds the capabilities that a request declares. */
-  take(said: JsonObject): void {
-    this.#add(said);
+  take(capabilities: JsonObject): void {
+    this.#add(capabilities);
   }
 
   /** Adds the capabilities of a client that declares them once. They count until it is disposed. */
-  hold(said: JsonObject): Disposable {
-    const set = this.#add(said);
+  hold(capabilities: JsonObject): Disposable {
+    const set = this.#add(capabilities);
     set.holders++;
     const stack = new DisposableStack();
     stack.defer(() => {
@@ -50,13 +50,13 @@ export class Able {
     return stack;
   }
 
-  #add(said: JsonObject): CapabilitySet {
+  #add(capabilities: JsonObject): CapabilitySet {
     const now = performance.now();
-    const key = sorted(said);
+    const key = sorted(capabilities);
     const known = this.#all.get(key);
     // Every request declares the capabilities, so most calls change nothing.
     if (known !== undefined && known.until > now + KEPT_MS / 2) return known;
-    const set = known ?? { capabilities: said, until: 0, holders: 0 };
+    const set = known ?? { capabilities: capabilities, until: 0, holders: 0 };
     set.until = now + KEPT_MS;
     this.#all.delete(key);
     this.#all.set(key, set);
@@ -74,9 +74,9 @@ export class Able {
     const isShared = new Set(sets.map(({ experimental = {} }) => sorted(experimental))).size > 1;
     const own = isShared ? sets.map(({ experimental: _, ...others }) => others) : sets;
     const together = own.reduce(joined, {});
-    const told = sorted(together);
-    if (told === this.#reported) return;
-    this.#reported = told;
+    const text = sorted(together);
+    if (text === this.#reported) return;
+    this.#reported = text;
     this.#onChange(together);
   }
 }
@@ -85,10 +85,10 @@ export class Able {
 function joined(one: JsonObject, other: JsonObject): JsonObject {
   const all: Record<string, Json> = { ...one };
   for (const [key, value] of Object.entries(other)) {
-    const known = memberOf(one, key);
-    if (isObject(known) && isObject(value)) {
-      all[key] = joined(known as JsonObject, value as JsonObject); // parsed JSON
-    } else if (known === undefined) all[key] = value;
+    const member = memberOf(one, key);
+    if (isObject(member) && isObject(value)) {
+      all[key] = joined(member as JsonObject, value as JsonObject); // parsed JSON
+    } else if (member === undefined) all[key] = value;
   }
   return all;
 }

@@ -24,15 +24,15 @@ const UNLIMITED = { lineBytes: Infinity, resultBytes: Infinity };
 
 /** Parses `Accept` headers, and caches the results. */
 export class AcceptHeaders {
-  readonly #known = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
+  readonly #results = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
 
   /** Returns the types that a client accepts. Without the header it accepts all types. */
   async accepted(accept: string | undefined): Promise<Accepted> {
-    const known = this.#known.get(accept);
-    if (known !== undefined) return known;
+    const result = this.#results.get(accept);
+    if (result !== undefined) return result;
     const accepted = await negotiated(accept ?? "");
-    this.#known.set(accept, accepted);
-    dropOldest(this.#known, REMEMBERED);
+    this.#results.set(accept, accepted);
+    dropOldest(this.#results, REMEMBERED);
     return accepted;
   }
 }

@@ -43,8 +43,10 @@ export function preflight(
     readonly methods: string;
   },
 ): Response | undefined {
-  const { origin = "", "access-control-request-method": wanted } = headers;
-  if (method !== "OPTIONS" || wanted === undefined || !origins?.has(origin)) return undefined;
+  const { origin = "", "access-control-request-method": requestedMethod } = headers;
+  if (method !== "OPTIONS" || requestedMethod === undefined || !origins?.has(origin)) {
+    return undefined;
+  }
   const listed = String(headers["access-control-request-headers"] ?? "").toLowerCase().split(",")
     .map((name) => name.trim());
   const parameters = listed.filter((name) => PARAMETER.test(name)).slice(0, PARAMETERS_MAX);

@@ -94,8 +94,8 @@ export class Sessions implements AsyncDisposable {
     }
     const revision = headers["mcp-protocol-version"]?.trim();
     if (revision !== undefined && !HANDSHAKE_REVISIONS.includes(revision)) {
-      const known = HANDSHAKE_REVISIONS.join(", ");
-      return rejection(400, { why: `MCP-Protocol-Version is not one of ${known}` });
+      const revisions = HANDSHAKE_REVISIONS.join(", ");
+      return rejection(400, { why: `MCP-Protocol-Version is not one of ${revisions}` });
     }
     return await this.#during(session, body, async () => await this.#through(session, request));
   }

@@ -89,11 +89,11 @@ export class HttpStateless implements Disposable {
   }
 
   #note(
-    { method, params: given, members }: Extract<Route, { readonly kind: "notification" }>,
+    { method, params: rawParams, members }: Extract<Route, { readonly kind: "notification" }>,
   ): Response {
     if (!isDefined(method) || members !== undefined) {
       const connection = this.#host.connect(PEER, true);
-      const { params, envelope } = lift(given);
+      const { params, envelope } = lift(rawParams);
       connection.note({ method, params, members, envelope });
       connection.close();
     }
@@ -121,10 +121,10 @@ export class HttpStateless implements Disposable {
       headers: { get: (name) => request.headers[name] ?? null },
     });
     const waiting = new DisposableStack();
-    const end = (said?: string) => {
+    const end = (text?: string) => {
       waiting.dispose();
       this.#open.delete(gone);
-      answer.end(said);
+      answer.end(text);
       connection.close();
     };
     const gone = () => {
@@ -169,11 +169,11 @@ class StatelessAnswer {
   }
 
   /** Ends the answer, with a message as JSON or without one. */
-  end(said?: string): void {
+  end(text?: string): void {
     if (this.#isOver) return;
     this.#over();
-    if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
-    if (said !== undefined) this.#stream.enqueue(eventBytes(said));
+    if (this.#stream === undefined) return this.#made.resolve(answerOf(text));
+    if (text !== undefined) this.#stream.enqueue(eventBytes(text));
     this.#stream.close();
   }
 
@@ -196,8 +196,8 @@ class StatelessAnswer {
   }
 }
 
-function answerOf(said: string | undefined): Response | TextAnswer {
-  if (said === undefined) return new Response(null, { status: GONE });
-  const error = said.startsWith('{"error"') && JSON.parse(said).error;
-  return new TextAnswer(statusOf(error), said);
+function answerOf(text: string | undefined): Response | TextAnswer {
+  if (text === undefined) return new Response(null, { status: GONE });
+  const error = text.startsWith('{"error"') && JSON.parse(text).error;
+  return new TextAnswer(statusOf(error), text);
 }

@@ -185,8 +185,8 @@ class HttpServer {
     const allow = isStateless ? "POST" : "GET, POST, DELETE";
     // A browser sends a preflight without a token, and for the headers of both revisions at once.
     const { origins } = this.#options.names;
-    const asked = preflight(request, { origins, methods: "GET, POST, DELETE" });
-    if (asked !== undefined) return asked;
+    const preflightResponse = preflight(request, { origins, methods: "GET, POST, DELETE" });
+    if (preflightResponse !== undefined) return preflightResponse;
     if (!allow.split(", ").includes(method)) {
       return this.#refuse(405, `its method is none of ${allow}`, { headers: { allow } });
     }

@@ -14,8 +14,8 @@ const UTF_8 = new TextEncoder();
 /** Reads the token from a file of the PML home. Creates it if there is none. */
 export async function keptToken(path: string): Promise<string> {
   return await locked(`${path}.lock`, async () => {
-    const kept = readPlainText(path)?.trim() ?? "";
-    if (kept !== "") return kept;
+    const token = readPlainText(path)?.trim() ?? "";
+    if (token !== "") return token;
     const made = newToken();
     await writeWhole(path, { bytes: UTF_8.encode(`${made}\n`), mode: 0o600 });
     return made;

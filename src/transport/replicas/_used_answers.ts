@@ -37,7 +37,7 @@ export class UsedAnswers {
    * The names of all files seen. After a clock jump, a file may be removed while its answer is
    * still valid.
    */
-  readonly #seen = new Set<string>();
+  readonly #ids = new Set<string>();
 
   /** Uses the PML home. `by` is the name of this process. */
   constructor(home: string, by: string) {
@@ -55,10 +55,10 @@ export class UsedAnswers {
     const bytes = new TextEncoder().encode(this.#by);
     try {
       // guard: sealed-seen
-      if (this.#seen.has(name)) throw new Deno.errors.AlreadyExists();
+      if (this.#ids.has(name)) throw new Deno.errors.AlreadyExists();
       // guard: sealed-exclusive
       await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
-      this.#seen.add(name);
+      this.#ids.add(name);
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
       const isHere = readPlainText(path) === this.#by;
@@ -73,9 +73,9 @@ export class UsedAnswers {
     this.#sweepAt = performance.now() + SWEEP_MS;
     privateFolder(this.#folder);
     this.#counts.clear();
-    if (this.#seen.size > MOST) this.#seen.clear();
+    if (this.#ids.size > MOST) this.#ids.clear();
     for await (const { name } of Deno.readDir(this.#folder)) {
-      this.#seen.add(name);
+      this.#ids.add(name);
       if (parseInt(name) + SKEW_MS > Date.now()) this.#add(name);
       else await Deno.remove(join(this.#folder, name)).catch(unlessGone);
     }

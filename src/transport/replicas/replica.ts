@@ -129,10 +129,10 @@ export class Replica {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
         if (!isObject(opened)) throw otherRequest();
         const question = opened as unknown as ReplicaQuestion & Once; // it was sealed here, see above
-        const left = question.expires - Date.now();
+        const remaining = question.expires - Date.now();
         // This handle is unknown, so PML asks the user again. A clock may have been set back.
         // guard: sealed-late
-        if (left <= 0 || left > this.#options.ttl + SKEW_MS) return crypto.randomUUID();
+        if (remaining <= 0 || remaining > this.#options.ttl + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
     };
@@ -216,13 +216,13 @@ export class Replica {
     const { json } = this.#isNew(nonce, at)
       ? await readBody(request, { inputBytes: 2 * inputBytes })
       : {};
-    const asked = await this.#link.open(`${json}`, [nonce]) as Forwarded | undefined;
-    if (asked === undefined) {
+    const answer = await this.#link.open(`${json}`, [nonce]) as Forwarded | undefined;
+    if (answer === undefined) {
       const why = "it is not sealed";
       here.refused(403, why);
       return rejection(403, { why });
     }
-    const { identity, method, headers, body } = asked;
+    const { identity, method, headers, body } = answer;
     const endpoint = await here.endpointOf(identity);
     const made = await endpoint?.answer({ method, headers, body, signal: leaving(response) }) ??
       rejection(401, { why: "its identity is gone" });

@@ -37,9 +37,9 @@ export function readCertificates({ ca, cert, key }: Certificates): CertificateFi
 }
 
 function certificatesIn(path: string): string[] {
-  const found = read(path).match(CERTIFICATES);
+  const certificates = read(path).match(CERTIFICATES);
   try {
-    if (found?.every((each) => new X509Certificate(each))) return found;
+    if (certificates?.every((each) => new X509Certificate(each))) return certificates;
   } catch {
     // The error of the platform may repeat a part of the file.
   }

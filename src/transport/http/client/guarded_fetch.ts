@@ -100,14 +100,14 @@ export class GuardedFetch implements Disposable {
     const options = { ...await this.#requestOptions(sending), over: over.signal };
     signal.throwIfAborted();
     if (this.#isClosed) throw ending("send a request");
-    const asked = request(options);
+    const clientRequest = request(options);
     const state = { sent: false };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const end = (reason: unknown) => {
       reject(reason);
       late[Symbol.dispose]();
       aborting[Symbol.dispose]();
-      asked.destroy();
+      clientRequest.destroy();
       // Without a connection, no other event ends the tunnel.
       over.abort();
     };
@@ -115,24 +115,24 @@ export class GuardedFetch implements Disposable {
       this.#options.connectMs ?? CONNECT_MS,
       () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
-    followed(asked, target, () => {
+    followed(clientRequest, target, () => {
       state.sent = true;
       late[Symbol.dispose]();
     });
     const aborting = onAbort(signal, () => end(signal.reason));
-    asked.once("response", resolve);
+    clientRequest.once("response", resolve);
     // After the answer has begun, its body reports errors.
-    asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
-    asked.once("close", () => {
+    clientRequest.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
+    clientRequest.once("close", () => {
       late[Symbol.dispose]();
       aborting[Symbol.dispose]();
     });
-    asked.end(body);
+    clientRequest.end(body);
     const message = await promise;
     try {
       return responseOf(message, sending);
     } catch (error) {
-      asked.destroy();
+      clientRequest.destroy();
       throw error;
     }
   }
@@ -151,9 +151,9 @@ export class GuardedFetch implements Disposable {
       agent: await this.#agents.of(target, certificates),
       lookup: (_host, { all }, done) => {
         this.#look(target).then(
-          (found) => {
-            if (all) done(null, [...found]);
-            else done(null, found[0]?.address ?? "", found[0]?.family);
+          (addresses) => {
+            if (all) done(null, [...addresses]);
+            else done(null, addresses[0]?.address ?? "", addresses[0]?.family);
           },
           (error) => done(error, ""),
         );
@@ -164,14 +164,14 @@ export class GuardedFetch implements Disposable {
   /** Returns the addresses to connect to. They are not resolved again. */
   async #look(target: FetchTarget): Promise<readonly LookupAddress[]> {
     const { host, isNamed, isSecure } = target;
-    const found = await (this.#options.lookup ?? systemLookup)(host);
+    const addresses = await (this.#options.lookup ?? systemLookup)(host);
     // The platform does not accept an empty list.
-    if (found.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
-    for (const { address } of found) {
+    if (addresses.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
+    for (const { address } of addresses) {
       if (!isSecure && !isLoopback(address)) throw refused(host, "it is not this machine");
       if (!isNamed && await isPrivate(address)) throw refused(host, PRIVATE);
     }
-    return found;
+    return addresses;
   }
 }
 
@@ -232,13 +232,17 @@ function headersOf(
  * Calls `sent` when the connection is established. Before that, no part of a request can have been
  * read.
  */
-function followed(asked: ClientRequest, { isSecure, proxy }: FetchTarget, sent: () => void): void {
-  asked.once("socket", (socket) => {
+function followed(
+  request: ClientRequest,
+  { isSecure, proxy }: FetchTarget,
+  sent: () => void,
+): void {
+  request.once("socket", (socket) => {
     // Through a proxy, TLS is already established.
-    const isReady = asked.reusedSocket || proxy;
+    const isReady = request.reusedSocket || proxy;
     // Deno would repeat the request after a reused connection breaks, even if the request was
     // aborted.
-    asked.reusedSocket = false;
+    request.reusedSocket = false;
     if (isReady) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
   });

@@ -32,12 +32,12 @@ export async function isDirect(
 ): Promise<boolean> {
   // guard: proxy-loopback
   if (isLoopback(host)) return true;
-  for (const said of except.map((each) => each.toLowerCase())) {
-    const is = said.includes("/")
-      ? isLiteral(url.hostname) && await isInRange(host, [said]).catch(() => false)
-      : /^\*?\./.test(said)
-      ? host.endsWith(said.replace("*", ""))
-      : [host, url.host].includes(said);
+  for (const exception of except.map((each) => each.toLowerCase())) {
+    const is = exception.includes("/")
+      ? isLiteral(url.hostname) && await isInRange(host, [exception]).catch(() => false)
+      : /^\*?\./.test(exception)
+      ? host.endsWith(exception.replace("*", ""))
+      : [host, url.host].includes(exception);
     if (is) return true;
   }
   return false;
@@ -62,12 +62,12 @@ async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promis
   const to = `${options.host?.includes(":") ? `[${options.host}]` : options.host}:${options.port}`;
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const failed = (why: string) => {
-    const said = `Cannot reach ${quoted(to)}: the proxy ${quoted(url.host)} ${why}`;
-    reject(new PmlError("UPSTREAM_DOWN", said, { hint: HINT, detail: { may_have_run: false } }));
+    const message = `Cannot reach ${quoted(to)}: the proxy ${quoted(url.host)} ${why}`;
+    reject(new PmlError("UPSTREAM_DOWN", message, { hint: HINT, detail: { may_have_run: false } }));
   };
   const login = decodeURIComponent(`${url.username}:${url.password}`);
   const proof = `Basic ${new TextEncoder().encode(login).toBase64()}`;
-  const asked = request({
+  const connectRequest = request({
     method: "CONNECT",
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port || 80,
@@ -76,9 +76,9 @@ async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promis
     // A separate connection, which ignores proxies in the environment.
     agent: false,
   });
-  let open: { destroy(): unknown } = asked;
+  let open: { destroy(): unknown } = connectRequest;
   using _ = onAbort(over, () => open.destroy());
-  asked.once("connect", ({ statusCode }, socket, head) => {
+  connectRequest.once("connect", ({ statusCode }, socket, head) => {
     // A TLS server sends nothing before the client does, so early data is not from the server.
     if (statusCode === 200 && head.length === 0) {
       const secure = open = connect({ ...options, socket }, () => resolve(secure));
@@ -88,7 +88,10 @@ async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promis
       socket.destroy();
     }
   });
-  asked.on("error", ({ code }: { readonly code?: string }) => failed(`does not answer (${code})`));
-  asked.end();
+  connectRequest.on(
+    "error",
+    ({ code }: { readonly code?: string }) => failed(`does not answer (${code})`),
+  );
+  connectRequest.end();
   return await promise;
 }
