@@ -72,10 +72,10 @@ type AppParts =
 
 /** Returns an environment that finds out how programs can be confined when that matters. */
 function withLayers(environment: Environment): Environment {
-  const confines = async (wanted: OsLayer, workspace: string) => {
+  const confines = async (layer: OsLayer, workspace: string) => {
     const { availableLayer } = await import("../sandbox/confined_program.ts");
     const path = environment.get("PATH");
-    return (await availableLayer(wanted, path, workspace)).kind !== "none";
+    return (await availableLayer(layer, path, workspace)).kind !== "none";
   };
   return { confines, ...environment };
 }
@@ -210,14 +210,14 @@ export class App
     });
     this.directory = new Directory(this, parts.redactor);
     this.servers.lists.replace(this.directory.all());
-    let told = policy.now.loaded;
+    let lastLoad = policy.now.loaded;
     policy.onChange((change) => {
       this.servers.lists.replace(this.directory.all());
       for (const list of LIST_NAMES) this.openGateway?.clients.listChanged(list);
       const { loaded } = policy.now;
       // Looking at the trust again changes nothing that was read.
-      const isNew = loaded !== told;
-      told = loaded;
+      const isNew = loaded !== lastLoad;
+      lastLoad = loaded;
       // Only the user's PML logs it, because the PML of an identity may be closed by then.
       if (change === "configuration" && isNew && !loaded.identity) logApplied(this);
     });

@@ -67,11 +67,11 @@ function recordChanges({ policy }: App, path: CallPath): void {
     const [workspace, own] = [file?.hash ?? null, person.hash ?? null];
     return { workspace, person: own, trusted, problem: problem?.message ?? null };
   };
-  let told = JSON.stringify(state());
+  let lastState = JSON.stringify(state());
   policy.onChange(() => {
     const about = state();
-    if (JSON.stringify(about) === told) return;
-    told = JSON.stringify(about);
+    if (JSON.stringify(about) === lastState) return;
+    lastState = JSON.stringify(about);
     path.record("configuration changed", { about });
   });
 }

@@ -78,10 +78,10 @@ class CalledTools implements ToolSource {
     try {
       const listed = server.list("tools");
       if (!await soon(listed, COMPARED_MS)) return undefined;
-      const found = (await listed).find((each) => each.name === tool);
+      const definition = (await listed).find((each) => each.name === tool);
       // Other kinds list all of their tools, so a missing tool no longer exists.
       const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
-      return found === undefined && !hasUnlistedTools ? "gone" : found as ToolDefinition;
+      return definition === undefined && !hasUnlistedTools ? "gone" : definition as ToolDefinition;
     } catch {
       // The call of the tool reports why its server does not answer.
       return undefined;

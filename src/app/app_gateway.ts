@@ -25,8 +25,8 @@ export function openGatewayOf(app: App): Gateway {
     workflow: () => app.workflow(),
     observed: async () => await (await import("./app_memory.ts")).observedBy(app),
     leave: async (question) => await (await app.callPath()).leave(question),
-    search: async (...asked) => await (await app.finder()).search(...asked),
-    judge: (...asked) => policy.now.judge(...asked),
+    search: async (...args) => await (await app.finder()).search(...args),
+    judge: (...args) => policy.now.judge(...args),
     settings: () => gatewaySettings(policy.now.config),
     problem: () => app.config().problem,
     unfollow: (followed) =>

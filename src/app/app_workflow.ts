@@ -167,9 +167,9 @@ class Intents implements IntentHost {
     if (verdict.kind !== "allow" || verdict.depends !== undefined) return false;
     using cancellation = Cancellation.of(signal);
     const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
-    const asked = { ...about, cancellation, ...call };
+    const request = { ...about, cancellation, ...call };
     // An invalid call is no error: the model sees the plan.
-    return await this.#preflight.check(asked, open).catch(() => false);
+    return await this.#preflight.check(request, open).catch(() => false);
   }
 }
 
@@ -209,8 +209,8 @@ class CallerTools implements IntentTools {
     return new Map([...this.#memory.next(id)].filter(([next]) => isThere(next)));
   }
 
-  found(query: string, found: readonly ToolId[]): void {
-    this.#memory.searched(this.#actor, { query, found });
+  found(query: string, tools: readonly ToolId[]): void {
+    this.#memory.searched(this.#actor, { query, found: tools });
   }
 
   #isAllowed(id: ToolId): boolean {

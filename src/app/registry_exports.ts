@@ -123,8 +123,8 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("../workflow/saved_capability.ts");
   const { parseCapability } = await import("../servers/capability/capability.ts");
-  const said: unknown = parseJsonBytes(code, parseExact);
-  const saved = savedIn(parseCapability(said));
+  const json: unknown = parseJsonBytes(code, parseExact);
+  const saved = savedIn(parseCapability(json));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
   throw new TypeError("it is not in its canonical form");
 }

@@ -73,8 +73,8 @@ export class JournalFile {
 
   /** Throws if the path no longer leads to this file. */
   checkPlace(): void {
-    const found = Deno.lstatSync(this.path);
-    if (found.isFile && found.dev === this.#made.dev && found.ino === this.#made.ino) return;
+    const info = Deno.lstatSync(this.path);
+    if (info.isFile && info.dev === this.#made.dev && info.ino === this.#made.ino) return;
     throw new Error(`"${this.path}" is no longer the file that was opened`);
   }
 

@@ -84,9 +84,9 @@ export class JournalReader implements Disposable {
   /** Reads the lines that were not read yet. The lines of one process come in their order. */
   async *read(): AsyncGenerator<JournalLine> {
     const files = journalFiles(this.#folder);
-    const there = new Set(files.map(({ path }) => path));
+    const paths = new Set(files.map(({ path }) => path));
     for (const [path, lines] of this.#open) {
-      if (there.has(path)) continue;
+      if (paths.has(path)) continue;
       yield* this.#linesOf(lines);
       this.#close(path);
     }

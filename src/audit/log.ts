@@ -57,9 +57,9 @@ export class Log implements WarningLog {
 
   #line(level: Level, text: string, fields: LogFields = {}): void {
     if (LEVELS.indexOf(level) < this.#least) return;
-    const said = Object.entries(fields).filter(([, value]) => value !== undefined)
+    const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
       .map(([name, value]) => ` ${name}=${fieldText(value)}`);
-    const line = `${text}${said.join("")}`.slice(0, LONGEST_READ);
+    const line = `${text}${entries.join("")}`.slice(0, LONGEST_READ);
     const time = new Date().toISOString().slice(11, 23);
     // Secrets are removed before the line is cut, because half a secret would not be recognized.
     this.#write(

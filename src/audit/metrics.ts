@@ -75,8 +75,8 @@ export class Histogram {
 
   /** Returns the value below which this part of all values lies. */
   #part(part: number): number {
-    let left = Math.ceil(part * this.#count);
-    const at = this.#buckets.findIndex((count) => (left -= count) <= 0);
+    let remaining = Math.ceil(part * this.#count);
+    const at = this.#buckets.findIndex((count) => (remaining -= count) <= 0);
     return at <= 0 ? 0 : Math.min(LEAST * Math.exp((at - 1) * STEP), this.#most);
   }
 }

@@ -52,8 +52,8 @@ export class Redactor {
   cleaned(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
-    const kept = this.clean(defined({ hint, detail }));
-    return new PmlError(code, this.redact(message), { ...kept, cause: error });
+    const details = this.clean(defined({ hint, detail }));
+    return new PmlError(code, this.redact(message), { ...details, cause: error });
   }
 
   /** Returns JSON without the secrets in its texts and in the names of its members. */

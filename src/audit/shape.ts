@@ -28,8 +28,8 @@ export function argumentShape(value: unknown, depth = 0): Json {
     const shape = argumentShape(Reflect.get(value, name), depth + 1);
     return [NAME.test(name) ? name : `<name ${at + 1}: ${name.length} characters>`, shape] as const;
   });
-  const left = names.length - shown.length;
-  return Object.fromEntries(left > 0 ? [...shown, ["…", `${left} more`]] : shown);
+  const remaining = names.length - shown.length;
+  return Object.fromEntries(remaining > 0 ? [...shown, ["…", `${remaining} more`]] : shown);
 }
 
 /**
@@ -37,23 +37,23 @@ export function argumentShape(value: unknown, depth = 0): Json {
  * values, to limit the time that a large result takes.
  */
 export function argumentSize(value: unknown): number {
-  const left: unknown[] = [value];
+  const stack: unknown[] = [value];
   let size = 0;
-  for (let seen = 0; left.length > 0 && seen < MOST_VALUES; seen++) {
-    const next = left.pop();
+  for (let count = 0; stack.length > 0 && count < MOST_VALUES; count++) {
+    const next = stack.pop();
     if (typeof next === "string") size += next.length;
-    else if (typeof next === "object" && next !== null) pushValues(left, next);
+    else if (typeof next === "object" && next !== null) pushValues(stack, next);
     else size += 8;
   }
   return size;
 }
 
 /** Pushes the values of an object, without an array of them: this runs for each call. */
-function pushValues(left: unknown[], object: object): void {
+function pushValues(stack: unknown[], object: object): void {
   let count = 0;
   for (const name in object) {
     if (!Object.hasOwn(object, name)) continue;
     if (++count > MOST_VALUES) return;
-    left.push(Reflect.get(object, name));
+    stack.push(Reflect.get(object, name));
   }
 }

@@ -40,17 +40,17 @@ const TOLD = new RegExp(
 
 /** Finds each denied name once. In doubt it reports nothing. */
 export function findDenied(text: string): readonly DeniedName[] {
-  const code = text.replace(TOLD, (told) => told.replace(/[^\n]/g, " "));
-  const found = new Map<string, DeniedName | undefined>();
+  const code = text.replace(TOLD, (match) => match.replace(/[^\n]/g, " "));
+  const names = new Map<string, DeniedName | undefined>();
   for (const match of code.matchAll(new RegExp(String.raw`(?<![\w$.#])(?:${NAMES})\b`, "g"))) {
     const [name] = match;
     const why = WHY.get(name);
-    if (why === undefined || found.has(name)) continue;
+    if (why === undefined || names.has(name)) continue;
     const instead = why.replace(/^./, (first) => first.toUpperCase());
     const place = placeAt(text, match.index);
-    found.set(name, isOwn(code, name) ? undefined : { name, instead, ...place });
+    names.set(name, isOwn(code, name) ? undefined : { name, instead, ...place });
   }
-  return [...found.values()].filter((one) => one !== undefined);
+  return [...names.values()].filter((one) => one !== undefined);
 }
 
 /** Returns whether the module declares something with that name itself. */

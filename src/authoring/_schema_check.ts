@@ -64,8 +64,10 @@ async function isUsableSchema(
     const unknown = unknownTypes(schema);
     for (const type of unknown) {
       const near = nearName(type, TYPES);
-      const meant = near === undefined ? `one of ${TYPES.join(", ")}` : quoted(near);
-      say("failed", `${what} has the unknown type ${quoted(type)}`, { hint: `Write ${meant}` });
+      const suggestion = near === undefined ? `one of ${TYPES.join(", ")}` : quoted(near);
+      say("failed", `${what} has the unknown type ${quoted(type)}`, {
+        hint: `Write ${suggestion}`,
+      });
     }
     return unknown.length === 0;
   } catch (error) {

@@ -65,13 +65,13 @@ export async function typeProblems(
 }
 
 /** Splits the output of Deno into problems: the message and the place. */
-function problemsOf(said: string): readonly CompilerProblem[] {
-  const found = said.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
+function problemsOf(output: string): readonly CompilerProblem[] {
+  const problems = output.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
     const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];
     const [line = 0, column = 0] = /^ {4}at .+:(\d+):(\d+)$/m.exec(part)?.slice(1).map(Number) ??
       [];
     if (message === undefined || message === "Type checking failed.") return [];
     return [{ message: visible(message, 300), ...(line > 0 ? { line, column } : {}) }];
   });
-  return found.length > 0 ? found : [{ message: visible(said.trim() || "it failed", 300) }];
+  return problems.length > 0 ? problems : [{ message: visible(output.trim() || "it failed", 300) }];
 }

@@ -199,13 +199,17 @@ class ModuleCheck {
 
   #permissions(server: string, say: Say): void {
     const { workspace } = this.#options;
-    const asked = askedBy(this.tools);
-    const given = accessOf(asked, { workspace, grants: undefined });
+    const permissions = askedBy(this.tools);
+    const access = accessOf(permissions, { workspace, grants: undefined });
     const outside = (paths: readonly string[]) =>
       paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
-    const lists = { ...asked, read: outside(asked.read), write: outside(asked.write) };
+    const lists = {
+      ...permissions,
+      read: outside(permissions.read),
+      write: outside(permissions.write),
+    };
     const beyond = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
-    const lines = permissionLines(asked, given, workspace).join("; ");
+    const lines = permissionLines(permissions, access, workspace).join("; ");
     if (Object.keys(beyond).length === 0) return say("ok", lines);
     const grants = JSON.stringify({ [server]: beyond });
     say("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${grants}` });

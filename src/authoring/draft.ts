@@ -38,9 +38,9 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   };
   const find: FindTool = async (id) => {
     const { definitions } = await modules.load(use);
-    const found = definitions.find((one) => one.name === splitToolId(id).tool);
-    if (found === undefined) throw unknownTool(id, app.servers);
-    return found;
+    const definition = definitions.find((one) => one.name === splitToolId(id).tool);
+    if (definition === undefined) throw unknownTool(id, app.servers);
+    return definition;
   };
   // The listing of an unknown name, with the kind of a module.
   const listing = { ...app.directory.at(name), kind: MODULE.name, checksSchemas: false };

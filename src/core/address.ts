@@ -79,8 +79,8 @@ export async function isPrivate(address: string): Promise<boolean> {
  */
 function translated(address: string): string | undefined {
   const { hostname } = new URL(`http://[${address}]`);
-  const found = /^\[64:ff9b::(?:([\da-f]+):)?([\da-f]*)\]$/.exec(hostname);
-  if (found === null) return undefined;
-  const [high = 0, low = 0] = found.slice(1).map((group) => parseInt(group || "0", 16));
+  const match = /^\[64:ff9b::(?:([\da-f]+):)?([\da-f]*)\]$/.exec(hostname);
+  if (match === null) return undefined;
+  const [high = 0, low = 0] = match.slice(1).map((group) => parseInt(group || "0", 16));
   return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }

@@ -12,7 +12,7 @@ export function wrongNames(schema: JsonObject, args: JsonObject): string | undef
   const missing = listOf(required).find((name) => !Object.hasOwn(args, String(name)));
   if (missing !== undefined) return `Missing argument: ${visible(String(missing), 80)}`;
   if (additionalProperties !== false || patternProperties !== undefined) return undefined;
-  const known = objectOf(properties);
-  const unknown = Object.keys(args).find((name) => !Object.hasOwn(known, name));
+  const members = objectOf(properties);
+  const unknown = Object.keys(args).find((name) => !Object.hasOwn(members, name));
   return unknown === undefined ? undefined : `${quoted(unknown)} is unknown`;
 }

@@ -19,9 +19,9 @@ const ALIKE: readonly (readonly [RegExp, string])[] = [
  * Returns the first known name that looks like another name. Returns undefined if it is the same
  * name.
  */
-export function confusableWith(name: string, known: Iterable<string>): string | undefined {
+export function confusableWith(name: string, names: Iterable<string>): string | undefined {
   const look = lookOf(name);
-  for (const other of known) {
+  for (const other of names) {
     if (other !== name && (lookOf(other) === look || isOneSlip(name, other))) return other;
   }
   return undefined;

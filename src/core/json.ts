@@ -172,13 +172,13 @@ export function quoted(text: string, max = 80): string {
 
 /** Returns all texts in a value, with the names of its members, however deep it is. */
 export function* textsIn(value: unknown): Generator<string> {
-  const left = [value];
-  while (left.length > 0) {
-    const part = left.pop();
+  const stack = [value];
+  while (stack.length > 0) {
+    const part = stack.pop();
     if (typeof part === "string") yield part;
     if (typeof part !== "object" || part === null || isExactNumber(part)) continue;
     if (!Array.isArray(part)) yield* Object.keys(part);
-    for (const one of Object.values(part).reverse()) left.push(one);
+    for (const one of Object.values(part).reverse()) stack.push(one);
   }
 }
 

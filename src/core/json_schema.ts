@@ -45,13 +45,13 @@ export class JsonSchema {
   readonly #lookup: Record<string, Schema | boolean>;
 
   /** Throws an `Error` with the reason if the schema cannot be used. */
-  constructor(given: Readonly<Record<string, unknown>>) {
-    const { $schema = "https://json-schema.org/schema" } = given;
+  constructor(schema: Readonly<Record<string, unknown>>) {
+    const { $schema = "https://json-schema.org/schema" } = schema;
     const draft = DRAFTS.find(([address]) => address.test(String($schema)))?.[1];
     if (draft === undefined) throw new Error(`$schema ${JSON.stringify($schema)} is not supported`);
     this.#draft = draft;
     // The library writes into the schema.
-    this.#schema = structuredClone(given);
+    this.#schema = structuredClone(schema);
     this.#lookup = dereference(this.#schema);
     for (const one of Object.values(this.#lookup)) this.#assertUsable(one);
   }
@@ -105,6 +105,6 @@ function textOf({ instanceLocation, error }: OutputUnit): string {
     .join(".");
   let text = error.replace(/\.$/, "");
   for (const [its, own] of WORDS) text = text.replace(its, own);
-  const said = text.startsWith("the value is of type") ? text.replaceAll('"', "") : text;
-  return place === "" ? said : `${place}: ${said}`;
+  const message = text.startsWith("the value is of type") ? text.replaceAll('"', "") : text;
+  return place === "" ? message : `${place}: ${message}`;
 }

@@ -33,17 +33,18 @@ export function parseMessage(text: string): unknown {
   if (text.length < LARGE) return parseExact(text);
   const [head = FIRST] = HEAD.exec(text.slice(0, AROUND)) ?? [];
   const [tail = "}"] = head === FIRST ? TAIL.exec(text.slice(-AROUND)) ?? [] : [];
-  const said = text.slice(head.length, -tail.length);
+  const content = text.slice(head.length, -tail.length);
   try {
     // A text that parses is one value, so the text around it has the other members.
-    const result: unknown = parseExact(said);
+    const result: unknown = parseExact(content);
     const message = parseExact(`${head}null${tail}`);
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {
       return parseExact(text);
     }
     // A client may take the first of two members with one name, and PML reads the last.
-    const isPlain = hasEachOnce(said, result) || memberCount(said) === Object.keys(result).length;
-    if (isPlain) texts.set(result, inOneLine(said));
+    const isPlain = hasEachOnce(content, result) ||
+      memberCount(content) === Object.keys(result).length;
+    if (isPlain) texts.set(result, inOneLine(content));
     return { ...message, result };
   } catch {
     return parseExact(text);

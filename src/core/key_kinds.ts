@@ -44,7 +44,7 @@ export function containsKnownKey(value: unknown): boolean {
   return false;
 }
 
-function redacted(_matched: string, kept: unknown): string {
+function redacted(_matched: string, prefix: unknown): string {
   // If a pattern captures nothing, this argument is the offset of the match.
-  return `${typeof kept === "string" ? kept : ""}${REDACTED}`;
+  return `${typeof prefix === "string" ? prefix : ""}${REDACTED}`;
 }

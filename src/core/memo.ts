@@ -12,8 +12,8 @@ export function memoized<K extends object, V extends object | string | boolean>(
 ): (from: K) => V {
   const made = new WeakMap<K, V>();
   return (from) => {
-    const known = made.get(from);
-    if (known !== undefined) return known;
+    const entry = made.get(from);
+    if (entry !== undefined) return entry;
     const value = make(from);
     made.set(from, value);
     return value;
@@ -21,7 +21,7 @@ export function memoized<K extends object, V extends object | string | boolean>(
 }
 
 /** Drops the oldest of the keys if there are more than `most`. */
-export function dropOldest<K>(kept: Map<K, unknown> | Set<K>, most: number): void {
-  const [oldest] = kept.keys();
-  if (kept.size > most && oldest !== undefined) kept.delete(oldest);
+export function dropOldest<K>(entries: Map<K, unknown> | Set<K>, most: number): void {
+  const [oldest] = entries.keys();
+  if (entries.size > most && oldest !== undefined) entries.delete(oldest);
 }

@@ -26,9 +26,9 @@ export class OwnSchemas {
   }
 
   #wrong({ JsonSchema }: SchemaModule, schema: JsonObject, value: unknown): string | undefined {
-    const known = this.#schemas.get(schema) ?? new JsonSchema(schema);
-    this.#schemas.set(schema, known);
+    const validator = this.#schemas.get(schema) ?? new JsonSchema(schema);
+    this.#schemas.set(schema, validator);
     // The library supports only platform numbers.
-    return known.wrong(withRoundedNumbers(value));
+    return validator.wrong(withRoundedNumbers(value));
   }
 }

@@ -46,17 +46,17 @@ export function isPlainCheck(schema: object, value: unknown): boolean {
 
 /** Returns the number of parts of a schema; infinity if it has others than plain ones. */
 function partsOf(whole: unknown): number {
-  const left: unknown[] = [whole];
+  const stack: unknown[] = [whole];
   let count = 0;
-  while (left.length > 0) {
-    const schema = left.pop();
+  while (stack.length > 0) {
+    const schema = stack.pop();
     count++;
     if (typeof schema === "boolean") continue;
     if (!isObject(schema) || count > MOST_PARTS) return Infinity;
     for (const [keyword, value] of Object.entries(schema)) {
       const inner = schemasIn(keyword, value);
       if (inner === undefined && KEYWORDS.get(keyword)?.(value) !== true) return Infinity;
-      left.push(...inner ?? []);
+      stack.push(...inner ?? []);
       if (Array.isArray(value)) count += value.length;
     }
   }
@@ -83,15 +83,15 @@ function schemasIn(keyword: string, value: unknown): readonly unknown[] | undefi
 
 /** Returns the number of parts of a value, or a number over `most`. */
 function sizeOf(whole: unknown, most: number): number {
-  const left: unknown[] = [whole];
+  const stack: unknown[] = [whole];
   let count = 0;
-  while (left.length > 0 && count <= most) {
-    const value = left.pop();
+  while (stack.length > 0 && count <= most) {
+    const value = stack.pop();
     count += typeof value === "string" ? 1 + value.length / CHARACTERS : 1;
     if (typeof value !== "object" || value === null) continue;
     for (const inner of Object.values(value)) {
-      left.push(inner);
-      if (left.length > most) return Infinity;
+      stack.push(inner);
+      if (stack.length > most) return Infinity;
     }
   }
   return count;

@@ -38,19 +38,19 @@ export function unsafeSchema(schema: object): string | undefined {
  * definition takes as long as it is large.
  */
 export function whyTooLarge(value: object): string | undefined {
-  const left: unknown[] = [value];
+  const stack: unknown[] = [value];
   let [values, characters] = [0, 0];
-  while (left.length > 0) {
-    const next = left.pop();
+  while (stack.length > 0) {
+    const next = stack.pop();
     if (typeof next === "string") characters += next.length;
     const inner = typeof next === "object" && next !== null ? next : {};
     const names = Array.isArray(inner) ? [] : Object.keys(inner);
     values += Array.isArray(inner) ? inner.length : names.length;
     if (values > MOST_VALUES) return "it has too many values";
-    if (Array.isArray(inner)) left.push(...inner);
+    if (Array.isArray(inner)) stack.push(...inner);
     for (const name of names) {
       characters += name.length;
-      left.push(Reflect.get(inner, name));
+      stack.push(Reflect.get(inner, name));
     }
     if (characters > MOST_CHARACTERS) return "it is too long";
   }
@@ -60,10 +60,10 @@ export function whyTooLarge(value: object): string | undefined {
 /** Returns why a schema is nested too deep or has too many parts; undefined if it is not. */
 export function tooNested(schema: object): string | undefined {
   let level = [schema].filter(isObject);
-  let left = MOST_SUBSCHEMAS;
+  let remaining = MOST_SUBSCHEMAS;
   for (let depth = DEEPEST; level.length > 0; depth--) {
     if (depth === 0) return "it is nested too deep";
-    if ((left -= level.length) < 0) return "it has too many subschemas";
+    if ((remaining -= level.length) < 0) return "it has too many subschemas";
     level = level.flatMap(subschemas).filter(isObject);
   }
   return undefined;

@@ -144,8 +144,8 @@ export function filledAddress(
 }
 
 /** Returns an address without its query and without the path segments from the first key on. */
-function publicUrl(shown: string, cut: number): string {
-  const text = (cut < 0 ? shown : shown.slice(0, cut)).replace(/[?#].*$/s, "");
+function publicUrl(url: string, cut: number): string {
+  const text = (cut < 0 ? url : url.slice(0, cut)).replace(/[?#].*$/s, "");
   const isInPath = cut >= 0 && text.length === cut;
   const { href } = new URL(isInPath ? text.replace(/[^/]*$/, "") : text);
   return href;

@@ -62,7 +62,7 @@ export function leaf<T>(
   schema: Schema = {},
 ): ValueSchema<T> {
   const check = (value: unknown, place: ValuePlace): value is T =>
-    passes(value) || told(place, wanted);
+    passes(value) || report(place, wanted);
   return Object.assign(check, { schema: () => ({ ...schema, wanted }) });
 }
 
@@ -105,13 +105,13 @@ export function object<R extends SchemaMembers, O extends SchemaMembers>(
   const members = new Map(Object.entries({ ...required, ...optional }));
   const keys = [...members.keys()];
   const check = (value: unknown, place: ValuePlace): value is MembersValue<R, O> => {
-    if (!isPlain(value)) return told(place, "an object");
+    if (!isPlain(value)) return report(place, "an object");
     const known = [...members].map(([key, member]) => {
       const said = value[key];
       return said === undefined && !(key in required) || member(said, inside(place, key));
     });
     const others = Object.keys(value).filter((key) => !isOpen && !members.has(key))
-      .map((key) => told(inside(place, key), `one of ${keys.join(", ")}`, keys));
+      .map((key) => report(inside(place, key), `one of ${keys.join(", ")}`, keys));
     return [...known, ...others].every(Boolean);
   };
   const schema = () => ({
@@ -131,12 +131,12 @@ export function record<T>(
   wanted = "an object",
 ): ValueSchema<Record<string, T>> {
   const check = (value: unknown, place: ValuePlace): value is Record<string, T> => {
-    if (!isPlain(value)) return told(place, wanted);
+    if (!isPlain(value)) return report(place, wanted);
     const wrong = (issue: Issue) => place.wrong({ ...issue, keys: [] });
     return Object.entries(value).map(([name, one]) => {
       const at = inside(place, name);
       // Some code would take it for the prototype.
-      if (name === "__proto__") return told({ ...at, wrong }, "another name");
+      if (name === "__proto__") return report({ ...at, wrong }, "another name");
       return key(name, { ...at, wrong }) && item(one, at);
     }).every(Boolean);
   };
@@ -155,7 +155,7 @@ export function list<T>(item: ValueSchema<T>, what: string): ValueSchema<T[]> {
   const check = (value: unknown, place: ValuePlace): value is T[] =>
     Array.isArray(value)
       ? value.map((one, index) => item(one, inside(place, index))).every(Boolean)
-      : told(place, wanted);
+      : report(place, wanted);
   return Object.assign(check, { schema: () => ({ type: "array", wanted, items: item.schema() }) });
 }
 
@@ -183,7 +183,7 @@ export function untyped(form: ValueSchema<unknown>): Schema {
 export function byType<F extends SchemaMembers>(forms: F): ValueSchema<ValueOf<F[keyof F]>> {
   const types = oneOf(Object.keys(forms));
   const check = (value: unknown, place: ValuePlace): value is ValueOf<F[keyof F]> => {
-    if (!isObject(value)) return told(place, "an object");
+    if (!isObject(value)) return report(place, "an object");
     const { type } = value;
     return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
   };
@@ -212,7 +212,7 @@ export function also<T>(
 ): ValueSchema<T> {
   const check = (value: unknown, place: ValuePlace): value is T =>
     part(value, place) &&
-    (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
+    (passes(value) || report(key === undefined ? place : inside(place, key), wanted));
   return Object.assign(check, { schema: () => ({ ...part.schema(), ...schema }) });
 }
 
@@ -225,7 +225,7 @@ function inside(place: ValuePlace, key: string | number): ValuePlace {
   return { ...place, path: [...place.path, key] };
 }
 
-function told({ path, wrong }: ValuePlace, wanted: string, keys?: readonly string[]): false {
+function report({ path, wrong }: ValuePlace, wanted: string, keys?: readonly string[]): false {
   wrong({ path, wanted, ...keys && { keys } });
   return false;
 }
@@ -238,21 +238,21 @@ export function validated<T>(
     /** Reports that the key at a path is wrong. */
     readonly problem: (
       path: Path,
-      said: { readonly found: string; readonly wanted: string },
+      details: { readonly found: string; readonly wanted: string },
     ) => void;
   },
 ): T | undefined {
   // Copies the value, because objects of parsers may have other prototypes, or none.
-  const said: unknown = structuredClone(value);
-  const isValid = schema(said, {
+  const copy: unknown = structuredClone(value);
+  const isValid = schema(copy, {
     path: [],
     wrong: ({ path, wanted, keys }) => {
-      const found = keys === undefined ? described(value, path) : "an unknown key";
+      const actual = keys === undefined ? described(value, path) : "an unknown key";
       const near = nearName(`${path.at(-1)}`, keys ?? []);
-      problem(path, { found, wanted: near ? quoted(near) : wanted });
+      problem(path, { found: actual, wanted: near ? quoted(near) : wanted });
     },
   });
-  return isValid ? said as T : undefined; // the schema has checked it
+  return isValid ? copy as T : undefined; // the schema has checked it
 }
 
 /** Describes the value at a path. Values that may be secret are not repeated. */
