@@ -319,7 +319,7 @@ export class App
 
   /** The variables that the servers of registries need which the user approved here. */
   registryKeys(): readonly { readonly server: string; readonly names: readonly string[] }[] {
-    return this.#registries?.wanted() ?? [];
+    return this.#registries?.neededVariables() ?? [];
   }
 
   /** Returns the gateway, which is loaded when it is first needed. */

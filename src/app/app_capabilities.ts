@@ -41,12 +41,12 @@ export function openCapabilities(app: App): OpenCapabilities {
   const names = new OtherNames(app);
   const approval = new SavingQuestions(app);
   const saving = new CapabilitySaving({ capabilities, policy, servers, names, approval });
-  const told = new Set<string>();
+  const warnedNames = new Set<string>();
   policy.onChange(() => {
     for (const name of capabilities.namespaces.keys()) {
-      const owner = told.has(name) ? undefined : nameOwner(app, name);
+      const owner = warnedNames.has(name) ? undefined : nameOwner(app, name);
       if (owner === undefined) continue;
-      told.add(name);
+      warnedNames.add(name);
       log.warn(`${hidden(name, owner)} (NAME_CONFLICT)`);
     }
   });
@@ -108,10 +108,10 @@ class SavingQuestions implements SavingApproval {
         path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
       );
     const { workspace } = app.config();
-    const given = { arguments: {}, actor };
-    const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
+    const base = { arguments: {}, actor };
+    const subject = { ...base, tool: id, definition: hash, rules: "save", workspace, facts };
     using cancellation = Cancellation.of(signal);
-    const call: Call = { ...given, id, via: "save", cancellation, client, callId: hash };
+    const call: Call = { ...base, id, via: "save", cancellation, client, callId: hash };
     await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
       approvals,
       record: ({ event }) => record(event),

@@ -18,10 +18,10 @@ export function memoryOf(app: App): UseMemory {
 /** Returns the observed types of the results of known tools. */
 export async function observedBy(app: App): Promise<Observed> {
   const memory = await app.memory();
-  return (server, shown) => {
+  return (server, definition) => {
     // The user may have changed the shown definition. Observations belong to the tool's own
     // definition.
-    const entry = app.catalog.toolsOf(server).find(({ tool }) => tool.name === shown.name);
+    const entry = app.catalog.toolsOf(server).find(({ tool }) => tool.name === definition.name);
     const own = entry && app.catalog.get(entry.id)?.own;
     return entry && own && memory.observed(entry.id, own);
   };

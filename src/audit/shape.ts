@@ -24,12 +24,12 @@ export function argumentShape(value: unknown, depth = 0): Json {
   if (typeof value !== "object") return typeof value;
   const names = Object.keys(value);
   if (depth >= DEEPEST) return `object(${names.length})`;
-  const shown = names.slice(0, MOST_NAMES).map((name, at) => {
+  const entries = names.slice(0, MOST_NAMES).map((name, at) => {
     const shape = argumentShape(Reflect.get(value, name), depth + 1);
     return [NAME.test(name) ? name : `<name ${at + 1}: ${name.length} characters>`, shape] as const;
   });
-  const remaining = names.length - shown.length;
-  return Object.fromEntries(remaining > 0 ? [...shown, ["…", `${remaining} more`]] : shown);
+  const remaining = names.length - entries.length;
+  return Object.fromEntries(remaining > 0 ? [...entries, ["…", `${remaining} more`]] : entries);
 }
 
 /**

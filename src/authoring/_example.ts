@@ -48,8 +48,8 @@ export async function exampleOf(schema: JsonObject, matching: PatternMatcher): P
   return await example(schema, { root: schema, left: MOST_LOOKS, matches });
 }
 
-async function example(said: unknown, source: ExampleSource): Promise<Json> {
-  const schema = wholeOf(said, source);
+async function example(schemaValue: unknown, source: ExampleSource): Promise<Json> {
+  const schema = wholeOf(schemaValue, source);
   const [given] = [schema.examples, schema.enum].flatMap(listOf);
   for (const value of [schema.const, given, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
@@ -109,9 +109,9 @@ export async function wrongOf(
 }
 
 /** Follows a reference, and joins the first choice and all parts into one schema. */
-function wholeOf(said: unknown, source: Pick<ExampleSource, "root" | "left">): Schema {
-  if (!isObject(said) || source.left-- <= 0) return {};
-  const { $ref, allOf, anyOf, oneOf, ...own } = said;
+function wholeOf(value: unknown, source: Pick<ExampleSource, "root" | "left">): Schema {
+  if (!isObject(value) || source.left-- <= 0) return {};
+  const { $ref, allOf, anyOf, oneOf, ...own } = value;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
   const target = typeof $ref === "string" ? pointed($ref, source.root) : undefined;
   const parts = [target, ...listOf(allOf), choice];
@@ -166,10 +166,10 @@ function exampleNumber(schema: Schema): number {
     (numberOf(above) ?? -Infinity) + step,
   );
   const most = Math.min(numberOf(schema.maximum) ?? Infinity, (numberOf(below) ?? Infinity) - step);
-  const wanted = Math.max(Math.min(0, most), least);
+  const nearest = Math.max(Math.min(0, most), least);
   // If no multiple of the step fits between the limits, the limit itself is used.
-  const whole = Math.ceil(wanted / step) * step;
-  return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
+  const whole = Math.ceil(nearest / step) * step;
+  return whole <= most || schema.multipleOf !== undefined ? whole : nearest;
 }
 
 async function exampleText(schema: Schema, { matches }: ExampleSource): Promise<string> {

@@ -55,15 +55,15 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
     });
     return undefined;
   }
-  const said = objectOf(value);
-  const tools = objectOf(said.tools);
+  const metadata = objectOf(value);
+  const tools = objectOf(metadata.tools);
   const failed = (error: unknown) =>
     say("failed", visible(asPmlError(error).message.replace(/^.*?: (?=__meta__)/, ""), 400));
   const head = attempt(
-    () => parseModuleMeta(isObject(said.tools) ? { ...said, tools: {} } : value, path),
+    () => parseModuleMeta(isObject(metadata.tools) ? { ...metadata, tools: {} } : value, path),
     failed,
   );
-  const base = head === undefined ? { name: "x" } : said;
+  const base = head === undefined ? { name: "x" } : metadata;
   const read = Object.entries(tools).flatMap(([name, tool]): readonly ModuleTool[] => {
     const one = { ...base, tools: Object.fromEntries([[name, tool]]) };
     return attempt(() => parseModuleMeta(one, path), failed)?.tools ?? [];
@@ -74,10 +74,10 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
     });
   }
   const named = Object.keys(tools);
-  if (isObject(said.tools) && named.length === 0) {
+  if (isObject(metadata.tools) && named.length === 0) {
     say("failed", "__meta__.tools is empty", { hint: "Name a function that is exported" });
   }
-  sayUnknown("__meta__", { found: said, known: OF_MODULE, say });
+  sayUnknown("__meta__", { found: metadata, known: OF_MODULE, say });
   if (head !== undefined && head.description === undefined) sayUndescribed("__meta__", say);
   for (const one of read) sayTool(one, say);
   const meta = {

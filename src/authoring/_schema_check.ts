@@ -121,7 +121,7 @@ export async function sayArguments(
   for (const { name, schema } of all) {
     const validate = (value: unknown) => checker.wrong(schema, value);
     const [wrong] = (await Promise.all(listOf(schema.examples).map(validate)))
-      .filter((said) => said !== undefined);
+      .filter((problem) => problem !== undefined);
     if (wrong !== undefined) {
       say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
         hint: 'Fix "examples" in inputSchema',

@@ -205,11 +205,11 @@ function timeOf(since: string): string {
   );
 }
 
-async function verify({ app }: CommandContext, given: string | undefined): Promise<Shown> {
-  const [, since] = given === undefined ? [] : CHECKPOINT.exec(given) ?? [];
-  if (given !== undefined && since === undefined) {
+async function verify({ app }: CommandContext, argument: string | undefined): Promise<Shown> {
+  const [, since] = argument === undefined ? [] : CHECKPOINT.exec(argument) ?? [];
+  if (argument !== undefined && since === undefined) {
     throw usage(
-      `Cannot read the checkpoint ${quoted(given, 100)}`,
+      `Cannot read the checkpoint ${quoted(argument, 100)}`,
       "Give the checkpoint as pml audit verify printed it",
     );
   }
@@ -217,7 +217,7 @@ async function verify({ app }: CommandContext, given: string | undefined): Promi
   const until = new Date(Date.now() - SETTLED_MS).toISOString();
   const checks = await checkJournal(home, until);
   const differs = since !== undefined &&
-    checkpointOf(await checkJournal(home, since), since) !== given;
+    checkpointOf(await checkJournal(home, since), since) !== argument;
   const bad = checks.flatMap(({ bad }) => bad ?? []);
   const ok = bad.length === 0 && !differs;
   const checkpoint = bad.length === 0 ? checkpointOf(checks, until) : undefined;

@@ -105,10 +105,10 @@ async function formsOf(at: CommandContext) {
 
 /** Returns a function that shows the progress of a call, a few times a second at most. */
 function progressTeller(): NonNullable<CallClient["onProgress"]> {
-  let told = 0;
+  let lastReport = 0;
   return ({ progress, total, message }) => {
-    if (Date.now() - told < PROGRESS_MS) return;
-    told = Date.now();
+    if (Date.now() - lastReport < PROGRESS_MS) return;
+    lastReport = Date.now();
     const count = [progress, total].flatMap((one) => numberText(one) ?? []).join(" of ");
     tellProgress(`… ${visible(message ?? count)}`);
   };

@@ -55,7 +55,7 @@ export async function capability(at: CommandContext, typed: Typed): Promise<Show
 
 async function list(at: At): Promise<Shown> {
   const ids = [...at.capabilities.store.approved().keys()];
-  const all = await Promise.all(ids.map((id) => told(at, id)));
+  const all = await Promise.all(ids.map((id) => factsOf(at, id)));
   const texts = all.map(({ name, kind, calls, runs, problem }) => {
     const description = problem ?? `calls ${calls?.join(", ") || "no tool"}`;
     return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(description, 500)}`;
@@ -78,7 +78,7 @@ interface Told {
   readonly problem?: string;
 }
 
-async function told({ app, capabilities }: At, id: ToolId): Promise<Told> {
+async function factsOf({ app, capabilities }: At, id: ToolId): Promise<Told> {
   const hash = capabilities.store.approved().get(id);
   try {
     const { kind, description, toolsUsed } = capabilities.store.load(id);
@@ -97,8 +97,8 @@ async function told({ app, capabilities }: At, id: ToolId): Promise<Told> {
 async function show(at: At): Promise<Shown> {
   const { capabilities, saving, first: id } = at;
   const whole = capabilities.store.load(id);
-  const { stale, facts } = await saving.told(whole);
-  const { calls: _, ...about } = await told(at, id);
+  const { stale, facts } = await saving.describe(whole);
+  const { calls: _, ...about } = await factsOf(at, id);
   const { kind, text, parameters, toolsUsed } = whole;
   const content = { [kind]: kind === "plan" ? parseExact(text) : text };
   return {

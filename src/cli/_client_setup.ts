@@ -24,7 +24,7 @@ import { defined, quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { blankOf, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { meant, usage } from "./_failure.ts";
+import { suggestionFor, usage } from "./_failure.ts";
 import { canUndo, editFile, findUndo, readTarget, type TargetFile } from "./_import_file.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -85,7 +85,7 @@ function clientNamed(name: string): ClientName {
   const client = CLIENTS.find((each) => each === name);
   if (client !== undefined) return client;
   const before = `Cannot connect ${quoted(name)}: PML does not know this client`;
-  throw usage(meant(name, { known: CLIENTS, before }), clientNames());
+  throw usage(suggestionFor(name, { known: CLIENTS, before }), clientNames());
 }
 
 function clientNames(): string {
@@ -188,10 +188,10 @@ export async function writeSetup(
   await Deno.mkdir(dirname(path), { recursive: true });
   const mode = isOwn ? 0o600 : 0o644;
   const { backup } = await editFile(app, { path, found }, { text, mode });
-  const said = backup === undefined
+  const message = backup === undefined
     ? "created, with PML as a server"
     : `PML was added; the file before is ${backup}`;
-  return { path, changed: true, said };
+  return { path, changed: true, said: message };
 }
 
 /** Puts the files of clients back as they were before PML was put into them, byte for byte. */
@@ -203,20 +203,20 @@ export async function undoSetups(
   const place = placeOf(app);
   const clients = client === undefined ? CLIENTS : chosenClients(app, client);
   const files = clients.flatMap((each) => clientFiles(each, place));
-  let found = await undoable(app, files);
-  if (found.length === 0) {
+  let edits = await undoable(app, files);
+  if (edits.length === 0) {
     throw usage("Cannot undo: `pml init` wrote no client file here", "Run it in the project");
   }
   if (!yes) {
     needPerson("Cannot undo", "; `--yes` asks nothing");
-    if (!await agrees("Continue?", at, found.map(({ said }) => said))) return unchanged();
+    if (!await agrees("Continue?", at, edits.map(({ said }) => said))) return unchanged();
   }
-  const said = new Map<string, string>();
+  const results = new Map<string, string>();
   // A client that was connected in another way since has several edits in its file.
-  for (; found.length > 0; found = await undoable(app, files)) {
-    for (const { path, run } of found) said.set(path, await run());
+  for (; edits.length > 0; edits = await undoable(app, files)) {
+    for (const { path, run } of edits) results.set(path, await run());
   }
-  return { value: { undone: [...said.keys()] }, text: [...said.values()].join("\n") };
+  return { value: { undone: [...results.keys()] }, text: [...results.values()].join("\n") };
 }
 
 /** Finds the last edits of files. All are looked at before one is written. */

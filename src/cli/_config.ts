@@ -41,14 +41,14 @@ export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
  */
 async function intent(at: CommandContext, { words: [, ...words], json }: Typed): Promise<Shown> {
   if (words.length === 0) return shownIntent(at);
-  const said = words.join(" ").trim();
-  if (said.length > INTENT_MAX) {
+  const intentText = words.join(" ").trim();
+  if (intentText.length > INTENT_MAX) {
     throw usage(
-      `Cannot keep the intent: it has ${said.length} characters`,
+      `Cannot keep the intent: it has ${intentText.length} characters`,
       `Say it in at most ${INTENT_MAX}`,
     );
   }
-  const entry = said === "" ? undefined : said;
+  const entry = intentText === "" ? undefined : intentText;
   const settings = [{ at: ["intent"] as const, entry }];
   const change = await changeOf(at.app, { workspace: true, settings });
   return await agreed(at, { change, about: { intent: entry ?? null }, json });

@@ -53,7 +53,7 @@ export async function presetPlan(
     ? ""
     : `\n${app.loaded().file?.path} says ${others.join(", ")}, which wins here; ` +
       "`--workspace` writes there";
-  const said =
+  const message =
     `A list costs ${formatNumber(tokens.before)} tokens now and ${
       formatNumber(tokens.after)
     } after this` +
@@ -63,7 +63,7 @@ export async function presetPlan(
     gateway: preset.section,
     tokens: { estimated: true, ...tokens },
   };
-  return { change, said, about };
+  return { change, said: message, about };
 }
 
 async function named(name: string): Promise<Preset> {

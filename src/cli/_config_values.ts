@@ -38,7 +38,7 @@ type Flat = Readonly<Record<string, unknown>>;
 export function valuesOf(app: App): readonly SettingValue[] {
   const { file, person } = app.loaded();
   const { limits } = app.config();
-  const said = {
+  const origins = {
     default: flat(DEFAULT_GATEWAY),
     person: { ...flat(person.gateway), "search.model": person.settings.model },
     file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
@@ -46,7 +46,7 @@ export function valuesOf(app: App): readonly SettingValue[] {
   const gateway = settingKeys(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
   const keys = [...gateway, "search.model", "intent"];
   return [
-    ...keys.map((key) => valueOf(key, { said, app })),
+    ...keys.map((key) => valueOf(key, { said: origins, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name].values[0])
       .map((name) => ({ key: `limits.${limitKey(name)}`, value: limits[name], from: person.path })),
     ...networkValues(app),

@@ -124,12 +124,12 @@ async function askAll(at: CommandContext): Promise<void> {
   tell(`\nAsking ${counted(names.length, "server")} for their tools:`);
   await Promise.all(names.map(async (name) => {
     await askForTools(at, { only: name, isWhole: true });
-    const found = app.servers.states().find((one) => one.name === name);
-    if (found === undefined) return;
+    const server = app.servers.states().find((one) => one.name === name);
+    if (server === undefined) return;
     const tools = app.catalog.toolsOf(name)
       .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
-    const state = found.state === "ready" ? counted(tools, "tool") : found.state;
-    tell(`  ${name}: ${stateSaid({ ...found, state })}`);
+    const state = server.state === "ready" ? counted(tools, "tool") : server.state;
+    tell(`  ${name}: ${stateSaid({ ...server, state })}`);
   }));
 }
 

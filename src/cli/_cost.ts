@@ -47,9 +47,9 @@ export function followCost(app: App): Disposable {
     logWrong(app, lastConfig);
     lastConfig = app.config();
     const { gateway, intent } = lastConfig;
-    const shown = JSON.stringify([gateway, intent]);
-    if (isOver || shown === lastText) return;
-    lastText = shown;
+    const key = JSON.stringify([gateway, intent]);
+    if (isOver || key === lastText) return;
+    lastText = key;
     clearTimeout(timer);
     const log = () =>
       logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));

@@ -71,7 +71,7 @@ export function unknownWords(
   const otherwise = `Use ${known.length > 1 ? "one of " : ""}${known.join(", ")}`;
   return usage(
     `${message}: unknown subcommand ${quoted(word, 200)}`,
-    meant(word, { known, otherwise }),
+    suggestionFor(word, { known, otherwise }),
   );
 }
 
@@ -79,7 +79,7 @@ export function unknownWords(
  * Returns a question with the nearest of the known names, after the text `before`; `otherwise` if none
  * is near.
  */
-export function meant(
+export function suggestionFor(
   name: string,
   { known, before = "", otherwise = before }: {
     readonly known: readonly string[];
@@ -102,7 +102,10 @@ export function misnamed(
     readonly otherwise?: string;
   },
 ): PmlError {
-  return usage(`Cannot ${tried} ${quoted(name)}: ${why}`, meant(name, { known, otherwise }));
+  return usage(
+    `Cannot ${tried} ${quoted(name)}: ${why}`,
+    suggestionFor(name, { known, otherwise }),
+  );
 }
 
 /** Returns a `USAGE` error, for arguments that make no sense. */

@@ -22,7 +22,7 @@ import {
   toolId,
 } from "../core/tool_id.ts";
 import { limitOf, parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
-import { meant, usage } from "./_failure.ts";
+import { suggestionFor, usage } from "./_failure.ts";
 import {
   askForTools,
   type CommandContext,
@@ -146,10 +146,10 @@ export async function why(
   const typed = parseArguments(pairs, { base, schema: tool?.inputSchema ?? {} });
   const entry = app.directory.at(server);
   const call = { id, arguments: typed };
-  const { arguments: given } = entry.blocked() === undefined
+  const { arguments: fullArguments } = entry.blocked() === undefined
     ? await app.servers.withSettings(call, entry)
     : call;
-  const args = isCall ? given : undefined;
+  const args = isCall ? fullArguments : undefined;
   const forbidden = app.policy.forbidden(server);
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)
@@ -205,7 +205,7 @@ async function missingText(
   }
   const toolNames = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
   const before = `${quoted(server)} lists no tool ${quoted(own)}`;
-  return state.state === "ready" ? meant(own, { known: toolNames, before }) : "";
+  return state.state === "ready" ? suggestionFor(own, { known: toolNames, before }) : "";
 }
 
 /** Returns the approvals of a server and a tool, or the pins of their first use. */
@@ -264,9 +264,9 @@ async function showTool(
   const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);
   const permissions = await app.directory.at(server).permissionLines(tool);
-  const shown = toolId(server, definition.name);
-  const rules = shown === id ? {} : { rulesName: id };
-  const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions };
+  const ownId = toolId(server, definition.name);
+  const rules = ownId === id ? {} : { rulesName: id };
+  const own = { id: ownId, ...rules, verdict: SAYS[kind], rule, source, permissions };
   const facts = { ...own, rule: ruleSaid(own) };
   return {
     // PML's own values come first, and a server cannot override them with fields of the same name.

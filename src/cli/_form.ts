@@ -74,12 +74,12 @@ async function askField(
   const { title, description, default: preset } = field;
   const choices = choicesOf(field);
   const kind = choices.length > 0 ? `one of ${choices.join(", ")}` : textOf(field.type) || "text";
-  const shown = preset === undefined
+  const hint = preset === undefined
     ? isNeeded ? "" : ", Enter leaves it out"
     : `, Enter takes ${JSON.stringify(preset)}`;
   const what = field.type === "array" ? `${kind}; several with commas` : kind;
   const question = visible(
-    `${textOf(title) || name} (${what}${shown}) ${textOf(description)}`.trim(),
+    `${textOf(title) || name} (${what}${hint}) ${textOf(description)}`.trim(),
     LINE_MAX,
   );
   for (;;) {

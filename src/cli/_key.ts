@@ -247,14 +247,14 @@ async function edit(
 
 /** Lists the keys that are wanted or kept, and where each comes from; never a value. */
 async function list({ app }: CommandContext): Promise<Shown> {
-  const wanted = wantedKeys(app.config(), app.registryKeys());
+  const wantedVariables = wantedKeys(app.config(), app.registryKeys());
   const sources = keySources(app.config().home, app.log);
   await app.keys.looked();
-  const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
-  for (const { name } of wanted) rest.delete(name);
+  const rest = new Set([...app.keys.storedValues().keys(), ...Object.keys(sources)]);
+  for (const { name } of wantedVariables) rest.delete(name);
   const keys = [
     { name: CLOUD_KEY, by: ["cloud tools"], from: app.keys.cloud()?.from },
-    ...[...wanted, ...[...rest].map((name) => ({ name, by: [] }))]
+    ...[...wantedVariables, ...[...rest].map((name) => ({ name, by: [] }))]
       .map(({ name, by }) => ({ name, by, from: app.keys.find(name)?.from })),
   ];
   const lines = keys.map(({ name, by, from }) => {

@@ -31,7 +31,7 @@ function clear(_: App, { memory }: Remembered): Shown {
 function show(app: App, { memory, name }: Remembered): Shown {
   const enabled = app.config().memory;
   const only = name === undefined ? undefined : parseId(name, app.servers);
-  const tools = memory.shown().filter(({ id }) => only === undefined || id === only);
+  const tools = memory.recentUses().filter(({ id }) => only === undefined || id === only);
   return {
     value: { enabled, path: memory.path, tools },
     text: tools.map(lineOf).join("\n"),
@@ -43,7 +43,7 @@ function show(app: App, { memory, name }: Remembered): Shown {
   };
 }
 
-type ShownUse = ReturnType<Remembered["memory"]["shown"]>[number];
+type ShownUse = ReturnType<Remembered["memory"]["recentUses"]>[number];
 
 /** Returns the lines of one tool. Names come from servers, so they are made visible. */
 function lineOf({ id, calls, errors, median_ms, p95_ms, result, next }: ShownUse): string {

@@ -32,11 +32,11 @@ export async function stdio(): Promise<number> {
   using signals = new Signals();
   const { cwd, variables, pipes } = commandProcess();
   const environment = readEnvironment(variables, cwd);
-  const there = mayAttach(environment)
+  const attachment = mayAttach(environment)
     ? await (await import("./_attach.ts")).attached(environment, signals.signal)
     : undefined;
-  if (there !== undefined && there.pipes === undefined) return signals.exitCode ?? 0;
-  return await serveAlone(signals, { environment, pipes: there?.pipes ?? pipes });
+  if (attachment !== undefined && attachment.pipes === undefined) return signals.exitCode ?? 0;
+  return await serveAlone(signals, { environment, pipes: attachment?.pipes ?? pipes });
 }
 
 async function serveAlone(

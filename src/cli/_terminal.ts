@@ -158,7 +158,7 @@ function holdsAny(text: string, characters: readonly string[]): boolean {
 }
 
 function rubbedOut(typed: string): string {
-  let kept = "";
-  for (const key of typed) kept = RUB_OUT.includes(key) ? kept.slice(0, -1) : kept + key;
-  return kept;
+  let text = "";
+  for (const key of typed) text = RUB_OUT.includes(key) ? text.slice(0, -1) : text + key;
+  return text;
 }

@@ -29,7 +29,7 @@ export async function token(at: CommandContext, { words }: Typed): Promise<Shown
 }
 
 function list({ app }: CommandContext): Promise<Shown> {
-  const all = [...app.loaded().others?.identities.values() ?? []].map(shown);
+  const all = [...app.loaded().others?.identities.values() ?? []].map(shownIdentity);
   const lines = all.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
     [
       name,
@@ -46,7 +46,7 @@ function list({ app }: CommandContext): Promise<Shown> {
 }
 
 /** Shows everything of an identity but its token. */
-function shown({ name, permissions, toolset, keys, rates }: Identity) {
+function shownIdentity({ name, permissions, toolset, keys, rates }: Identity) {
   const { allow, ask, deny } = permissions;
   return {
     name,

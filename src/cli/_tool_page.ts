@@ -119,10 +119,11 @@ function bare(type: string): string {
 function typed({ name, type, schema }: Argument): string {
   const [first, example] = [schema.enum, schema.examples]
     .map((list) => Array.isArray(list) ? list[0] : undefined);
-  const said = schema.default ?? first ?? example;
-  const number = numberText(said);
-  const isPlain = typeof said === "boolean" || typeof said === "string" && /^[\w./:-]+$/.test(said);
-  const value = number ?? (isPlain ? said : PLACE.get(type));
+  const firstValue = schema.default ?? first ?? example;
+  const number = numberText(firstValue);
+  const isPlain = typeof firstValue === "boolean" ||
+    typeof firstValue === "string" && /^[\w./:-]+$/.test(firstValue);
+  const value = number ?? (isPlain ? firstValue : PLACE.get(type));
   if (value !== undefined) return `${name}=${value}`;
   return `${name}:='${/\[\]$|^Array</.test(type) ? "[]" : "{}"}'`;
 }

@@ -80,19 +80,19 @@ async function namedByRules(
       ? [pattern.server]
       : []
   );
-  const found = [];
+  const items = [];
   for (const name of new Set(named)) {
     try {
       const unapproved = await (await app.registries())
         .unapproved(name, { signal, isAllowed: false, isNamed: true });
-      if (unapproved !== undefined) found.push({ ...unapproved, name });
+      if (unapproved !== undefined) items.push({ ...unapproved, name });
     } catch (error) {
       // Only `pml doctor` reports the default registry.
       if (registries.every(({ isDefault }) => isDefault)) continue;
       tell(`warning: a rule allows ${quoted(name)}: ${asPmlError(error).message}`);
     }
   }
-  return found;
+  return items;
 }
 
 /**

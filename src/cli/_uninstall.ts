@@ -60,22 +60,24 @@ const KEPT: Readonly<Record<string, string>> = {
 export async function uninstall(at: CommandContext, { json }: Typed): Promise<Shown> {
   const { app } = at;
   const { home } = app.config();
-  const kept = [];
+  const keptFiles = [];
   const others: string[] = [];
   for (const name of await namesIn(home)) {
     const what = memberOf(KEPT, name.split(".", 1)[0] ?? "");
     const path = join(home, name);
     if (what === undefined) others.push(path);
-    else kept.push({ path, what, bytes: await bytesOf(path) });
+    else keptFiles.push({ path, what, bytes: await bytesOf(path) });
   }
   const keyring = namesInKeyring(home, app.log);
   const clients = (await clientStates(app)).filter(({ startsPml }) => startsPml)
     .map(({ client }) => client);
-  const value = { home, kept, keyring, others, clients };
+  const value = { home, kept: keptFiles, keyring, others, clients };
   if (json) return { value };
-  if (kept.length + clients.length === 0) return { value, text: `PML keeps nothing in ${home}` };
+  if (keptFiles.length + clients.length === 0) {
+    return { value, text: `PML keeps nothing in ${home}` };
+  }
   needPerson("Cannot remove what PML keeps");
-  for (const { path, what, bytes } of kept) {
+  for (const { path, what, bytes } of keptFiles) {
     tell(`${visible(path)}: ${what}, ${fileSize(bytes)}`);
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
@@ -94,26 +96,26 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   // The journal records this before it is removed, and is not created again.
   await (await app.callPath())[Symbol.asyncDispose]();
   // Before the files that name them.
-  const left: string[] = [];
+  const failures: string[] = [];
   for (const name of keyring) {
-    await removeFromKeyring(app, name).catch(({ message }) => left.push(message));
+    await removeFromKeyring(app, name).catch(({ message }) => failures.push(message));
   }
-  for (const path of [...kept.map(({ path }) => path), join(home, "journal")]) {
+  for (const path of [...keptFiles.map(({ path }) => path), join(home, "journal")]) {
     await Deno.remove(path, { recursive: true }).catch((error) => {
-      if (!isGone(error)) left.push(error.message);
+      if (!isGone(error)) failures.push(error.message);
     });
   }
   // Another PML may have written files that the user has not seen.
   const names = await namesIn(home);
   if (names.length === 0) await Deno.remove(home).catch(unlessGone);
   const lines = [
-    ...left,
+    ...failures,
     ...undone,
     "Removed",
     ...names.map((name) => `Left: ${visible(join(home, name))}`),
     "Remove the program: deno uninstall -g pml, or npm uninstall -g @casys/pml",
   ];
-  return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };
+  return { value, text: lines.join("\n"), code: failures.length === 0 ? 0 : 1 };
 }
 
 /** Returns the bytes of a file or a folder. Files that another PML removes meanwhile count 0. */

@@ -66,7 +66,7 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
 }
 
 function unmet(
-  said: string,
+  rule: string,
   { name, known, before = "", otherwise = "" }: {
     readonly name: string;
     readonly known: readonly string[];
@@ -76,5 +76,5 @@ function unmet(
 ): UnmetRule {
   const near = nearName(name, known);
   const more = near === undefined ? otherwise : `. Did you mean ${quoted(before + near)}?`;
-  return { said: said + more, isNear: near !== undefined };
+  return { said: rule + more, isNear: near !== undefined };
 }

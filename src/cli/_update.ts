@@ -30,11 +30,11 @@ export async function update({ app }: CommandContext): Promise<Shown> {
     env: {},
     cwd: app.config().home,
   };
-  const found = await machine.programs.newestOf(own, machine.closing).catch((error) => {
+  const latestPackage = await machine.programs.newestOf(own, machine.closing).catch((error) => {
     tell(INSTALLS);
     throw error;
   });
-  const { newest = VERSION, changes = "" } = found ?? {};
+  const { newest = VERSION, changes = "" } = latestPackage ?? {};
   const value = { version: VERSION, newest, changes, install: INSTALL };
   if (newest === VERSION) return { value, text: `PML ${VERSION} is the newest version` };
   const text = [

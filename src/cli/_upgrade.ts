@@ -72,19 +72,19 @@ export async function upgrade(
   const { app } = at;
   const { machine } = await app.callPath();
   const own = programsOf(app.config().servers).find(({ name }) => name === server);
-  const found = own && await machine.newestOf(server);
-  if (found === undefined || own === undefined) {
+  const latestPackage = own && await machine.newestOf(server);
+  if (latestPackage === undefined || own === undefined) {
     throw noPackage(server, { app, what: "upgrade" });
   }
-  const { named, newest } = found;
+  const { named, newest } = latestPackage;
   const now = named ?? await machine.packages.presentVersion(own);
-  const value = { name: server, package: found.name, now: now ?? null, newest };
+  const value = { name: server, package: latestPackage.name, now: now ?? null, newest };
   if (json) return { value };
   if (now === newest) return { value, text: `${server} has the newest version, ${newest}` };
   needPerson(`Cannot upgrade ${quoted(server)}`);
   return named === undefined
-    ? await repinned(at, { own, found, value })
-    : await rewritten(at, { own, found, value });
+    ? await repinned(at, { own, found: latestPackage, value })
+    : await rewritten(at, { own, found: latestPackage, value });
 }
 
 /** Returns the error for a server that is not there, or that is no package of npm. */

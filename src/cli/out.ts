@@ -90,8 +90,8 @@ const WHOLE = /`[^`\n]*`|\bRun: .*|\[[yaN]\] \w+/g;
 export function fitted(text: string): string {
   const width = columns(Infinity);
   // A text that is shown has no NUL: control characters are visible in it.
-  const held = text.replace(WHOLE, (whole) => whole.replaceAll(" ", "\0"));
-  return held.split("\n").map((line) => {
+  const unbroken = text.replace(WHOLE, (whole) => whole.replaceAll(" ", "\0"));
+  return unbroken.split("\n").map((line) => {
     const [all = "", lead = ""] = /^( *)(?:.*\S {2,})?/.exec(line) ?? [];
     const indent = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
     let space = width;

@@ -63,12 +63,12 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const { timeout: limit, tool_timeout_sec: seconds } = said;
   const timeout = timeoutOf(typeof seconds === "number" ? seconds * 1_000 : limit);
   const signIn = signInOf(said).map(([key]) => key).filter((key) => !SIGN_IN.includes(key));
-  const left = leftOf(said, {
+  const omissions = leftOf(said, {
     isProgram: url === undefined,
     signIn,
     hasTimeout: timeout !== undefined,
   });
-  return { definition: { ...definition, ...defined({ timeout }) }, left };
+  return { definition: { ...definition, ...defined({ timeout }) }, left: omissions };
 }
 
 function stdioOf(fields: ClientEntry["said"], place: ClientPlace): object {

@@ -141,10 +141,10 @@ export class ImportVariables {
     const key = `args[${at}]`;
     const own = /^(-{0,2}[A-Za-z][\w.-]*)(=|:\s*)([^]+)$/.exec(arg);
     const flag = /^--?([A-Za-z][\w-]*)$/.exec(args[at - 1] ?? "")?.[1];
-    const spot = (called: string, wanted = called.startsWith("-") ? `*${called}` : called) => ({
+    const spot = (called: string, name = called.startsWith("-") ? `*${called}` : called) => ({
       ...server,
       called,
-      wanted,
+      wanted: name,
       key,
     });
     if (own !== null && !own[3]?.startsWith("//")) {

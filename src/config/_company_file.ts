@@ -61,8 +61,10 @@ async function readPolicy(
   });
   const { problems } = own;
   const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));
-  const found = read === undefined ? "no file" : open && `${open}, which others can change`;
-  if (found && problems.length === 0) problems.push({ file: path, key: "", found, wanted: OWNED });
+  const problem = read === undefined ? "no file" : open && `${open}, which others can change`;
+  if (problem && problems.length === 0) {
+    problems.push({ file: path, key: "", found: problem, wanted: OWNED });
+  }
   report.problems.push(...problems);
   if (read === undefined || problems.length > 0) return undefined;
   const { hash, said } = read;

@@ -39,8 +39,8 @@ export function invalidConfig(
 ): PmlError {
   const conflict = problems.every(({ code }) => code !== undefined);
   const rest = problems.length - SHOWN;
-  const shown = problems.slice(0, SHOWN).map(text).join("; ");
-  const message = `Cannot use the configuration: ${shown}${rest > 0 ? `; and ${rest} more` : ""}`;
+  const texts = problems.slice(0, SHOWN).map(text).join("; ");
+  const message = `Cannot use the configuration: ${texts}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
     hint: "Fix it and save: PML reads it again at once",
     ...more,

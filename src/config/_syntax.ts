@@ -148,11 +148,11 @@ function twice(text: string, first: number, second: number) {
 function duplicateKeys(
   node: Node,
 ): readonly { readonly first: Node; readonly second: Node }[] {
-  const seen = new Map<unknown, Node>();
+  const keyNodes = new Map<unknown, Node>();
   return (node.children ?? []).flatMap((child) => {
     const [key] = child.type === "property" ? child.children ?? [] : [];
-    const first = key && seen.get(key.value);
-    if (key !== undefined && first === undefined) seen.set(key.value, key);
+    const first = key && keyNodes.get(key.value);
+    if (key !== undefined && first === undefined) keyNodes.set(key.value, key);
     return key && first ? [{ first, second: key }, ...duplicateKeys(child)] : duplicateKeys(child);
   });
 }

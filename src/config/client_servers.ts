@@ -130,9 +130,9 @@ function settled(
   if (wrong !== undefined) return { why: wrong };
   const at = `${entry.path}, ${entry.key.join(".")}`;
   const definition = variables.withoutSecrets(raw, { name, at });
-  const there = present.get(name);
-  if (there !== undefined) {
-    const same = isDeepStrictEqual(nameless(there), nameless(definition));
+  const current = present.get(name);
+  if (current !== undefined) {
+    const same = isDeepStrictEqual(nameless(current), nameless(definition));
     return {
       why: `there is a server "${name}" already, with ${same ? "the same" : "another"} definition`,
     };

@@ -329,11 +329,11 @@ function entriesOf(
     readonly isOff: (name: string) => boolean;
   },
 ): readonly ClientEntry[] {
-  const found = holder[key.at(-1) ?? ""] ?? {};
+  const servers = holder[key.at(-1) ?? ""] ?? {};
   // Continue has a list of servers, each with its name.
-  const table = Array.isArray(found) && client === "continue"
-    ? Object.fromEntries(found.map((one) => [textOf(objectOf(one).name), one]))
-    : found;
+  const table = Array.isArray(servers) && client === "continue"
+    ? Object.fromEntries(servers.map((one) => [textOf(objectOf(one).name), one]))
+    : servers;
   if (!isObject(table)) throw bad(path, `${quoted(key.join("."))} is no object`);
   const isMixed = key[0] === "mcp"; // Gemini and opencode keep other settings there, too
   return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {

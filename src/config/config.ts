@@ -186,10 +186,10 @@ async function othersOf(
 ): Promise<Others | undefined> {
   const { toolset } = gateway;
   const { identity, file, environment: { policies, policy } } = from;
-  const said = others.identities ?? others.toolsets ?? others.client_toolsets ?? identity ??
+  const setting = others.identities ?? others.toolsets ?? others.client_toolsets ?? identity ??
     toolset ?? policy ??
     file?.sections.gateway?.toolset;
-  if (said === undefined && !policies.some(pathExists)) return undefined;
+  if (setting === undefined && !policies.some(pathExists)) return undefined;
   const { openOthers } = await import("./identities.ts");
   return await openOthers(others, { ...from, path, toolset });
 }

@@ -138,8 +138,8 @@ export function ignoring(
     home: isUsual ? join(userHome, ".pml") : home,
     trust: ignored.has("PML_TRUST") ? [] : environment.trust,
     registries: ignored.has("PML_REGISTRIES") ? undefined : environment.registries,
-    get: (given: string) => {
-      const name = variableName(given);
+    get: (variable: string) => {
+      const name = variableName(variable);
       if (ignored.has("HOME") && HOMES.includes(name)) return userHome;
       return ignored.has(name) ? undefined : get(name);
     },

@@ -62,8 +62,8 @@ export function envFileNames(
   const path = envFilePath(own, policy);
   if (path === undefined) return undefined;
   const stamp = stampAt(path);
-  const known = names.get(path);
-  if (known !== undefined && known.stamp === stamp) return known.names;
+  const cacheEntry = names.get(path);
+  if (cacheEntry !== undefined && cacheEntry.stamp === stamp) return cacheEntry.names;
   try {
     const read = [...readEnvFile(path, own.name).values.keys()].sort();
     if (stamp !== undefined) names.set(path, { stamp, names: read });

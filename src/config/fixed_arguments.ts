@@ -19,7 +19,7 @@ export function fixedArguments(
   { server, keys, isOfUser, register }: FixedOptions,
 ): FixedValues {
   const filled = keys.filled({ arguments: argumentTexts(written) }, server).arguments;
-  const shown = replaced(written, "", (text, at) => {
+  const visibleValue = replaced(written, "", (text, at) => {
     const safe = withoutSecrets(at, text);
     const isNamed = /\$\{\w+/.test(text);
     if (safe === text || isNamed) return text;
@@ -28,7 +28,7 @@ export function fixedArguments(
     return isOfUser ? safe : text;
   });
   const sent = replaced(written, "", (text, at) => filled[at] ?? text);
-  return { sent: sent as JsonObject, shown: shown as JsonObject };
+  return { sent: sent as JsonObject, shown: visibleValue as JsonObject };
 }
 
 /** Returns the strings in arguments, by the path of their names. */

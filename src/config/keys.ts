@@ -99,23 +99,25 @@ export class Keys {
    * value changes.
    */
   filled<T extends DefinitionTexts>(definition: T, server: string): T {
-    const known = this.#filled(definition);
+    const filledValues = this.#filled(definition);
     // Keys of the environment need no file.
-    const now = known.files && this.#sources();
+    const now = filledValues.files && this.#sources();
     const isWithheld = this.#options.isWithheld?.() === true;
-    const isSame = known.isWithheld === isWithheld &&
-      (known.files?.every((one, at) => one === now?.[at]) ?? true);
-    if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
+    const isSame = filledValues.isWithheld === isWithheld &&
+      (filledValues.files?.every((one, at) => one === now?.[at]) ?? true);
+    if (filledValues.values !== undefined && isSame) return filledValues.values as T; // the values of this object, so of its type
     const folders = this.#options.folders?.();
     const values = expanded(definition, { get: (name) => this.get(name), server, folders });
     const isPlain = referencesIn(definition).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
-    known.files = isPlain ? undefined : now ?? this.#sources();
-    known.isWithheld = isWithheld;
-    if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
-    return known.values as T; // see above
+    filledValues.files = isPlain ? undefined : now ?? this.#sources();
+    filledValues.isWithheld = isWithheld;
+    if (JSON.stringify(filledValues.values) !== JSON.stringify(values)) {
+      filledValues.values = values;
+    }
+    return filledValues.values as T; // see above
   }
 
   /**
@@ -189,7 +191,7 @@ export class Keys {
     return keyOf(this.#options.environment().get(name), "the environment") ??
       (isSteering(name)
         ? undefined
-        : keyOf(value, from) ?? keyOf(this.kept().get(name), "the key file"));
+        : keyOf(value, from) ?? keyOf(this.storedValues().get(name), "the key file"));
   }
 
   /** The folder with the files of keys. */
@@ -218,13 +220,13 @@ export class Keys {
 
   async #refreshed(stamp: string | undefined): Promise<void> {
     this.#outsideStamp = stamp;
-    const found = stamp === undefined ? undefined : await this.#lookOutside?.();
+    const outside = stamp === undefined ? undefined : await this.#lookOutside?.();
     // Another look may have begun meanwhile.
-    if (stamp === this.#outsideStamp) this.#outside = found ?? NO_KEYS;
+    if (stamp === this.#outsideStamp) this.#outside = outside ?? NO_KEYS;
   }
 
   /** Returns the keys that `pml key set` keeps, by their names. */
-  kept(): Values {
+  storedValues(): Values {
     return this.#valuesIn(join(this.home, KEYS_FILE));
   }
 
@@ -258,7 +260,7 @@ export class Keys {
   }
 
   #sources(): readonly object[] {
-    return [this.#outsideNow(), this.kept(), this.#dotenv()];
+    return [this.#outsideNow(), this.storedValues(), this.#dotenv()];
   }
 
   #dotenv(): Values {

@@ -77,24 +77,24 @@ export function allowedLine(rule: string): string {
  * Returns a line with the network variables that a started server gets; empty if there are none.
  */
 export function foundLines(environment: Pick<Environment, "get">): readonly string[] {
-  const found = Object.entries(networkEnvironment(environment)).map(([name, value]) => {
+  const lines = Object.entries(networkEnvironment(environment)).map(([name, value]) => {
     // Everything before the host may be a password, or a part of one.
-    const said = /^(?!no_).*proxy$/i.test(name)
+    const safeValue = /^(?!no_).*proxy$/i.test(name)
       ? value.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, `$1${REDACTED}@`)
       : value;
-    return `${name}=${visible(JSON.stringify(withoutSecrets(name, said)), WHOLE)}`;
+    return `${name}=${visible(JSON.stringify(withoutSecrets(name, safeValue)), WHOLE)}`;
   });
-  return found.length === 0 ? [] : [
-    `each program that PML starts gets these variables of your environment: ${found.join(", ")}`,
+  return lines.length === 0 ? [] : [
+    `each program that PML starts gets these variables of your environment: ${lines.join(", ")}`,
   ];
 }
 
 /** Returns a full description of a server with its command or address. */
 export function serverText(server: ServerDefinition, options: ValueOptions = {}): string {
   const { plain, fileNames } = options;
-  const given = (what: string, values: Readonly<Record<string, string>>) =>
+  const describe = (what: string, values: Readonly<Record<string, string>>) =>
     valuesText(what, { values, ...options });
-  return definitionKindOf(server).describe(server, { given, plain, fileNames });
+  return definitionKindOf(server).describe(server, { given: describe, plain, fileNames });
 }
 
 /** Returns a line for each tool of a server that has settings. */

@@ -158,8 +158,8 @@ function marked(
 ): WorkspacePlace | undefined {
   for (const group of groups) {
     for (const root of folders) {
-      const found = group.find((name) => pathExists(join(root, name)));
-      if (found !== undefined) return { root, found };
+      const file = group.find((name) => pathExists(join(root, name)));
+      if (file !== undefined) return { root, found: file };
     }
   }
   return undefined;

@@ -19,16 +19,16 @@ export interface CheckReport {
 }
 
 /**
- * Runs a check. `said` is the text for success, unless the attempt returns another one. A failure has
- * the text of its error.
+ * Runs a check. The report has the text of the attempt, or `success` if the attempt returns none. The
+ * report of a failure has the text of the error.
  */
 export async function runCheck(
   name: string,
-  said: string,
+  success: string,
   attempt: () => string | void | Promise<string | void>,
 ): Promise<CheckReport> {
   try {
-    return { name, ok: true, said: await attempt() ?? said };
+    return { name, ok: true, said: await attempt() ?? success };
   } catch (error) {
     const { message, hint } = asPmlError(error);
     return { name, ok: false, said: message, ...defined({ hint }) };

@@ -153,7 +153,7 @@ function publicUrl(url: string, cut: number): string {
 
 function plainValue(
   { name = "", otherwise, place }: Piece,
-  { value: found, next, wrong }: {
+  { value: match, next, wrong }: {
     readonly value: string | undefined;
     readonly next: string;
     readonly wrong: ReturnType<typeof failing>;
@@ -162,7 +162,7 @@ function plainValue(
   if (isKeyName(name)) {
     throw wrong(`${name} is the name of a key, which a host must not contain: name servers see it`);
   }
-  const value = found ?? otherwise;
+  const value = match ?? otherwise;
   if (value === undefined) throw wrong(`${name} is not set`, "KEY_MISSING", name);
   if (place === "host") {
     if (!HOST.test(value)) throw wrong(`the value of ${name} is no host or port`);

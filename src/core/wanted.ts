@@ -106,13 +106,14 @@ export function object<R extends SchemaMembers, O extends SchemaMembers>(
   const keys = [...members.keys()];
   const check = (value: unknown, place: ValuePlace): value is MembersValue<R, O> => {
     if (!isPlain(value)) return report(place, "an object");
-    const known = [...members].map(([key, member]) => {
-      const said = value[key];
-      return said === undefined && !(key in required) || member(said, inside(place, key));
+    const results = [...members].map(([key, member]) => {
+      const memberValue = value[key];
+      return memberValue === undefined && !(key in required) ||
+        member(memberValue, inside(place, key));
     });
     const others = Object.keys(value).filter((key) => !isOpen && !members.has(key))
       .map((key) => report(inside(place, key), `one of ${keys.join(", ")}`, keys));
-    return [...known, ...others].every(Boolean);
+    return [...results, ...others].every(Boolean);
   };
   const schema = () => ({
     type: "object",

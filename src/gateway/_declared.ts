@@ -25,13 +25,13 @@ const HEAD = "// For execute_code: loops, filters and many calls in one request.
 
 /** Returns the declarations of tools, by server, and the errors of the others. */
 export async function declared(
-  shown: readonly ShownTool[],
+  shownTools: readonly ShownTool[],
   observed: Observed | undefined,
 ): Promise<string> {
   const { declarationsOf } = await import("../workflow/declarations.ts");
   const servers = new Map<string, ToolDefinition[]>();
   const wrong: string[] = [];
-  for (const one of shown) {
+  for (const one of shownTools) {
     if ("error" in one) {
       wrong.push(`// ${inset(asPmlError(one.error).message, WHY_MAX).replaceAll("\n", "\n//")}`);
     } else servers.set(one.server, [...servers.get(one.server) ?? [], one.tool]);

@@ -156,10 +156,10 @@ export class Offers {
   /** Remembers an address that a result contains. */
   linkTo(server: string, uri: unknown): void {
     if (typeof uri !== "string" || uri.length > URI_MAX) return;
-    const known = this.#links.get(uri) ?? new Set();
+    const servers = this.#links.get(uri) ?? new Set();
     // The map is in the order of the last link.
     this.#links.delete(uri);
-    this.#links.set(uri, known.add(server));
+    this.#links.set(uri, servers.add(server));
     dropOldest(this.#links, LINKS_MAX);
   }
 

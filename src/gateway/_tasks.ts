@@ -134,9 +134,15 @@ export class Tasks implements TaskPlaces {
     const { isStateless } = call.task ?? {};
     const state = objectOf(isStateless ? result : result.task);
     const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
-    const there = String(state.taskId);
+    const serverTaskId = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
-    const serverTask = { tool: call.id, there, requests: new Map(), client, isOver: false };
+    const serverTask = {
+      tool: call.id,
+      there: serverTaskId,
+      requests: new Map(),
+      client,
+      isOver: false,
+    };
     this.#all.set(own, serverTask);
     this.#ids.set(keyOf(serverTask), own);
     const [[first, oldest] = []] = this.#all;
@@ -262,17 +268,19 @@ export class Tasks implements TaskPlaces {
     task: ServerTask,
     { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
   ): Promise<JsonObject> {
-    const { requests: known } = task;
-    for (const key of known.keys()) if (!(key in asked)) known.delete(key);
+    const { requests: questions } = task;
+    for (const key of questions.keys()) if (!(key in asked)) questions.delete(key);
     for (const [key, one] of Object.entries(asked)) {
-      if (!known.has(key) && known.size < ASKED_MAX) await this.#put(one, { key, task, request });
+      if (!questions.has(key) && questions.size < ASKED_MAX) {
+        await this.#put(one, { key, task, request });
+      }
     }
-    return Object.fromEntries(known);
+    return Object.fromEntries(questions);
   }
 
   async #put(
     one: Json,
-    { key, task: { tool, requests: known }, request }: {
+    { key, task: { tool, requests: questions }, request }: {
       readonly key: string;
       readonly task: ServerTask;
       readonly request: ClientRequest;
@@ -286,7 +294,7 @@ export class Tasks implements TaskPlaces {
       ...this.#options,
       capabilities: request.capabilities,
       requestInput: ({ method, params }) => {
-        known.set(key, { method, params });
+        questions.set(key, { method, params });
         return Promise.resolve({});
       },
     });

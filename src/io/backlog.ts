@@ -62,12 +62,12 @@ export class Backlog {
 
   /** Lets readers continue below the limit. Beyond it, only the first one continues. */
   readonly room: WaitForMemory = (reader, size) => {
-    const known = this.#reading.get(reader)?.size ?? 0;
+    const reservedBytes = this.#reading.get(reader)?.size ?? 0;
     const now = size < SMALL ? 0 : size;
     if (now > 0) this.#reading.set(reader, { size: now, at: performance.now() });
     else this.#reading.delete(reader);
-    this.#partial += now - known;
-    if (now < known) this.#wake();
+    this.#partial += now - reservedBytes;
+    if (now < reservedBytes) this.#wake();
     return this.#mayRead(reader) ? undefined : this.#wait(reader);
   };
 

@@ -10,7 +10,7 @@ const [QUIET_MS, LINES_MAX] = [600_000, 50];
 /** Writes the line of a key at most once in ten minutes, and at most 50 lines in that time. */
 export class LimitedLog {
   readonly #now: () => number;
-  readonly #seen = new Set<string>();
+  readonly #lines = new Set<string>();
   #since = -Infinity;
 
   /** Takes a clock in milliseconds. */
@@ -22,12 +22,12 @@ export class LimitedLog {
   write(key: string, text: string, write: (text: string) => void): void {
     const now = this.#now();
     if (now - this.#since >= QUIET_MS) {
-      this.#seen.clear();
+      this.#lines.clear();
       this.#since = now;
     }
-    if (this.#seen.has(key) || this.#seen.size >= LINES_MAX) return;
-    this.#seen.add(key);
-    const isLast = this.#seen.size === LINES_MAX;
+    if (this.#lines.has(key) || this.#lines.size >= LINES_MAX) return;
+    this.#lines.add(key);
+    const isLast = this.#lines.size === LINES_MAX;
     write(isLast ? `${text}. More such lines are left out for some minutes` : text);
   }
 }

@@ -86,20 +86,20 @@ export class Gathered {
  */
 export class LineReader {
   readonly #max: number;
-  readonly #kept: number;
+  readonly #endBytes: number;
   /** The beginning of the line, or both of its ends. */
   readonly #line = new Gathered();
   #length = 0;
 
-  /** Takes the limit of a line. Only the ends are kept of a line over `kept` bytes. */
-  constructor(max: number, kept = max) {
+  /** Takes the limit of a line. Only the ends are kept of a line over `endBytes` bytes. */
+  constructor(max: number, endBytes = max) {
     this.#max = max;
-    this.#kept = Math.min(kept, max);
+    this.#endBytes = Math.min(endBytes, max);
   }
 
   /** How many bytes of the incomplete line are kept. */
-  get kept(): number {
-    return this.#length > this.#kept ? 0 : this.#length;
+  get bytes(): number {
+    return this.#length > this.#endBytes ? 0 : this.#length;
   }
 
   /** Takes a chunk, and calls `take` with each line that it completes. */
@@ -110,7 +110,7 @@ export class LineReader {
       const part = chunk.subarray(from, newline < 0 ? undefined : newline);
       const before = this.#length;
       this.#length += part.length;
-      const isKept = this.#length <= this.#kept;
+      const isKept = this.#length <= this.#endBytes;
       const isWhole = isKept && before === 0 && newline >= 0;
       if (isKept) {
         // Kept bytes are copied: the next chunk may reuse the memory.
@@ -132,8 +132,8 @@ export class LineReader {
 
   #truncated(): Line {
     const { bytes } = this.#line;
-    if (this.#length <= this.#kept) return { kind: "line", bytes };
-    return { kind: "cut", ends: bytes, size: this.#length, max: this.#kept };
+    if (this.#length <= this.#endBytes) return { kind: "line", bytes };
+    return { kind: "cut", ends: bytes, size: this.#length, max: this.#endBytes };
   }
 
   #cut(part: Uint8Array): void {

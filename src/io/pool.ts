@@ -200,10 +200,10 @@ export class Pool<T extends Living> implements AsyncDisposable {
   #take(key: string, what: PoolUse<T, unknown>): Slot<T> {
     const { name, version } = what;
     this.#assertOpen(name);
-    const known = this.#slots.get(key);
-    const fits = known !== undefined && known.version === version && isSound(known);
-    if (fits && (what.hurried || !this.#isInTheWay(known))) return known;
-    if (known !== undefined) this.#retire(known);
+    const oldSlot = this.#slots.get(key);
+    const fits = oldSlot !== undefined && oldSlot.version === version && isSound(oldSlot);
+    if (fits && (what.hurried || !this.#isInTheWay(oldSlot))) return oldSlot;
+    if (oldSlot !== undefined) this.#retire(oldSlot);
     this.#refuseSoon(key, { name, version });
     const slot: Slot<T> = {
       key,

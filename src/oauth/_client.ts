@@ -59,9 +59,9 @@ export async function clientFor(
   }
   const key = clientKey(as.issuer, server);
   // A client whose secret cannot be read from the keyring is registered again.
-  const known = registered(options) === redirect &&
+  const registration = registered(options) === redirect &&
     await store.read<Registration>(key).catch(() => undefined);
-  if (known) return known.client;
+  if (registration) return registration.client;
   const made = await register(options, { redirect, scopes, signal });
   await store.write(key, made, { isAttended: true });
   const shared = sharedClientKey(as.issuer);
@@ -97,23 +97,23 @@ async function register(
   );
   if (as.registration_endpoint === undefined) throw none;
   const methods = as.token_endpoint_auth_methods_supported ?? ["none"];
-  const wanted = ["none", BASIC, POST].find((each) => methods.includes(each)) ?? "none";
+  const authMethod = ["none", BASIC, POST].find((each) => methods.includes(each)) ?? "none";
   const answer = await library.dynamicClientRegistrationRequest(as, {
     client_name: "PML",
     redirect_uris: [redirect],
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
-    token_endpoint_auth_method: wanted,
+    token_endpoint_auth_method: authMethod,
     application_type: "native",
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
   }, protocol.options<"POST", string>(signal));
   // Status 400 reports an error in the registration itself.
   if (answer.status > 400) throw none;
   // Some servers answer 200 instead of 201, or omit `client_secret_expires_at`.
-  const said = answer.ok
+  const fullResponse = answer.ok
     ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
     : answer;
-  const client = await library.processDynamicClientRegistrationResponse(said);
+  const client = await library.processDynamicClientRegistrationResponse(fullResponse);
   const { client_id, client_secret: secret, client_secret_expires_at: until } = client;
   const client_secret = typeof secret === "string" ? secret : undefined;
   const method = client_secret === undefined

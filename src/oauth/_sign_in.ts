@@ -94,9 +94,9 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const url = pageOf(address, { protocol, query });
   const over = new AbortController();
   const until = AbortSignal.any([signal, over.signal]);
-  const asked = { found, client, scopes, state, verifier };
+  const pending = { found, client, scopes, state, verifier };
   const done = protocol.act(
-    () => finished(protocol, page, { ...options, asked, signal: until }),
+    () => finished(protocol, page, { ...options, asked: pending, signal: until }),
     until,
   );
   done.catch(() => {}); // callers that await `done` get the error
@@ -205,11 +205,11 @@ function scopesFor(
   const { as: { scopes_supported: serverScopes }, scopes: supported } = found;
   const signIn = store.look(signInKey(server));
   // Granted scopes are requested again only together with missing ones.
-  const wanted = [...more, ...signIn?.wanted ?? []];
-  const granted = wanted.length > 0 ? signIn?.scopes ?? [] : [];
+  const wantedScopes = [...more, ...signIn?.wanted ?? []];
+  const granted = wantedScopes.length > 0 ? signIn?.scopes ?? [] : [];
   const challengeScopes = challenged(challenge, "scope")?.split(" ");
   const own = server.oauth?.scopes ?? challengeScopes ?? supported;
-  const scopes = new Set([...own, ...granted, ...wanted].filter(Boolean));
+  const scopes = new Set([...own, ...granted, ...wantedScopes].filter(Boolean));
   const isOffline = server.oauth?.scopes === undefined && serverScopes?.includes("offline_access");
   if (isOffline && scopes.size > 0) scopes.add("offline_access");
   return [...scopes];

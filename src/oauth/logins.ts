@@ -213,8 +213,8 @@ export class Logins {
     })? ${receiversText(open.login)}. The call of ${id} needs it`;
     for (let isOwn = false; !isOwn;) {
       isOwn = open.asked === undefined;
-      const asked = open.asked ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
-      const isAgreed = await unlessAborted(Promise.resolve(asked), signal);
+      const prompt = open.asked ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
+      const isAgreed = await unlessAborted(Promise.resolve(prompt), signal);
       if (isAgreed) return undefined;
       if (isAgreed === false) {
         this.#open.delete(name);
@@ -223,15 +223,15 @@ export class Logins {
         return "the user declined";
       }
       // The call that asked may have ended before the user answered.
-      if (open.asked === asked) open.asked = undefined;
+      if (open.asked === prompt) open.asked = undefined;
     }
     return "there was no answer";
   }
 
   #opened(server: string, scopes: readonly string[] | undefined): Promise<OpenLogin> {
-    const known = this.#open.get(server);
+    const openLogin = this.#open.get(server);
     // guard: login-once
-    if (known !== undefined) return known;
+    if (openLogin !== undefined) return openLogin;
     const signal = this.#closing;
     const opening = this.begin(server, { scopes, signal }).then((login): OpenLogin => {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);

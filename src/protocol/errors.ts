@@ -63,7 +63,7 @@ export class RpcError extends Error implements ErrorObject {
   static of(error: unknown): RpcError {
     const { code, message, data } = objectOf(error);
     const number = numberOf(code);
-    const known = Number.isSafeInteger(number) ? Number(number) : ERROR.internalError;
-    return new RpcError(known, visibleLines(textOf(message), MESSAGE_MAX), data);
+    const safeCode = Number.isSafeInteger(number) ? Number(number) : ERROR.internalError;
+    return new RpcError(safeCode, visibleLines(textOf(message), MESSAGE_MAX), data);
   }
 }

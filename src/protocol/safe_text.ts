@@ -58,7 +58,7 @@ const NAMED = ["properties", "patternProperties", "$defs", "definitions", "depen
 /** Returns a text with visible escapes (`\u{202e}`) for hidden characters. Line ends stay. */
 export function safeText(text: string): string {
   if (PLAIN.test(text)) return text;
-  return text.replace(patternOf(PARTS), (part: string, kept?: string) => kept ?? escaped(part));
+  return text.replace(patternOf(PARTS), (part: string, plain?: string) => plain ?? escaped(part));
 }
 
 /** Returns JSON with safe texts and unchanged names. Throws `RangeError` if it is too deep. */

@@ -117,7 +117,7 @@ function filesProblem(uri: string, resources: Json | undefined): string | undefi
   // guard: skill-files
   if (resources.length > FILES_MAX) return `it has ${resources.length} files, over ${FILES_MAX}`;
   const root = segmentsOf(uri)?.slice(0, -1).join("/");
-  const seen = new Set<string>();
+  const keys = new Set<string>();
   let bytes = 0;
   for (const { uri: file, digest, size } of resources.map(objectOf)) {
     const key = keyOf(textOf(file));
@@ -125,16 +125,16 @@ function filesProblem(uri: string, resources: Json | undefined): string | undefi
     if (key === undefined || !key.startsWith(`${root}/`)) {
       return "a file is outside of its directory";
     }
-    if (seen.has(key)) return "it lists a file twice";
+    if (keys.has(key)) return "it lists a file twice";
     if (!DIGEST.test(textOf(digest))) return "a digest is not a SHA-256";
     const count = numberOf(size) ?? -1;
     if (!Number.isSafeInteger(count) || count < 0) {
       return "the size of a file is not a number of bytes";
     }
-    seen.add(key);
+    keys.add(key);
     bytes += count;
   }
-  if (!seen.has(keyOf(uri) ?? "")) return "its files do not contain its SKILL.md";
+  if (!keys.has(keyOf(uri) ?? "")) return "its files do not contain its SKILL.md";
   return bytes > BYTES_MAX ? `its files have ${bytes} bytes, over ${BYTES_MAX}` : undefined;
 }
 

@@ -39,14 +39,14 @@ export function entryTools(list: readonly unknown[], fqdn: Fqdn): ToolsRead {
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
   const names = new Set<string>();
-  for (const said of list) {
-    const full = isObject(said) ? said.name : said;
+  for (const item of list) {
+    const full = isObject(item) ? item.name : item;
     const [name, reason] = toolName(full, fqdn);
     const folded = name.toLowerCase();
     try {
       if (reason !== undefined) throw conflict(reason);
       if (names.has(folded)) throw conflict("the server lists another tool of this name");
-      const tool = isObject(said) ? definitionOf(name, said) : undefined;
+      const tool = isObject(item) ? definitionOf(name, item) : undefined;
       names.add(folded);
       tools.push({ name, definition: tool?.definition });
       if (tool !== undefined) permissions.push(tool.permissions);

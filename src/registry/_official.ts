@@ -34,8 +34,8 @@ export class Official implements RegistryReader {
    */
   async manifest({ name, action, version }: Fqdn, options: LookOptions): Promise<Lookup> {
     if (action !== undefined || !name.includes(".")) return MISSING;
-    const known = this.#names.get(name) ?? likeliest(name);
-    const lookup = await this.#version(known, version, options);
+    const fullName = this.#names.get(name) ?? likeliest(name);
+    const lookup = await this.#version(fullName, version, options);
     if (lookup !== undefined) return lookup;
     const [owner = "", own = ""] = name.split(".").slice(-2);
     const isNewest = version === undefined || version === "latest";
@@ -43,7 +43,7 @@ export class Official implements RegistryReader {
     for (const search of [`${owner}/${own}`, ...isNewest ? [`${owner}.${own}`] : []]) {
       const { server, response } = await this.#searched(search, { name, options });
       if (server !== undefined && isNewest) return this.#lookup(response);
-      if (server !== undefined && server !== known) {
+      if (server !== undefined && server !== fullName) {
         return await this.#version(server, version, options) ?? MISSING;
       }
     }
@@ -103,10 +103,10 @@ export class Official implements RegistryReader {
   }
 
   async #list(
-    asked: Readonly<Record<string, string>>,
+    filter: Readonly<Record<string, string>>,
     { signal }: LookOptions,
   ): Promise<{ readonly servers: readonly unknown[]; readonly next: string | undefined }> {
-    const query = new URLSearchParams({ version: "latest", limit: String(PAGE), ...asked });
+    const query = new URLSearchParams({ version: "latest", limit: String(PAGE), ...filter });
     const answered = await this.#client.get(`/v0.1/servers?${query}`, { ...LOOK, signal });
     if (answered.kind !== "found") throw this.#client.bad("it has no list of servers");
     const { servers, metadata } = objectOf(this.#client.json(answered.bytes));

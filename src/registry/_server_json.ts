@@ -222,19 +222,19 @@ function inputsOf(
  * Returns a fixed value or a reference to a variable; undefined for an argument that has neither.
  */
 function inputOf(
-  said: JsonObject,
+  input: JsonObject,
   { needed, variable, isArgument = false }: {
     readonly needed: NeededVariables;
     readonly variable: () => string;
     readonly isArgument?: boolean;
   },
 ): string | undefined {
-  const { value, variables, isRequired, default: otherwise } = withoutNull(said);
+  const { value, variables, isRequired, default: otherwise } = withoutNull(input);
   if (value !== undefined) {
     return filledIn(plainText(value), { variables: objectOf(variables), needed });
   }
   if (isArgument && isRequired !== true && otherwise === undefined) return undefined;
-  return reference(variable(), { said, needed });
+  return reference(variable(), { said: input, needed });
 }
 
 /** Replaces variable names in braces by references. Undeclared names stay unchanged. */

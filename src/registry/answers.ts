@@ -87,13 +87,13 @@ async function entry(
   { accept, store }: { readonly accept: string; readonly store: RegistryStore },
 ): Promise<RegistryResponse> {
   const [, fqdn = "", version] = /^([^@]*)(?:@(.*))?$/s.exec(name) ?? [];
-  const found = await store.entry(fqdn, version);
-  if (found === undefined) {
+  const match = await store.entry(fqdn, version);
+  if (match === undefined) {
     return errorResponse(404, "not_found", {
       message: `MCP '${name.slice(0, NAME_MAX)}' not in registry`,
     });
   }
-  const { code, immutable, manifest } = found;
+  const { code, immutable, manifest } = match;
   const isCode = code !== undefined && !prefersJson(accept);
   // PML requests a type and gets the pinned content. Deno's `import()` requests no type.
   const isImported = isCode && publishedKind(manifest.type)?.onlyCalls === true &&
@@ -104,14 +104,14 @@ async function entry(
     ? (await import("./_capability_module.ts")).capabilityModule(code, manifest)
     : code;
   // A newer version of PML may create another module from the same content.
-  const isFinal = immutable && found.version === version && !isImported;
+  const isFinal = immutable && match.version === version && !isImported;
   return ok(body, {
     "content-type": isCode ? CODE_TYPE : JSON_TYPE,
     "cache-control": isFinal ? FOR_EVER : ASK_AGAIN,
     "vary": "accept",
     "x-pml-type": textOf(manifest.type),
     "x-pml-routing": textOf(manifest.routing),
-    "x-pml-version": found.version,
+    "x-pml-version": match.version,
   });
 }
 

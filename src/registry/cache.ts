@@ -39,7 +39,7 @@ export class Cache {
   readonly #folder: string;
   readonly #log: WarningLog;
   readonly #most: number;
-  readonly #seen = new Map<string, string | undefined>();
+  readonly #stamps = new Map<string, string | undefined>();
   #written = Infinity;
   #warned = false;
 
@@ -69,10 +69,10 @@ export class Cache {
   hasCode(integrity: string): boolean {
     const path = this.codePath(integrity);
     const stamp = stampAt(path);
-    if (stamp !== undefined && this.#seen.get(integrity) === stamp) return true;
+    if (stamp !== undefined && this.#stamps.get(integrity) === stamp) return true;
     if (this.code(integrity) === undefined) return false;
     // Reading a file may have updated its time.
-    this.#seen.set(integrity, stampAt(path));
+    this.#stamps.set(integrity, stampAt(path));
     return true;
   }
 
@@ -143,11 +143,11 @@ export class Cache {
       if (info === undefined || info.isDirectory) return [];
       return [{ path, size: info.size, used: info.mtime?.getTime() ?? 0 }];
     }).sort((a, b) => b.used - a.used);
-    let kept = 0;
+    let total = 0;
     for (const { path, size, used } of files) {
       const isLeft = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
-      if (isLeft || kept + size > this.#most) drop(path);
-      else kept += size;
+      if (isLeft || total + size > this.#most) drop(path);
+      else total += size;
     }
     this.#written = 0;
   }

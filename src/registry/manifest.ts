@@ -109,8 +109,13 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
     name === entry.type && (!isAction || asked.action !== undefined)
   );
   const names = kinds.filter(({ isAction }) => !isAction).map(({ name }) => name);
-  const wanted = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
-  if (kind === undefined) return reader.read("type", entry.type, { wanted, is: () => false });
+  const expected = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+  if (kind === undefined) {
+    return reader.read("type", entry.type, {
+      wanted: expected,
+      is: () => false,
+    });
+  }
   const own = kind.read(reader.of(entry, { listed, envRequired: base.envRequired }));
   const envRequired = sortedNames(own.envRequired ?? base.envRequired);
   return { ...base, ...own, envRequired, kind: kind.name };
@@ -161,9 +166,9 @@ class EntryReader {
 
   /** Returns the value of a key if it is of a kind; throws otherwise. Null counts as missing. */
   read<T>(key: string, value: unknown, { wanted, is }: MemberKind<T>): T {
-    const found = value ?? undefined;
-    if (is(found)) return found as never; // its kind was checked
-    const shownValue = found === undefined ? "missing" : visible(JSON.stringify(found), 80);
+    const member = value ?? undefined;
+    if (is(member)) return member as never; // its kind was checked
+    const shownValue = member === undefined ? "missing" : visible(JSON.stringify(member), 80);
     throw this.wrong(`${key} is ${shownValue}, wanted ${wanted}`);
   }
 

@@ -196,14 +196,14 @@ export class Registries {
       const before = place.cachedAnswer(fqdn);
       const isUsed = !again && before !== undefined &&
         (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
-      const kept = isUsed
+      const answer = isUsed
         ? before
         : await place.briefly(() => place.look(fqdn, this.#user.closing));
-      if (kept.kind === "found") {
+      if (answer.kind === "found") {
         // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;
         for (const other of without) other.keep(fqdn, missing, { stored: true });
-        return this.#entryOf(place, { fqdn, kept });
+        return this.#entryOf(place, { fqdn, kept: answer });
       }
       without.push(place);
     }

@@ -105,11 +105,11 @@ export class SamplingBudget {
     const now = Date.now();
     const day = new Date(now).toISOString().slice(0, 10);
     const plain = readPlain(this.#path);
-    const kept = plain === undefined ? undefined : parsed(plain.bytes);
-    if (plain !== undefined && kept === undefined) throw unreadable(this.#path);
-    const recent = (kept?.recent ?? []).filter((at) => Math.abs(now - at) < MINUTE);
-    if (kept?.day !== day) return { day, recent, tokens: 0, money: 0 };
-    return { ...kept, recent };
+    const storedUse = plain === undefined ? undefined : parsed(plain.bytes);
+    if (plain !== undefined && storedUse === undefined) throw unreadable(this.#path);
+    const recent = (storedUse?.recent ?? []).filter((at) => Math.abs(now - at) < MINUTE);
+    if (storedUse?.day !== day) return { day, recent, tokens: 0, money: 0 };
+    return { ...storedUse, recent };
   }
 }
 

@@ -74,8 +74,12 @@ function messagesOf({ role, content }: ModelMessage): readonly JsonObject[] {
     partOf(block, role)
   );
   if (rest.length === 0 && calls.length === 0) return results;
-  const said: Json = rest.length === 0 ? null : rest;
-  return [...results, { role, content: said, ...(calls.length > 0 && { tool_calls: calls }) }];
+  const messageContent: Json = rest.length === 0 ? null : rest;
+  return [...results, {
+    role,
+    content: messageContent,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }];
 }
 
 function partOf({ type, text, data, mimeType }: MessagePart, role: string): JsonObject {

@@ -162,8 +162,8 @@ function refusalIn(error: JsonObject): ProviderRefusal {
 /** Returns the message in the body of an error, in the format of either provider. */
 function messageIn(text: string): string {
   const { error, message } = objectOf(boundedJson(new TextEncoder().encode(text)));
-  const said = textOf(objectOf(error).message ?? message ?? error);
-  return visible(said === "" ? text.replace(/\s+/g, " ") : said, 300);
+  const reason = textOf(objectOf(error).message ?? message ?? error);
+  return visible(reason === "" ? text.replace(/\s+/g, " ") : reason, 300);
 }
 
 /** Returns the time from `Retry-After` in milliseconds; undefined without a valid one. */

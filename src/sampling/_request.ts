@@ -88,8 +88,8 @@ export function promptOf(params: JsonObject): Prompt {
 /** Returns the patterns of the tools that a request wants PML to run. */
 export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly string[] {
   const place = "allowedToolPatterns";
-  const said = allowedToolPatterns ?? objectOf(_meta)[place] ?? [];
-  const patterns = listOf(said, place, PATTERNS_MAX);
+  const value = allowedToolPatterns ?? objectOf(_meta)[place] ?? [];
+  const patterns = listOf(value, place, PATTERNS_MAX);
   check(patterns.every((one) => isText(one) && one.length <= 200), place, "a list of short texts");
   return patterns as readonly string[]; // see above
 }
@@ -106,8 +106,8 @@ export function fits(
   // All tools share these steps, so a request with very many patterns may match fewer tools.
   const steps = { left: STEPS };
   const isWanted = (name: string) => {
-    const found = globs.covering(name, { steps });
-    return found !== undefined && found.size > 0;
+    const globsOfName = globs.covering(name, { steps });
+    return globsOfName !== undefined && globsOfName.size > 0;
   };
   return (id) => {
     // The user's list is the limit for every request of a server.
@@ -121,8 +121,8 @@ function messageOf(message: unknown, at: number): ModelMessage {
   const { role, content } = objectOf(message);
   const place = `messages[${at}]`;
   check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
-  const given = typeof content === "string" ? { type: "text", text: content } : content;
-  const blocks: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const list = typeof content === "string" ? { type: "text", text: content } : content;
+  const blocks: readonly unknown[] = Array.isArray(list) ? list : [list];
   check(blocks.length > 0 && blocks.every(isBlock), `${place}.content`, "content of MCP");
   return { role, content: blocks } as ModelMessage; // see above
 }
@@ -149,9 +149,9 @@ function toolOf(tool: unknown, at: number): OfferedTool {
   return { name, inputSchema, ...(isText(description) && { description }) } as OfferedTool; // see above
 }
 
-function check(isRight: boolean, place: string, wanted: string): void {
+function check(isRight: boolean, place: string, expected: string): void {
   if (isRight) return;
-  throw new PmlError("BAD_REQUEST", `Cannot sample: "${place}" is not ${wanted}`, {
+  throw new PmlError("BAD_REQUEST", `Cannot sample: "${place}" is not ${expected}`, {
     hint: "Write the request as `sampling/createMessage` of MCP",
   });
 }

@@ -95,9 +95,9 @@ export class Sampler {
   }
 
   /** Answers a request after it passes all checks. */
-  async answer(asked: ServerRequest, during: During): Promise<JsonObject> {
+  async answer(serverRequest: ServerRequest, during: During): Promise<JsonObject> {
     const { call, client } = during;
-    const { server, method, params, signal } = asked;
+    const { server, method, params, signal } = serverRequest;
     const settings = settingsOf(this.#parts);
     const prompt = this.#sampling.prompt(params);
     const { limits } = this.#parts.policy.now.config;
@@ -125,8 +125,11 @@ export class Sampler {
           if (showsWork(progress)) show(client, progress.message ?? "");
         },
         onAsk: ({ signal }) => {
-          const shown = { own, server, prompt, facts, run, client };
-          const request = new ApprovedRequest(this.#parts, this.#sampling, { ...shown, signal });
+          const shownRequest = { own, server, prompt, facts, run, client };
+          const request = new ApprovedRequest(this.#parts, this.#sampling, {
+            ...shownRequest,
+            signal,
+          });
           return this.#sampling.answer(prompt, request);
         },
       },
@@ -192,20 +195,20 @@ class ApprovedRequest implements SamplingRequest {
   readonly signal: AbortSignal;
   readonly #parts: SamplerParts;
   readonly #sampling: Sampling;
-  readonly #shown: ShownRequest;
+  readonly #request: ShownRequest;
 
   /** Reads the current settings. Throws KEY_MISSING without the key of the provider. */
-  constructor(parts: SamplerParts, sampling: Sampling, shown: ShownRequest) {
+  constructor(parts: SamplerParts, sampling: Sampling, request: ShownRequest) {
     this.settings = settingsOf(parts);
-    this.key = keyOf(parts, shown.server, this.settings);
-    this.signal = shown.signal;
+    this.key = keyOf(parts, request.server, this.settings);
+    this.signal = request.signal;
     this.#parts = parts;
     this.#sampling = sampling;
-    this.#shown = shown;
+    this.#request = request;
   }
 
   assertCurrent(): void {
-    const { own, prompt, facts } = this.#shown;
+    const { own, prompt, facts } = this.#request;
     // The user may have changed or removed the model since this was shown.
     const now = this.#sampling.lines(prompt, settingsOf(this.#parts));
     // guard: late-provider
@@ -213,16 +216,16 @@ class ApprovedRequest implements SamplingRequest {
   }
 
   run(id: ToolId, args: JsonObject): Promise<ToolResult> {
-    return this.#shown.run.call({ id, arguments: args, signal: this.signal });
+    return this.#request.run.call({ id, arguments: args, signal: this.signal });
   }
 
   report(message: string): void {
-    const { client, server } = this.#shown;
+    const { client, server } = this.#request;
     show(client, `${server} samples at ${message}`);
   }
 
   record(event: SampledEvent): void {
-    const { server, run } = this.#shown;
+    const { server, run } = this.#request;
     const about = defined({ server, run: run.options.id, ...event }) as JsonObject; // names, numbers
     this.#parts.path.record("sampled", { about });
   }
@@ -231,7 +234,7 @@ class ApprovedRequest implements SamplingRequest {
   async tools(patterns: readonly string[]): Promise<readonly RunnableTool[]> {
     const { servers, policy, log } = this.#parts;
     const { tools: allowed } = this.settings;
-    const { toolset } = this.#shown.client;
+    const { toolset } = this.#request.client;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
     await Promise.all(names.map((only) => servers.lists.prepare("tools", { only })));
     const isFit = fits(patterns, allowed);

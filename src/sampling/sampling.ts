@@ -266,13 +266,15 @@ function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
 }
 
 /** Estimates the tokens of a request or of an answer. */
-function estimateOf(said: Turn | readonly MessagePart[]): number {
-  const blocks = "messages" in said ? said.messages.flatMap(({ content }) => content) : said;
+function estimateOf(request: Turn | readonly MessagePart[]): number {
+  const blocks = "messages" in request
+    ? request.messages.flatMap(({ content }) => content)
+    : request;
   const parts = blocks.flatMap((one) => one.type === "tool_result" ? resultBlocks(one) : [one]);
   // In other blocks, `data` is sent as text.
   const media = new Set<unknown>(parts.filter(({ type }) => type === "image" || type === "audio"));
   const text = JSON.stringify(
-    said,
+    request,
     (_, value) => media.has(value) ? { ...value, data: undefined } : value,
   );
   const tokens = text.length > ESTIMATED_MAX ? Math.ceil(text.length / 3) : tokensOf(text);

@@ -67,13 +67,13 @@ export interface ChildStart {
    */
   readonly layer?: Layer | undefined;
   /** Changes the flags of Deno, so that tests can see the self-test fail. */
-  readonly flags?: ((given: readonly string[]) => readonly string[]) | undefined;
+  readonly flags?: ((defaults: readonly string[]) => readonly string[]) | undefined;
 }
 
 /** Starts a child and sends the grants to its host thread. */
 export async function startChild(
   options: ChildOptions,
-  { groups, layer, flags = (given) => given }: ChildStart = {},
+  { groups, layer, flags = (defaults) => defaults }: ChildStart = {},
 ): Promise<Child> {
   const grants = grantsOf(options);
   const [url, code] = sentProgram(kernelCode + hostCode);

@@ -56,12 +56,12 @@ async function reaper(): Promise<CheckReport> {
     return { name, ok: false, said: text, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
   const { ok, text } = await runToEnd("/bin/sh", ["-c", FLEE]);
-  const said = `all child processes end with PML, also when it is killed, ${
+  const message = `all child processes end with PML, also when it is killed, ${
     text.startsWith("kept")
       ? "including detached ones"
       : "except detached ones that change their environment"
   }`;
-  return await runCheck(name, said, () => {
+  return await runCheck(name, message, () => {
     if (ok) return;
     throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
       hint: "Make /bin/sh runnable: without it, programs may outlive a killed PML",

@@ -41,7 +41,7 @@ export class OsLayers {
   readonly #choice: OsLayerChoice;
   readonly #path: string | undefined;
   readonly #workspace: string;
-  #known: Promise<Layer> | undefined;
+  #layer: Promise<Layer> | undefined;
 
   /**
    * Creates an instance that tries nothing before the first child starts. Programs are found on the
@@ -57,7 +57,7 @@ export class OsLayers {
    * Starts a child with Landlock first. If Landlock is missing, starts it again with another layer.
    */
   async start<T>(begin: (layer: Layer) => Promise<T>): Promise<T> {
-    if (this.#known !== undefined) return await begin(await this.#known);
+    if (this.#layer !== undefined) return await begin(await this.#layer);
     const choice = this.#choice;
     const off: Layer = { kind: "none", why: "it is off" };
     if (choice === "off") return await begin(off);
@@ -78,19 +78,19 @@ export class OsLayers {
   }
 
   #instead(why: string): Promise<Layer> {
-    return this.#known ??= this.#find(why);
+    return this.#layer ??= this.#find(why);
   }
 
   async #find(lack: string): Promise<Layer> {
     const choice = this.#choice;
-    const found = choice === "landlock"
+    const bubblewrap = choice === "landlock"
       ? "it is off"
       : await findBubblewrap(this.#path, this.#workspace);
-    if (typeof found === "object") return found;
-    const why = `${lack}; no bubblewrap: ${found}`;
+    if (typeof bubblewrap === "object") return bubblewrap;
+    const why = `${lack}; no bubblewrap: ${bubblewrap}`;
     if (choice !== "required") return { kind: "none", why };
     // The next call tries again, because bubblewrap may be installed by then.
-    this.#known = undefined;
+    this.#layer = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer can confine them (${why})`, {
       hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
     });
@@ -101,10 +101,10 @@ export class OsLayers {
  * Returns the layer that confines a child, from the child's report. Returns an error if the child
  * lacks the required layer.
  */
-export function heldBy(layer: Layer | undefined, told: string): string | PmlError {
+export function heldBy(layer: Layer | undefined, report: string): string | PmlError {
   if (layer?.kind === "bwrap") return `bubblewrap ${layer.version}`;
   if (layer?.kind === "none") return `none: ${layer.why}`;
-  return layer === undefined || told.startsWith("landlock ") ? told : lacking(told);
+  return layer === undefined || report.startsWith("landlock ") ? report : lacking(report);
 }
 
 /** Returns the error for a child without the required Landlock. */

@@ -91,8 +91,8 @@ export class Startup {
 
   #ready(frame: Frame): void {
     try {
-      const said = plainJson(frame.json, `"__meta__" of ${quoted(this.name)}`);
-      const { exports, meta } = objectOf(said);
+      const start = plainJson(frame.json, `"__meta__" of ${quoted(this.name)}`);
+      const { exports, meta } = objectOf(start);
       this.exports = Array.isArray(exports) ? exports.map(String) : [];
       this.meta = withRoundedNumbers(meta);
       this.#next.resolve();

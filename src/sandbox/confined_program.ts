@@ -58,9 +58,9 @@ export async function availableLayer(
     ? "it is off"
     : landlockLack() ?? (canKeep() ? undefined : "this system cannot run a keeper");
   if (lack === undefined) return { kind: "landlock" };
-  const found = choice === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
-  if (typeof found === "object") return found;
-  return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${found}` };
+  const bubblewrap = choice === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
+  if (typeof bubblewrap === "object") return bubblewrap;
+  return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${bubblewrap}` };
 }
 
 async function bubblewrapOf(

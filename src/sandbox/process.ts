@@ -119,13 +119,13 @@ export class StartedProgram {
     assertThere(program);
     const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
     const marked = { ...env, PML_RUN: mark };
-    const kept: KeptProgram = { file, args, cwd, env: marked, reach };
+    const keptProgram: KeptProgram = { file, args, cwd, env: marked, reach };
     // A confined program has a keeper with other code.
     this.running = (reach === undefined ? spare?.take() : undefined) ??
       startProcess(keeperOf(reach !== undefined));
     const { stdin, status } = this.running;
     const writer = stdin.getWriter();
-    writer.write(descriptionOf(kept)).catch(() => {}); // its exit reports the error
+    writer.write(descriptionOf(keptProgram)).catch(() => {}); // its exit reports the error
     writer.releaseLock();
     status.then(({ signal }) => {
       this.#isOver = true;

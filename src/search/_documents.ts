@@ -35,17 +35,22 @@ export class Documents {
 
   /** Reads tools. Tools that were read before come from the cache. */
   of(entries: readonly CatalogEntry[]): readonly ToolDocument[] {
-    const seen = new Map<string, readonly number[]>();
+    const idsByRun = new Map<string, readonly number[]>();
     // The same words occur again and again, so each is split and stemmed once.
     const idsOf = (run: string) => {
-      let ids = seen.get(run);
-      if (ids === undefined) seen.set(run, ids = termsOfRun(run).map((term) => this.#idFor(term)));
+      let ids = idsByRun.get(run);
+      if (ids === undefined) {
+        idsByRun.set(
+          run,
+          ids = termsOfRun(run).map((term) => this.#idFor(term)),
+        );
+      }
       return ids;
     };
     return entries.map((entry) => {
-      let known = this.#read.get(entry);
-      if (known === undefined) this.#read.set(entry, known = this.#document(entry, idsOf));
-      return known;
+      let document = this.#read.get(entry);
+      if (document === undefined) this.#read.set(entry, document = this.#document(entry, idsOf));
+      return document;
     });
   }
 

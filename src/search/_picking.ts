@@ -109,8 +109,8 @@ function leastOf(
     const step = Math.floor((scores[slot] ?? 0) / best * STEPS);
     counts[step] = (counts[step] ?? 0) + 1;
   }
-  let left = most;
+  let remaining = most;
   let step = STEPS;
-  while (step > 0 && left > (counts[step] ?? 0)) left -= counts[step--] ?? 0;
+  while (step > 0 && remaining > (counts[step] ?? 0)) remaining -= counts[step--] ?? 0;
   return step * best / STEPS;
 }

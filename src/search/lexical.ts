@@ -98,10 +98,10 @@ export class LexicalIndex {
         scores[slot] = (scores[slot] ?? 0) + worth * (weights[at] ?? 0);
       }
     }
-    const asked = new Uint8Array(this.#documents.size);
-    for (const { id } of queryTerms) if (id !== undefined) asked[id] = 1;
+    const isQueryTerm = new Uint8Array(this.#documents.size);
+    for (const { id } of queryTerms) if (id !== undefined) isQueryTerm[id] = 1;
     const met = all.subarray(0, count);
-    this.#raise(scores, { asked, met });
+    this.#raise(scores, { asked: isQueryTerm, met });
     return { scores, met, terms: queryTerms };
   }
 
@@ -126,10 +126,10 @@ export class LexicalIndex {
       scores[slot] = score;
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       for (let at = from; at < from + NEIGHBOURS; at++) {
-        const held = best[at] ?? 0;
-        if (score <= held) continue;
+        const lower = best[at] ?? 0;
+        if (score <= lower) continue;
         best[at] = score;
-        score = held;
+        score = lower;
       }
     }
     for (const slot of met) {
@@ -144,10 +144,10 @@ export class LexicalIndex {
   }
 
   /** Returns the part of a name's words that the query contains. */
-  #nameMet(slot: number, asked: Uint8Array): number {
+  #nameMet(slot: number, isQueryTerm: Uint8Array): number {
     const { from, named } = this.#read[slot] ?? NO_WORDS;
     let met = 0;
-    for (let at = from; at < named; at++) met += asked[this.#documents.term(at)] ?? 0;
+    for (let at = from; at < named; at++) met += isQueryTerm[this.#documents.term(at)] ?? 0;
     return met / Math.max(named - from, 1);
   }
 

@@ -207,8 +207,8 @@ export class Meaning
    */
   async install(tell: (message: string) => void, agreed?: SeenModel): Promise<Tried> {
     const model = this.look();
-    const seen = agreed ?? await this.see();
-    if (agreed === undefined) this.#pins.mustBeKnown(seen);
+    const modelState = agreed ?? await this.see();
+    if (agreed === undefined) this.#pins.mustBeKnown(modelState);
     await this.#package.ready(tell).catch(async (error) => {
       if (!(error instanceof PmlError) || error.code !== "INTEGRITY_MISMATCH") throw error;
       // The user asked for an installation, so changed files are replaced.
@@ -218,14 +218,14 @@ export class Meaning
     // The model that is open may have had other content.
     this.#opening = undefined;
     await this.#embedder?.[Symbol.asyncDispose]();
-    const opened = this.#open({ model, hash: seen.hash });
+    const opened = this.#open({ model, hash: modelState.hash });
     try {
       await this.#tried(opened.embedder);
       // The first embedding also waits for the start.
       const since = performance.now();
       const dimensions = await this.#tried(opened.embedder);
       const ms = Math.round(performance.now() - since);
-      await this.#pins.accept(seen);
+      await this.#pins.accept(modelState);
       this.#opening = Promise.resolve(opened);
       return { dimensions, ms };
     } catch (error) {

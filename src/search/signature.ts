@@ -99,8 +99,8 @@ function property(name: string): string {
 }
 
 function literals(values: readonly unknown[]): string {
-  const shown = values.slice(0, MOST_LITERALS).map(literal);
-  return [...shown, ...(values.length > shown.length ? ["…"] : [])].join(" | ") || "never";
+  const texts = values.slice(0, MOST_LITERALS).map(literal);
+  return [...texts, ...(values.length > texts.length ? ["…"] : [])].join(" | ") || "never";
 }
 
 function literal(value: unknown): string {

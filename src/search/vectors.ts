@@ -175,10 +175,10 @@ export class Vectors implements Semantics {
   async #make(batch: readonly TextToEmbed[]): Promise<number> {
     const texts = batch.map(({ text }) => text);
     const vectors = await this.#embed(texts);
-    const known = this.#load();
+    const storedVectors = this.#load();
     batch.forEach(({ key }, at) => {
       const vector = vectors[at];
-      known.set(key, vector === undefined ? UNKNOWN : storedVector(vector));
+      storedVectors.set(key, vector === undefined ? UNKNOWN : storedVector(vector));
     });
     return batch.length;
   }

@@ -41,10 +41,10 @@ export class ClientRoots {
   /** Returns the roots, which are cached until they change; undefined if the client has none. */
   async get(): Promise<readonly JsonObject[] | undefined> {
     if (this.#ask === undefined || !isObject(this.capability)) return undefined;
-    const asked = this.#roots ??= this.#ask().then(rootsIn);
-    const roots = await asked;
+    const answer = this.#roots ??= this.#ask().then(rootsIn);
+    const roots = await answer;
     // A client that did not answer is asked again.
-    if (roots === undefined && this.#roots === asked) this.#roots = undefined;
+    if (roots === undefined && this.#roots === answer) this.#roots = undefined;
     return roots;
   }
 }

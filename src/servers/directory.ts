@@ -89,8 +89,8 @@ export class Directory {
     const before = this.#entries;
     this.#entries = new Map(
       this.#listings().map((listing) => {
-        const known = before.get(listing.name);
-        return [listing.name, known?.is(listing) ? known : this.#newEntry(listing)];
+        const server = before.get(listing.name);
+        return [listing.name, server?.is(listing) ? server : this.#newEntry(listing)];
       }),
     );
     return this.#entries;

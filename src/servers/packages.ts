@@ -110,20 +110,20 @@ export class Packages implements PackagePins, ServerPackages {
     // The version is that of the registry. The installed package is compared, too.
     const { integrity = identity.pinned.integrity } = code;
     if (integrity === identity.pinned.integrity) return identity;
-    const known = this.#whole.get(identity);
-    if (known !== undefined && known.pinned.integrity === integrity) return known;
+    const cacheEntry = this.#whole.get(identity);
+    if (cacheEntry !== undefined && cacheEntry.pinned.integrity === integrity) return cacheEntry;
     const whole = { ...identity, pinned: { ...identity.pinned, ...defined({ integrity }) } };
     this.#whole.set(identity, whole);
     return whole;
   }
 
   #packageOf(own: ProgramDefinition): InstalledPackage | undefined {
-    const known = this.#installed.get(own);
-    if (known !== undefined) return known === "none" ? undefined : known;
+    const cacheEntry = this.#installed.get(own);
+    if (cacheEntry !== undefined) return cacheEntry === "none" ? undefined : cacheEntry;
     const { home } = this.#policy.now.config;
-    const found = installedPackage(own, home, this.#pinnedVersion(own));
-    this.#installed.set(own, found ?? "none");
-    return found;
+    const installed = installedPackage(own, home, this.#pinnedVersion(own));
+    this.#installed.set(own, installed ?? "none");
+    return installed;
   }
 
   /** Returns the pinned version, if the pin is for exactly this command. */

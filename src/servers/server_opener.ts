@@ -180,8 +180,8 @@ export class ServerOpener
   }
 
   #open(listing: DirectoryListing): Server {
-    const known = this.#servers.get(listing);
-    if (known !== undefined) return known;
+    const openServer = this.#servers.get(listing);
+    if (openServer !== undefined) return openServer;
     const server = listing.entry === "namespace"
       ? this.#namespace(listing)
       : this.#openFound(listing, this.#findServer(listing));
@@ -208,12 +208,12 @@ export class ServerOpener
     if (listing.entry === "disabled") return { approval: DISABLED, kind: undefined };
     // guard: own-is-local
     if (listing.entry === undefined) {
-      const found = this.#finders.get(listing.origin)?.find(listing);
-      if (found !== undefined) return found;
+      const server = this.#finders.get(listing.origin)?.find(listing);
+      if (server !== undefined) return server;
     }
     for (const source of this.#unlistedSources()) {
-      const found = this.#finders.get(source)?.findUnlisted?.(listing.name);
-      if (found !== undefined) return found;
+      const server = this.#finders.get(source)?.findUnlisted?.(listing.name);
+      if (server !== undefined) return server;
     }
     return { approval: new NameApproval(this), kind: undefined };
   }

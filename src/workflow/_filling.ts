@@ -100,8 +100,8 @@ export function referenceFor(
   sources: readonly Source[],
 ): { readonly ref: JsonObject; readonly isGuess: boolean } | undefined {
   for (const { id, output } of sources.toReversed()) {
-    const found = membersOf(output ?? NONE).get(`${plain(argument)} ${type}`);
-    const pointer = found?.replaceAll("~", "~0").replaceAll("/", "~1");
+    const member = membersOf(output ?? NONE).get(`${plain(argument)} ${type}`);
+    const pointer = member?.replaceAll("~", "~0").replaceAll("/", "~1");
     if (pointer !== undefined) return { ref: { $ref: `${id}#/${pointer}` }, isGuess: false };
     const mayBeText = output === undefined || [output.type].flat().includes("string");
     if (CONTENT.test(argument) && type === "string" && mayBeText) {

@@ -81,12 +81,12 @@ export async function judgePlan(
   if (problems.length > 0 && count > most) throw planError(problems);
   const unseen = await checkAll(all, preflight, problems);
   if (problems.length > 0) throw planError(problems);
-  const known = all.filter(({ step: { open } }) => open.size === 0);
-  const answers = await preflight.askForAll(known.map(({ call }) => call));
+  const readyCalls = all.filter(({ step: { open } }) => open.size === 0);
+  const answers = await preflight.askForAll(readyCalls.map(({ call }) => call));
   // After the approval, all tools can be checked. Rules may have changed; nothing has run yet.
   if (answers.size + unseen.length > 0) await checkAll(all, preflight, problems);
   if (problems.length > 0) throw planError(problems);
-  return new Map(known.flatMap(({ step, call: { callId } }) => {
+  return new Map(readyCalls.flatMap(({ step, call: { callId } }) => {
     const answer = answers.get(callId);
     return answer === undefined ? [] : [[outputKey(step), answer] as const];
   }));

@@ -27,7 +27,7 @@ export function answerOf(
   const most = inlineBytes || INLINE;
   let remaining = INLINE_ALL;
   const outside: string[] = [];
-  const shown = (id: string): JsonObject => {
+  const shownOutput = (id: string): JsonObject => {
     const output = kept.outputs.get(id);
     if (output === undefined) {
       return { why: "its output was too large to keep (limits.kept_bytes)" };
@@ -44,7 +44,11 @@ export function answerOf(
   for (const { id } of plan.tasks) {
     const { state, isEarlier, ...more } = states.get(id) ?? { state: "not run" };
     // An earlier answer already contains this output.
-    const details = isEarlier ? "earlier" : state === "done" ? { ...more, ...shown(id) } : more;
+    const details = isEarlier
+      ? "earlier"
+      : state === "done"
+      ? { ...more, ...shownOutput(id) }
+      : more;
     const { why } = more;
     const group = groups[state.replace(" ", "_")] ??= {};
     group[id] = why !== undefined && state !== "done" ? why : details as Json;

@@ -57,11 +57,11 @@ export function shapeOf(value: Json, args: JsonObject = {}): Shape {
 export function mergedShape(one: Shape, other: Shape): Shape {
   const types = [...new Set([typesOf(one), typesOf(other)].flat())];
   if (typesOf(one).length === 0 || typesOf(other).length === 0) return ANYTHING;
-  const kept = types.includes("number") ? types.filter((type) => type !== "integer") : types;
+  const ownTypes = types.includes("number") ? types.filter((type) => type !== "integer") : types;
   const items = either(one.items, other.items);
-  const [type = ""] = kept;
+  const [type = ""] = ownTypes;
   return {
-    type: kept.length === 1 ? type : kept.sort(),
+    type: ownTypes.length === 1 ? type : ownTypes.sort(),
     ...(items && { items }),
     ...mergedObject(one, other),
   };
@@ -76,7 +76,7 @@ export function mergedShapes(one: Shape | undefined, other: Shape | undefined): 
 /** Parses a stored shape. Throws if it contains anything but types. */
 export function parseShape(json: unknown, depth = 0): Shape {
   const inner = (part: unknown) => parseShape(part, depth + 1) !== undefined;
-  const known: Readonly<Record<string, (value: unknown) => boolean>> = {
+  const keywords: Readonly<Record<string, (value: unknown) => boolean>> = {
     type: (value) => [value].flat().every((name) => TYPES.has(String(name))),
     required: (value) => Array.isArray(value) && value.every((name) => isName(String(name))),
     properties: (value) =>
@@ -85,7 +85,7 @@ export function parseShape(json: unknown, depth = 0): Shape {
     items: inner,
   };
   const isShape = isObject(json) && depth <= DEEPEST + 1 && Object.entries(json)
-    .every(([key, value]) => Object.hasOwn(known, key) && known[key]?.(value));
+    .every(([key, value]) => Object.hasOwn(keywords, key) && keywords[key]?.(value));
   if (!isShape) throw new TypeError("it is not a shape");
   // Each member was checked.
   return json as Shape;

@@ -154,10 +154,12 @@ class TypeWriter {
     const properties = objectOf(schema.properties);
     const required = new Set(textsOf(schema.required));
     const names = [...new Set([...Object.keys(properties), ...required])];
-    const shown = names.slice(0, MOST_PROPERTIES).filter((name) => name.length <= LONGEST_NAME);
-    const isShort = shown.length < names.length;
+    const listedNames = names.slice(0, MOST_PROPERTIES).filter((name) =>
+      name.length <= LONGEST_NAME
+    );
+    const isShort = listedNames.length < names.length;
     if (isShort) this.isCut = true;
-    const members = shown.map((name) => {
+    const members = listedNames.map((name) => {
       const own = memberOf(properties, name);
       const doc = this.#options.docs === true && isObject(own) ? comment(own.description) : "";
       const mark = required.has(name) ? "" : "?";

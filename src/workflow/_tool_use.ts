@@ -47,8 +47,8 @@ export function durationStep(ms: number): number {
 export function timeAt({ times }: Pick<ToolUse, "times">, part: number): number {
   const steps = Object.entries(times).sort(([one], [other]) => Number(one) - Number(other));
   const total = sum(times);
-  let seen = 0;
-  const [step = 0] = steps.find(([, count]) => (seen += count) >= part * total) ?? [];
+  let runningSum = 0;
+  const [step = 0] = steps.find(([, count]) => (runningSum += count) >= part * total) ?? [];
   return Number((2 ** (Number(step) / STEPS)).toPrecision(2));
 }
 

@@ -70,7 +70,7 @@ function isSame(one: Json, other: Json): boolean {
 
 function valueOf(value: Json | undefined, take: Take): Json | undefined {
   let isMissing = false;
-  const found = withReferences(value ?? null, (ref) => {
+  const result = withReferences(value ?? null, (ref) => {
     try {
       return take(ref);
     } catch (error) {
@@ -81,7 +81,7 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
       return null;
     }
   });
-  return isMissing ? undefined : found;
+  return isMissing ? undefined : result;
 }
 
 function isTrue(value: Json | undefined): boolean {

@@ -79,7 +79,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** The capabilities that were read, by hash. A run reads them again. */
   readonly #read = new Map<string, Capability>();
   /** The calls left to each run of a capability. Nested capabilities share them. */
-  readonly #left = new Map<string, { calls: number }>();
+  readonly #callsLeft = new Map<string, { calls: number }>();
 
   /** Creates an instance. Reads nothing yet. */
   constructor(parts: CapabilitiesParts) {
@@ -102,8 +102,11 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     const grouped = Map.groupBy(approved, ([id]) => splitToolId(id).server);
     this.#namespaces = new Map([...grouped].map(([name, entries]) => {
       const hashes = new Map(entries);
-      const known = before.get(name);
-      return [name, known && textOf(known.hashes) === textOf(hashes) ? known : { name, hashes }];
+      const namespace = before.get(name);
+      return [
+        name,
+        namespace && textOf(namespace.hashes) === textOf(hashes) ? namespace : { name, hashes },
+      ];
     }));
     const names = [...this.#namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]);
     this.#parts.policy.takeCapabilities(new SavedCapabilityRules(names, this));
@@ -123,8 +126,8 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   /** Returns the cached or newly read capability; undefined if its content is not approved. */
   usable(id: ToolId): Capability | undefined {
     const hash = this.#approved.get(id);
-    const known = hash === undefined ? undefined : this.#read.get(hash);
-    if (known !== undefined || hash === undefined) return known;
+    const cachedCapability = hash === undefined ? undefined : this.#read.get(hash);
+    if (cachedCapability !== undefined || hash === undefined) return cachedCapability;
     try {
       const capability = this.store.load(id);
       this.#read.set(hash, capability);
@@ -268,7 +271,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     }
     // Runs exactly the content whose hash was compared.
     const capability = this.store.load(id, outside);
-    const left = this.#left.get(above) ?? { calls };
+    const budget = this.#callsLeft.get(above) ?? { calls };
     const runs = new Set<string>();
     try {
       const result = await (await opener.workflow()).capability(capability, {
@@ -281,10 +284,10 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
           // A nested capability shares the remaining calls.
           if (inner.run !== undefined) {
             runs.add(inner.run);
-            this.#left.set(inner.run, left);
+            this.#callsLeft.set(inner.run, budget);
           }
           // guard: capability-calls
-          if (left.calls-- <= 0) {
+          if (budget.calls-- <= 0) {
             throw tooMuch(id, `it, and those that it calls, made ${calls} calls`, "code_calls");
           }
           return await (await opener.callPath()).callTool(inner);
@@ -292,7 +295,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       });
       return { kind: "result", result };
     } finally {
-      for (const run of runs) this.#left.delete(run);
+      for (const run of runs) this.#callsLeft.delete(run);
     }
   }
 

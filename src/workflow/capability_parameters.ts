@@ -118,7 +118,7 @@ type NameOf = (value: Json) => string | undefined;
 
 function inCode(code: string, nameOf: NameOf): ReplacedLiterals {
   const counts = new Map<string, number>();
-  const left: string[] = [];
+  const problems: string[] = [];
   // Ignores the text of strings, comments and regular expressions.
   const bare = code.replace(TOKEN, (token) => /^["'/]/.test(token) ? " " : token);
   const read = [...bare.matchAll(/(?<![\w$.])args\s*\??\.\s*([A-Za-z_$][\w$]*)/g)]
@@ -131,7 +131,7 @@ function inCode(code: string, nameOf: NameOf): ReplacedLiterals {
     }
     const name = nameOf(value);
     if (name === undefined) {
-      left.push(`${value}`);
+      problems.push(`${value}`);
       return token;
     }
     if (isTaken) throw wrong(name, "the code declares its own variable `args`");
@@ -140,7 +140,7 @@ function inCode(code: string, nameOf: NameOf): ReplacedLiterals {
       code.slice(at + token.length).trimStart().startsWith(":");
     return isKey ? `[args.${name}]` : `args.${name}`;
   });
-  return { text, counts, read, left };
+  return { text, counts, read, left: problems };
 }
 
 /** Returns the value of a literal; undefined for other tokens and templates with expressions. */
@@ -167,14 +167,14 @@ function numberOf(token: string): number | undefined {
 function inPlan(text: string, nameOf: NameOf): ReplacedLiterals {
   const counts = new Map<string, number>();
   const read: string[] = [];
-  const left: string[] = [];
+  const problems: string[] = [];
   const replaced = (value: Json): Json => {
     const name = nameOf(value);
     if (name !== undefined) {
       count(counts, name);
       return { $ref: `$params#/${name}` };
     }
-    if (typeof value === "string") left.push(value);
+    if (typeof value === "string") problems.push(value);
     if (Array.isArray(value)) return value.map(replaced);
     if (!isObject(value)) return value;
     const { $ref, $literal } = value as JsonObject;
@@ -203,7 +203,7 @@ function inPlan(text: string, nameOf: NameOf): ReplacedLiterals {
   });
   const tasks = tasksOf(text).map((task) => within(task, ["arguments", "for_each", "when"]));
   const plan = { ...parseExact(text), tasks };
-  return { text: JSON.stringify(plan, null, 2), counts, read, left };
+  return { text: JSON.stringify(plan, null, 2), counts, read, left: problems };
 }
 
 function tasksOf(text: string): readonly JsonObject[] {

@@ -126,9 +126,9 @@ export class CapabilitySaving {
     const ids = [...new Set(names.flatMap((name) => servers.idOf(name) ?? []))].sort();
     if (toolsUsed !== undefined) {
       // The file itself lists these tools.
-      const told = new Set(Object.keys(toolsUsed));
+      const listedTools = new Set(Object.keys(toolsUsed));
       more.push(
-        ...ids.filter((tool) => !told.has(tool)).map((tool) =>
+        ...ids.filter((tool) => !listedTools.has(tool)).map((tool) =>
           `It names ${tool}, which its own list of tools omits`
         ),
       );
@@ -146,7 +146,7 @@ export class CapabilitySaving {
     const hash = capabilityHash(whole);
     const over = capabilities.store.approved().get(id);
     const hidden = taken.hiddenBy(id);
-    const { facts } = await this.told(whole);
+    const { facts } = await this.describe(whole);
     return {
       id,
       hash,
@@ -168,7 +168,7 @@ export class CapabilitySaving {
   }
 
   /** Describes a capability for the user, including the changes since it was saved. */
-  async told(
+  async describe(
     whole: Capability,
   ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
     const { capabilities, policy } = this.#parts;

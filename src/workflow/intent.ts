@@ -86,14 +86,14 @@ export async function intentPlan(intent: string, tools: IntentTools): Promise<In
   const whole = await tools.search(steps.map(({ query }) => query).join(", "));
   const context = new Map(whole.hits.map(({ id, score }) => [id, score]));
   const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
-  const known = drafts.filter((draft) => draft !== undefined);
+  const tasks = drafts.filter((draft) => draft !== undefined);
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
-  if (known.length === 0) {
+  if (tasks.length === 0) {
     throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool matches the intent", {
       hint: "Use other words or `search`, or send a plan",
     });
   }
-  return planned(inOrder(known, tools), tools, unmet);
+  return planned(inOrder(tasks, tools), tools, unmet);
 }
 
 async function draftOf(

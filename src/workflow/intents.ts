@@ -86,8 +86,8 @@ async function mayRun(
       typeof value === "object" && value !== null &&
       Object.hasOwn(value, "$ref");
     const later = entries.filter(([, value]) => isRef(value)).map(([name]) => name);
-    const known = Object.fromEntries(entries.filter(([name]) => !later.includes(name)));
-    return await host.runs({ tool, arguments: known, ...caller }, new Set(later));
+    const values = Object.fromEntries(entries.filter(([name]) => !later.includes(name)));
+    return await host.runs({ tool, arguments: values, ...caller }, new Set(later));
   }));
   // guard: intent-allowed
   return each.every(Boolean);

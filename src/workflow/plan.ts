@@ -108,14 +108,14 @@ export function parsePlan(json: JsonObject, { most, params, isJudged }: PlanOpti
   }
   const ids = new Set(tasks.map(({ id }) => id));
   const problems: PlanProblem[] = [];
-  const seen = new Set<string>();
+  const earlierIds = new Set<string>();
   const read = tasks.flatMap((task) => {
     try {
       if (!ID.test(task.id)) {
         throw bad("its id is not 1 to 64 characters of A-Z, a-z, 0-9, '_' and '-'");
       }
-      if (seen.has(task.id)) throw bad("another task has the same id");
-      seen.add(task.id);
+      if (earlierIds.has(task.id)) throw bad("another task has the same id");
+      earlierIds.add(task.id);
       return [taskOf(task, { ids, hasParams: params !== undefined })];
     } catch (error) {
       problems.push({ task: task.id, error: asPmlError(error) });
@@ -232,10 +232,10 @@ function tooLarge(most: number): PmlError {
 }
 
 function taskOf(
-  given: GivenTask,
+  json: GivenTask,
   from: { readonly ids: ReadonlySet<string>; readonly hasParams: boolean },
 ): PlanTask {
-  const { id, tool, arguments: args = {}, depends_on: named = [], when, for_each: forEach } = given;
+  const { id, tool, arguments: args = {}, depends_on: named = [], when, for_each: forEach } = json;
   const refs = refsIn(args);
   const others = [...refsIn(when ?? null), ...refsIn(forEach ?? null)];
   if (when !== undefined) holds(when, () => null);

@@ -58,17 +58,17 @@ export class Plans {
     const { actor, resume, params } = request;
     const { planTasks: most } = policy.config.limits;
     const before = resume === undefined ? undefined : results.resume(resume, actor);
-    let kept = before;
+    let run = before;
     try {
       const planJson = request.plan ?? before?.plan;
       if (planJson === undefined) throw nothing();
       const plan = parsePlan(planJson, { most, params, isJudged: true });
       // guard: plan-same
       if (before !== undefined) assertSame(plan, before);
-      kept ??= results.begin(actor, plan.given);
-      return await this.#judged(plan, { request, kept });
+      run ??= results.begin(actor, plan.given);
+      return await this.#judged(plan, { request, kept: run });
     } finally {
-      if (kept !== undefined) results.end(kept);
+      if (run !== undefined) results.end(run);
     }
   }
 
@@ -127,27 +127,27 @@ class RunOutputs implements ReferenceValues {
   readonly most: number;
   readonly mostTaken: number;
   readonly params: JsonObject;
-  readonly #kept: KeptRun;
+  readonly #run: KeptRun;
   readonly #results: Results;
 
   constructor(
-    kept: KeptRun,
+    run: KeptRun,
     results: Results,
     { params, limits }: { readonly params: JsonObject; readonly limits: Limits },
   ) {
     this.most = limits.planTasks;
     this.mostTaken = limits.inputBytes;
     this.params = params;
-    this.#kept = kept;
+    this.#run = run;
     this.#results = results;
   }
 
   output(task: string): Json | undefined {
-    return this.#kept.outputs.get(task);
+    return this.#run.outputs.get(task);
   }
 
   kept(source: string): Json {
-    return this.#results.output(source, this.#kept.actor);
+    return this.#results.output(source, this.#run.actor);
   }
 }
 

@@ -124,20 +124,20 @@ export async function withTimeLimit<T>(
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new RunClock(ms, () => abort.abort(over()));
   const { onAsk } = client;
-  const held = <A>(ask: () => Promise<A>) => {
-    const timeless = () => clock.held(ask);
+  const pauseClock = <A>(ask: () => Promise<A>) => {
+    const timeless = () => clock.pauseDuring(ask);
     return questions?.waiting?.during(questions.run, timeless) ?? timeless();
   };
   try {
     const timed = changedClient(client, {
-      ...wrappedQuestions(client, held),
+      ...wrappedQuestions(client, pauseClock),
       // A model answers without the user, so the run does not count as waiting for the user.
       onAsk: onAsk && ((request) => {
         const ask = () => onAsk(request);
-        return request.method === "elicitation/create" ? held(ask) : clock.held(ask);
+        return request.method === "elicitation/create" ? pauseClock(ask) : clock.pauseDuring(ask);
       }),
     });
-    return await work({ client: timed, signal: abort.signal }, (wait) => clock.held(wait));
+    return await work({ client: timed, signal: abort.signal }, (wait) => clock.pauseDuring(wait));
   } finally {
     // The results of calls that still run would have no recipient.
     abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
@@ -159,7 +159,7 @@ class RunClock implements Disposable {
   }
 
   /** Runs work without counting its time. */
-  async held<T>(work: () => Promise<T>): Promise<T> {
+  async pauseDuring<T>(work: () => Promise<T>): Promise<T> {
     // guard: code-asked-time
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);

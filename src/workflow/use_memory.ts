@@ -185,7 +185,7 @@ export class UseMemory implements Disposable {
   }
 
   /** Returns the use of all tools for the user, the most recently used first. */
-  shown(): readonly ShownUse[] {
+  recentUses(): readonly ShownUse[] {
     const uses = [...this.tools()].sort(([, one], [, other]) => other.at - one.at);
     return uses.map(([id, { hash, at, calls, errors, next, shape, ...use }]) => ({
       id,

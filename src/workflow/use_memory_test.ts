@@ -96,7 +96,9 @@ Deno.test("UseMemory records calls, failures, results and following calls in a p
     assert.equal((await stat(scene.path)).mode & 0o777, 0o600);
   }
   using memory = scene.open();
-  const [one, two] = ["a:one", "a:two"].map((id) => memory.shown().find((each) => each.id === id));
+  const [one, two] = ["a:one", "a:two"].map((id) =>
+    memory.recentUses().find((each) => each.id === id)
+  );
   assert.deepEqual([one?.calls, one?.errors, two?.calls, two?.errors], [3, 1, 1, 0]);
   assert.deepEqual([one?.next, two?.next], [{ "a:two": 1 }, { "a:one": 1 }]);
   const id = "a:one" as ToolId;
@@ -118,7 +120,7 @@ Deno.test("UseMemory starts a new record for a tool whose definition changed", a
   assert.equal(memory.observed(id, hashOf(id, "2")), undefined);
   use(memory, id, { version: "2", output: [1] });
   assert.equal(memory.observed(id, hashOf(id)), undefined);
-  assert.deepEqual(memory.shown().map(({ calls }) => calls), [1]);
+  assert.deepEqual(memory.recentUses().map(({ calls }) => calls), [1]);
 });
 
 Deno.test("UseMemory loses nothing if several processes write in turn", async () => {
@@ -131,7 +133,7 @@ Deno.test("UseMemory loses nothing if several processes write in turn", async ()
   other.flush();
   use(one, "a:one");
   one.flush();
-  assert.deepEqual(scene.open().shown().map(({ id, calls }) => [id, calls]).sort(), [
+  assert.deepEqual(scene.open().recentUses().map(({ id, calls }) => [id, calls]).sort(), [
     ["a:one", 3],
     ["b:two", 1],
   ]);
@@ -145,7 +147,7 @@ Deno.test("UseMemory deletes its record, including the use from another process"
   other.clear();
   use(one, "b:two");
   one.flush();
-  assert.deepEqual(one.shown().map(({ id }) => id), ["b:two"]);
+  assert.deepEqual(one.recentUses().map(({ id }) => id), ["b:two"]);
 });
 
 Deno.test("UseMemory records nothing while it is off", async () => {
@@ -155,7 +157,7 @@ Deno.test("UseMemory records nothing while it is off", async () => {
   use(memory, "a:one");
   memory.searched("local", { query: "one", found: ["a:one" as ToolId] });
   memory[Symbol.dispose]();
-  assert.deepEqual([memory.shown(), [...memory.fit("one")]], [[], []]);
+  assert.deepEqual([memory.recentUses(), [...memory.fit("one")]], [[], []]);
   await assert.rejects(stat(scene.path));
 });
 
@@ -184,11 +186,11 @@ Deno.test("UseMemory starts a new record, and logs it, if its file is corrupt, t
     await writeFile(scene.path, text);
     scene.warnings.length = 0;
     const memory = scene.open();
-    assert.deepEqual(memory.shown(), [], text.slice(0, 100));
+    assert.deepEqual(memory.recentUses(), [], text.slice(0, 100));
     assert.match(scene.warnings.join(), /starts a new record/);
     use(memory, "a:one");
     memory.flush();
-    assert.deepEqual(scene.open().shown().map(({ calls }) => calls), [1]);
+    assert.deepEqual(scene.open().recentUses().map(({ calls }) => calls), [1]);
   }
   // Words that were inserted into the file are not shown.
   const shape = {
@@ -197,7 +199,7 @@ Deno.test("UseMemory starts a new record, and logs it, if its file is corrupt, t
     properties: { "approve all!": {} },
   };
   await writeFile(scene.path, tools({ ...good, shape: { ...shape } }));
-  assert.doesNotMatch(JSON.stringify(scene.open().shown()), /approve all/);
+  assert.doesNotMatch(JSON.stringify(scene.open().recentUses()), /approve all/);
 });
 
 Deno.test("UseMemory connects consecutive calls of a run, but not concurrent ones", async () => {

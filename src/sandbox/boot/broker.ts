@@ -33,7 +33,7 @@ export class Broker {
   readonly #scope: FileScope;
   readonly #looks: Readonly<Record<string, Op>> = {
     stat: (path) => this.#guard.follow(tryTo("look at", path, "look")).info,
-    lstat: (path) => found(this.#guard.entry(tryTo("look at", path, "look")).info),
+    lstat: (path) => infoOf(this.#guard.entry(tryTo("look at", path, "look")).info),
     realPath: (path) => this.#guard.follow(tryTo("resolve", path, "look")).path,
     readLink: (path) => Deno.readLinkSync(this.#guard.entry(tryTo("look at", path, "look")).path),
     readDir: (path) => this.#readDir(tryTo("list", path, "read")),
@@ -183,7 +183,7 @@ export class Broker {
     if (write && read) this.#guard.target({ ...attempt, access: "read" });
     const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     if (place.info && createNew) throw systemError("AlreadyExists");
-    if (!create && !createNew) found(place.info);
+    if (!create && !createNew) infoOf(place.info);
     const file = this.#guard.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
     return { file, asked: attempt.asked, write, append, place };
@@ -222,7 +222,7 @@ export class Broker {
     this.#guard.entry({ ...leave, access: "read" });
     const source = this.#guard.entry(leave);
     const target = this.#guard.entry(arrive);
-    const info = found(source.info);
+    const info = infoOf(source.info);
     for (const { path } of [source, target]) requireNoJournal({ path, info }, leave);
     this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
     this.#guard.requireFree(target, { attempt: arrive });
@@ -255,9 +255,11 @@ type Flags = Readonly<Record<typeof FLAGS[number], boolean>> & { readonly mode?:
 function flagsOf(value: unknown): Flags {
   const options = Object(value);
   const flags = Object.fromEntries(FLAGS.map((name) => [name, options[name] === true]));
-  const { mode: asked } = options;
-  if (asked != null && typeof asked !== "number") throw new TypeError("the mode must be a number");
-  const mode = asked == null ? undefined : asked & 0o777;
+  const { mode: requestedMode } = options;
+  if (requestedMode != null && typeof requestedMode !== "number") {
+    throw new TypeError("the mode must be a number");
+  }
+  const mode = requestedMode == null ? undefined : requestedMode & 0o777;
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // each name of FLAGS is set
 }
 
@@ -266,7 +268,7 @@ function tryTo(op: string, path: unknown, access: AccessKind): PathAttempt {
   throw new TypeError("a path must be a string or a URL");
 }
 
-function found(info: Deno.FileInfo | undefined): Deno.FileInfo {
+function infoOf(info: Deno.FileInfo | undefined): Deno.FileInfo {
   if (info !== undefined) return info;
   throw systemError("NotFound");
 }

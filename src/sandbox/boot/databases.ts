@@ -77,7 +77,7 @@ export class Databases {
         asked: typeof path === "string" ? path : "",
         access,
       };
-      return told(attempt, () => this.#open(attempt, DatabaseSync));
+      return withRefusals(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
       this.#run("query", [number, sql], (one) =>
@@ -187,7 +187,7 @@ export class Databases {
     const { sql, snapshot } = opened;
     const attempt = { ...opened.attempt, op };
     const run = () => this.#runFile({ ...opened, attempt }, text, step);
-    return told(attempt, () => snapshot ? step(sql) : run(), sql);
+    return withRefusals(attempt, () => snapshot ? step(sql) : run(), sql);
   }
 
   /**
@@ -332,7 +332,7 @@ function endOf(path: string, size: number): string {
   return end.toHex();
 }
 
-function told<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
+function withRefusals<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
   try {
     return step();
   } catch (error) {

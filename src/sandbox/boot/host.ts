@@ -46,7 +46,7 @@ export async function boot(): Promise<void> {
   const wants = new Wants(write);
   const { turn, answer } = serve(port1, start, { write, wants });
   // The host thread can read the lock file; the Worker must not.
-  const told: WorkerStart = {
+  const workerStart: WorkerStart = {
     port: port2,
     closed: [canary, lock],
     env,
@@ -56,7 +56,7 @@ export async function boot(): Promise<void> {
     turn,
     answer,
   };
-  worker.postMessage(told, [port2]);
+  worker.postMessage(workerStart, [port2]);
   for await (const line of lines) {
     const message: ToWorker | Answered = parsedWithBigInts(line);
     if (message.kind === "answered") wants.settle(message);

@@ -99,8 +99,8 @@ function lock(kernel: Kernel, keep: LandlockRules): string {
   const handled = handledBy(version, keep);
   const ruleset = kernel.newRuleset(handled);
   for (const [opened, rights] of rulesOf(kernel, keep)) {
-    const known = rights & handled.files;
-    kernel.allow(ruleset, opened, [known, known & OF_FILES]);
+    const access = rights & handled.files;
+    kernel.allow(ruleset, opened, [access, access & OF_FILES]);
   }
   kernel.restrict(ruleset, version);
   prove(kernel, keep);
@@ -121,10 +121,10 @@ export function handledBy(
     [5, IOCTL_DEV],
     [9, RESOLVE_UNIX],
   ];
-  const known = since.reduce((all, [from, rights]) => version < from ? all : all | rights, 0);
+  const access = since.reduce((all, [from, rights]) => version < from ? all : all | rights, 0);
   const free = programs ? EXECUTE | READ | IOCTL_DEV | RESOLVE_UNIX : 0;
   return {
-    files: known & ~free,
+    files: access & ~free,
     network: version < 4 || net || programs ? 0 : 3,
     scopes: version < 6 || programs ? 0 : 3,
   };
@@ -136,19 +136,19 @@ function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
   const change = READ | CHANGE;
   const granted = (roots: readonly string[], rights: number) =>
     roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
-  const known = (paths: readonly string[], rights: number) =>
+  const exactPaths = (paths: readonly string[], rights: number) =>
     paths.map((path): [number, number] => [kernel.openPath(path, PATH_ONLY), rights]);
   return [
     ...granted(read, READ),
     ...granted(write, change),
-    ...known([keep.lock], READ),
-    ...known(own, change),
-    ...known(RUNTIME, READ),
+    ...exactPaths([keep.lock], READ),
+    ...exactPaths(own, change),
+    ...exactPaths(RUNTIME, READ),
     // Resolving names connects to sockets of the system.
-    ...known(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
+    ...exactPaths(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
     ...(programs
-      ? known(DEVICES.map((name) => `/dev/${name}`), READ | CHANGE)
-      : known(["/dev/null"], WRITE_FILE)),
+      ? exactPaths(DEVICES.map((name) => `/dev/${name}`), READ | CHANGE)
+      : exactPaths(["/dev/null"], WRITE_FILE)),
   ];
 }
 

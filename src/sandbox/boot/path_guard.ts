@@ -245,8 +245,8 @@ export function meantBy(
   roots: readonly string[],
   rules: PathRules = PATHS,
 ): { readonly at: string; readonly trick: string | undefined } {
-  const asked = rules.resolve(roots[0] ?? "", pathOf(attempt, rules));
-  const at = roots.reduce((path, root) => rules.respelled(root, path), asked);
+  const requestedPath = rules.resolve(roots[0] ?? "", pathOf(attempt, rules));
+  const at = roots.reduce((path, root) => rules.respelled(root, path), requestedPath);
   const base = Math.max(
     ...roots.filter((root) => within(root, at)).map((root) => rules.namesOf(root).length),
   );

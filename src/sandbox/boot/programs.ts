@@ -189,8 +189,8 @@ export class Programs {
     throw refusalOf("SANDBOX_DENIED", attempt, `it lies in the workspace: ${hint}`);
   }
 
-  #folder(asked: string): string {
-    const attempt = { op: "run in", asked, access: "read" } as const;
+  #folder(folder: string): string {
+    const attempt = { op: "run in", asked: folder, access: "read" } as const;
     const { path, info } = this.#guard.follow(attempt);
     // A rule that allows a program leaves its folder free.
     const isInside = within(this.#start.workspace, path);

@@ -109,8 +109,8 @@ export class Protected {
       const moved = joinPath(movedTo, entry.name);
       if (this.covers(path, "write") || this.covers(moved, "write")) return path;
       if (entry.isDirectory && isRepository(path)) return path;
-      const held = entry.isDirectory ? this.heldBy(path, moved) : undefined;
-      if (held !== undefined) return held;
+      const repository = entry.isDirectory ? this.heldBy(path, moved) : undefined;
+      if (repository !== undefined) return repository;
     }
     return undefined;
   }

@@ -57,8 +57,8 @@ export function confineTo({ read, write, fixed = [] }: Reach): string {
   const files = handled.files & ~(EXECUTE | IOCTL_DEV);
   const ruleset = kernel.newRuleset({ ...handled, files });
   const allow = (paths: readonly string[], rights: number) => {
-    const known = [rights & files, rights & files & OF_FILES];
-    for (const path of paths) kernel.allow(ruleset, kernel.openPath(path, PATH_ONLY), known);
+    const access = [rights & files, rights & files & OF_FILES];
+    for (const path of paths) kernel.allow(ruleset, kernel.openPath(path, PATH_ONLY), access);
   };
   allow([...read, ...SYSTEM], READ | RESOLVE_UNIX);
   allow([...write, ...DEVICES], READ | CHANGE | RESOLVE_UNIX);

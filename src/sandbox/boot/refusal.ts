@@ -104,10 +104,10 @@ export function sentErrorOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
-  const said = error instanceof SandboxRefusal || attempt.asked === ""
+  const text = error instanceof SandboxRefusal || attempt.asked === ""
     ? message
     : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${quotedPath(attempt.asked)}`;
-  return { name, message: said, ...(typeof code === "string" ? { code } : {}) };
+  return { name, message: text, ...(typeof code === "string" ? { code } : {}) };
 }
 
 /** Returns a text in quotes, truncated and with visible escapes for invisible characters. */

@@ -113,9 +113,9 @@ export class EmbedderChild implements AsyncDisposable {
     try {
       const { error, vectors } = objectOf(await this.#process.answer(this.#next));
       if (typeof error === "string") throw this.#fail(`it reports ${visible(error, 400)}`);
-      const found = vectorsOf(vectors, count);
-      if (found === undefined) throw this.#fail("its answer does not contain the vectors");
-      return found;
+      const result = vectorsOf(vectors, count);
+      if (result === undefined) throw this.#fail("its answer does not contain the vectors");
+      return result;
     } finally {
       if (this.#process.isIdle) {
         clearInterval(this.#watch);

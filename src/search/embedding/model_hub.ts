@@ -170,7 +170,9 @@ export class ModelHub {
         const now = come();
         if (now > had) [tries, had] = [1, now];
         const isLost = error instanceof PmlError && LOST.includes(error.code);
-        if (!isLost || tries === TRIES || all === MOST_TRIES) throw this.#told(name, error);
+        if (!isLost || tries === TRIES || all === MOST_TRIES) {
+          throw this.#downloadError(name, error);
+        }
       }
       await pause(retryMs * 3 ** (tries - 1), signal);
     }
@@ -271,7 +273,7 @@ export class ModelHub {
   }
 
   /** Returns a failure of the network as an error of this download. */
-  #told(name: string, error: unknown): unknown {
+  #downloadError(name: string, error: unknown): unknown {
     if (!(error instanceof PmlError) || !/^Cannot (?:reach|read)/.test(error.message)) return error;
     const { code, message } = error;
     return this.#error(code, name, { why: message.replace(/^.*?: /s, ""), cause: error });

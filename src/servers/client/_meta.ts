@@ -34,16 +34,16 @@ export function withMeta(
   },
 ): JsonObject {
   // A list depends on the capabilities. In a call, servers must not ask if no client can answer.
-  const known = onAsk === undefined && method === "tools/call" ? {} : capabilities;
+  const declaredCapabilities = onAsk === undefined && method === "tools/call" ? {} : capabilities;
   const tasks = (takesTasks || isOfTask(method)) &&
-    { extensions: { ...objectOf(known.extensions), [TASKS_EXTENSION]: {} } };
+    { extensions: { ...objectOf(declaredCapabilities.extensions), [TASKS_EXTENSION]: {} } };
   return {
     ...params,
     _meta: {
       ...objectOf(params._meta),
       [META.version]: STATELESS_REVISION,
       [META.client]: clientInfo,
-      [META.capabilities]: { roots: {}, ...known, ...tasks },
+      [META.capabilities]: { roots: {}, ...declaredCapabilities, ...tasks },
       ...(onMessage && { [META.level]: "debug" }),
     },
   };

@@ -12,8 +12,8 @@ import type { ConnectionOptions } from "./connection.ts";
 /** Adds the other members of a call, and its `_meta`, to the params that PML knows. */
 export function withMembers(own: JsonObject, { meta, members }: Call): JsonObject {
   if (members === undefined) return meta === undefined ? own : { ...own, _meta: meta };
-  const { _meta: shown, ...others } = members.params ?? {};
-  const all = { ...objectOf(shown), ...meta };
+  const { _meta: ownMeta, ...others } = members.params ?? {};
+  const all = { ...objectOf(ownMeta), ...meta };
   return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
 }
 

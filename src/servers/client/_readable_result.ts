@@ -140,12 +140,12 @@ class Repair {
     const isTask = result.resultType === "task" || isObject(result.task) && content === undefined;
     if (isTask) return this.#members(result, { _meta: OBJECT });
     const isNull = structuredContent === null && this.#options.isStateless !== true;
-    const known = this.#with(this.#members(result, { _meta: OBJECT }), {
+    const readable = this.#with(this.#members(result, { _meta: OBJECT }), {
       content: this.#blocks(content),
       structuredContent: isNull ? undefined : structuredContent,
       isError: this.#flag("isError", isError),
     });
-    return this.#remarked(known, true);
+    return this.#remarked(readable, true);
   }
 
   #ofPrompt(result: ResultMembers): ResultMembers {
@@ -158,13 +158,13 @@ class Repair {
 
   /** Returns a message of a prompt. One with several blocks becomes several. */
   #messages(message: unknown): readonly unknown[] {
-    const known = isObject(message) ? message : { role: "user", content: message };
-    const role = ROLES.includes(known.role as string) ? known.role : "user";
-    if (role !== known.role) this.#note("role", known.role, "neither user nor assistant");
-    const { content } = known;
+    const fields = isObject(message) ? message : { role: "user", content: message };
+    const role = ROLES.includes(fields.role as string) ? fields.role : "user";
+    if (role !== fields.role) this.#note("role", fields.role, "neither user nor assistant");
+    const { content } = fields;
     const blocks = Array.isArray(content) ? content : [content];
     if (blocks === content || !isObject(message)) this.#note("content", content, "no block");
-    return blocks.map((one) => this.#with(known, { role, content: this.#block(one) }));
+    return blocks.map((one) => this.#with(fields, { role, content: this.#block(one) }));
   }
 
   #ofResource(result: ResultMembers): ResultMembers {
@@ -179,26 +179,26 @@ class Repair {
   #contents(one: unknown): unknown {
     const object = isObject(one) ? one : { text: textIn(one) };
     const { text, blob } = object;
-    const known = this.#resource(object);
-    if (known !== undefined) return known;
+    const resource = this.#resource(object);
+    if (resource !== undefined) return resource;
     this.#note("the text of a resource", text, TEXT[1]);
     const isEmpty = (text ?? blob ?? null) === null;
-    const given = isEmpty ? "" : textIn(text ?? blob);
-    return this.#resource({ ...object, text: given, blob: undefined });
+    const content = isEmpty ? "" : textIn(text ?? blob);
+    return this.#resource({ ...object, text: content, blob: undefined });
   }
 
   #ofCompletion(result: ResultMembers): ResultMembers {
     const { completion } = result;
-    const known = isObject(completion) ? completion : {};
-    const values = Array.isArray(known.values) ? known.values : [];
-    const isFit = values === known.values && values.length <= VALUES_MAX && values.every(TEXT[0]);
-    if (!isFit) this.#note("values of the completion", known.values, "no list of 100 texts");
+    const fields = isObject(completion) ? completion : {};
+    const values = Array.isArray(fields.values) ? fields.values : [];
+    const isFit = values === fields.values && values.length <= VALUES_MAX && values.every(TEXT[0]);
+    if (!isFit) this.#note("values of the completion", fields.values, "no list of 100 texts");
     const kinds: Readonly<Record<string, MemberCheck>> = {
       total: [(value) => Number.isInteger(numberOf(value)), "no whole number"],
       hasMore: [(value) => typeof value === "boolean", "neither true nor false"],
     };
     return this.#with(this.#members(result, { _meta: OBJECT }), {
-      completion: this.#with(this.#members(known, kinds), {
+      completion: this.#with(this.#members(fields, kinds), {
         values: isFit ? values : values.slice(0, VALUES_MAX).map(textIn),
       }),
     });
@@ -265,24 +265,24 @@ class Repair {
       {},
   ): ContentBlock {
     const { type, annotations, _meta } = isObject(block) ? block : {};
-    const what = type === undefined ? "a block without type" : `a block of type ${shown(type)}`;
+    const what = type === undefined ? "a block without type" : `a block of type ${shortJson(type)}`;
     this.#note(what, undefined, `${why}, sent as text`);
-    const known = defined({ type: "text", text: textIn(text), annotations, _meta });
-    return this.#common(known) as ContentBlock;
+    const textBlock = defined({ type: "text", text: textIn(text), annotations, _meta });
+    return this.#common(textBlock) as ContentBlock;
   }
 
   #media(block: ResultMembers, type: "image" | "audio"): unknown {
     const { data, mimeType, annotations, _meta } = block;
-    const known = readableBase64(data);
-    if (known === undefined) return this.#asText(block, { why: "without base64" });
-    if (known.data !== data) this.#note(`the data of an ${type}`, undefined, NO_BASE64);
-    const fit = this.#with(block, { data: known.data });
+    const base64 = readableBase64(data);
+    if (base64 === undefined) return this.#asText(block, { why: "without base64" });
+    if (base64.data !== data) this.#note(`the data of an ${type}`, undefined, NO_BASE64);
+    const fit = this.#with(block, { data: base64.data });
     if (typeof mimeType === "string") return this.#common(fit);
-    const kind = known.mimeType ?? mimeTypeIn(known.data, type);
+    const kind = base64.mimeType ?? mimeTypeIn(base64.data, type);
     this.#note(`the mimeType of an ${type}`, mimeType ?? undefined, TEXT[1]);
     if (kind !== undefined) return this.#common(this.#with(fit, { mimeType: kind }));
     // Models refuse a picture of an unknown kind. A resource needs no kind.
-    const resource = { uri: `${type}:result`, blob: known.data };
+    const resource = { uri: `${type}:result`, blob: base64.data };
     return this.#common(defined({ type: "resource", resource, annotations, _meta }));
   }
 
@@ -312,11 +312,11 @@ class Repair {
     const { uri, name, icons } = block;
     if (typeof uri !== "string") return this.#asText(block, { why: "without a uri" });
     if (typeof name !== "string") this.#note("the name of a link", name, TEXT[1]);
-    const known = this.#with(this.#members(block, LINK), {
+    const link = this.#with(this.#members(block, LINK), {
       name: typeof name === "string" ? name : uri,
       ...Array.isArray(icons) && { icons: this.#icons(icons) },
     });
-    return this.#common(known);
+    return this.#common(link);
   }
 
   #icons(icons: readonly unknown[]): readonly unknown[] {
@@ -329,10 +329,10 @@ class Repair {
 
   /** Corrects the members that blocks of all kinds have. */
   #common(block: ResultMembers): ResultMembers {
-    const known = this.#members(block, COMMON);
-    const { annotations } = known;
-    if (!isObject(annotations)) return known;
-    return this.#with(known, { annotations: this.#members(annotations, ANNOTATIONS) });
+    const members = this.#members(block, COMMON);
+    const { annotations } = members;
+    if (!isObject(annotations)) return members;
+    return this.#with(members, { annotations: this.#members(annotations, ANNOTATIONS) });
   }
 
   #flag(name: string, value: unknown): boolean | undefined {
@@ -370,7 +370,7 @@ class Repair {
 
   #note(what: string, value: unknown, why: string): void {
     if (++this.#count > NAMED_MAX) return;
-    this.#repairs.push(`${what}${value === undefined ? "" : ` ${shown(value)}`}: ${why}`);
+    this.#repairs.push(`${what}${value === undefined ? "" : ` ${shortJson(value)}`}: ${why}`);
   }
 
   /** Adds the remark that names the corrections. */
@@ -387,7 +387,7 @@ class Repair {
   }
 }
 
-function shown(value: unknown): string {
+function shortJson(value: unknown): string {
   return visible(jsonOf(value), VALUE_MAX);
 }
 

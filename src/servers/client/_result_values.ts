@@ -60,6 +60,6 @@ function isBase64(text: string): boolean {
 export function mimeTypeIn(base64: string, kind: "image" | "audio"): string | undefined {
   const [, type] = Object.entries(BEGINNINGS).find(([start]) => base64.startsWith(start)) ?? [];
   // RIFF contains both.
-  const known = type === "image/webp" && kind === "audio" ? WAV : type;
-  return known?.startsWith(`${kind}/`) ? known : undefined;
+  const knownType = type === "image/webp" && kind === "audio" ? WAV : type;
+  return knownType?.startsWith(`${kind}/`) ? knownType : undefined;
 }

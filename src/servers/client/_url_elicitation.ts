@@ -32,11 +32,11 @@ export function withAddresses(cleaned: unknown, error: unknown): unknown {
   const { code, data } = objectOf(error);
   if (code !== ERROR.urlElicitationRequired) return cleaned;
   const own = listOf(objectOf(data).elicitations).map(objectOf);
-  const known = objectOf(cleaned);
+  const fields = objectOf(cleaned);
   // A URL without its key would lead to another page.
-  const elicitations = listOf(objectOf(known.data).elicitations)
+  const elicitations = listOf(objectOf(fields.data).elicitations)
     .map((one, at) => ({ ...objectOf(one), ...own[at]?.url && { url: own[at].url } }));
-  return { ...known, data: { ...objectOf(known.data), elicitations } };
+  return { ...fields, data: { ...objectOf(fields.data), elicitations } };
 }
 
 /**

@@ -65,8 +65,8 @@ export class Cloud {
     const server = this.#reached(entry);
     const { name, manifest } = entry;
     const key = JSON.stringify({ ...server, named: [...server.named] });
-    const known = this.#made.get(name);
-    if (known?.key === key) return known.server;
+    const cacheEntry = this.#made.get(name);
+    if (cacheEntry?.key === key) return cacheEntry.server;
     const way = this.#servers.of(server);
     const made = manifest ? way : { ...way, toolName: (tool: string) => `${name}__${tool}` };
     this.#made.set(name, { key, server: made });
@@ -136,10 +136,10 @@ export class Cloud {
   }
 
   #placeOf({ manifest }: CloudEntry): CloudAddress {
-    const said = this.#options.url();
-    const hub = said ?? CLOUD_URL;
+    const configuredUrl = this.#options.url();
+    const hub = configuredUrl ?? CLOUD_URL;
     // Only an address that the user configured may be in a private network.
-    const named = new Set(said === undefined ? [] : [new URL(said).host]);
+    const named = new Set(configuredUrl === undefined ? [] : [new URL(configuredUrl).host]);
     const url = manifest === undefined ? `${hub.replace(/\/+$/, "")}/mcp` : addressOf(manifest);
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
   }

@@ -97,11 +97,11 @@ export class SseWire implements Wire {
   async #post(message: JsonObject): Promise<void> {
     const id = requestIdOf(message);
     const [options, session, ends] = [this.#options, this.#session, this.#ends];
-    const left = new AbortController();
-    const signal = AbortSignal.any([this.#over.signal, left.signal]);
-    using _ = id !== undefined ? undefined : after(TELL_MS, () => left.abort());
+    const controller = new AbortController();
+    const signal = AbortSignal.any([this.#over.signal, controller.signal]);
+    using _ = id !== undefined ? undefined : after(TELL_MS, () => controller.abort());
     let rest: Disposable | undefined;
-    const endSoon = () => void (rest ??= after(REST_MS, () => left.abort()));
+    const endSoon = () => void (rest ??= after(REST_MS, () => controller.abort()));
     if (id !== undefined) this.#open.set(id, endSoon);
     try {
       await unlessAborted(this.#ready, signal);

@@ -83,9 +83,9 @@ export class TransportChoice implements AddressFacts, AddressState {
   get mayHaveSession(): boolean {
     const { noSessionUntil } = this.#facts.get(this.#key) ?? {};
     if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
-    const kept = Number(readCache(this.#statelessFile) ?? 0);
-    this.store({ noSessionUntil: kept });
-    return !isAhead(kept);
+    const until = Number(readCache(this.#statelessFile) ?? 0);
+    this.store({ noSessionUntil: until });
+    return !isAhead(until);
   }
 
   /** Stores that a session could not be opened; for a long time if the server refused it. */

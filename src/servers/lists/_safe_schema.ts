@@ -16,14 +16,14 @@ const TURN_MS = 10;
 export async function unusableTools(
   tools: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<ToolDefinition, string>> {
-  const found = new Map<ToolDefinition, string>();
+  const problems = new Map<ToolDefinition, string>();
   const turns = new CheckPauses();
   for (const tool of tools) {
     const why = unusable(tool);
-    if (why !== undefined) found.set(tool, why);
+    if (why !== undefined) problems.set(tool, why);
     await turns.next();
   }
-  return found;
+  return problems;
 }
 
 /** Yields to other work during long checks. */

@@ -106,10 +106,10 @@ export class Lists implements Disposable {
     const inOrder = sources.toSorted((one, other) => one.name < other.name ? -1 : 1);
     this.#entries = new Map(
       inOrder.map((source) => {
-        const known = before.get(source.name);
+        const server = before.get(source.name);
         const isSame = source.definition !== undefined &&
-          known?.source.definition === source.definition;
-        return [source.name, isSame && known !== undefined ? known : newEntry(source)];
+          server?.source.definition === source.definition;
+        return [source.name, isSame && server !== undefined ? server : newEntry(source)];
       }),
     );
     for (const [name, entry] of before) {
@@ -222,9 +222,9 @@ export class Lists implements Disposable {
 
   /** Resolves when no server is being asked for a list that is cached in a file. */
   async allLoaded(): Promise<void> {
-    const asked = () =>
+    const loads = () =>
       [...this.#loading].flatMap(([load, one]) => one.entry.source.tells ? [load] : []);
-    for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
+    for (let all = loads(); all.length > 0; all = loads()) await Promise.allSettled(all);
   }
 
   /**
@@ -416,16 +416,16 @@ export class Lists implements Disposable {
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
     const unapproved = unusable && await unapprovedOf(entry, tools, instructions);
     const { settings } = source;
-    const shown = tools.map((tool) => unapproved?.get(tool) ?? tool);
+    const visibleTools = tools.map((tool) => unapproved?.get(tool) ?? tool);
     const set = unusable && settings &&
-      (await import("./_tool_settings.ts")).applied(shown, settings);
+      (await import("./_tool_settings.ts")).applied(visibleTools, settings);
     const isThere = this.#entries.get(source.name) === entry;
     if (lists.get(list) !== before || !isThere) return false;
     lists.set(list, items);
     if (request !== undefined) entry.requests.set(list, request);
     if (unusable === undefined || unapproved === undefined) return true;
-    const { tools: kept = shown, changes = [], unmet = [] } = set ?? {};
-    const owns = new Map(shown.map((tool, at) => [tool, tools[at] ?? tool]));
+    const { tools: ownTools = visibleTools, changes = [], unmet = [] } = set ?? {};
+    const owns = new Map(visibleTools.map((tool, at) => [tool, tools[at] ?? tool]));
     const ownOf = (tool: ToolDefinition) => owns.get(tool) ?? tool;
     const all = new Map<ToolDefinition, ToolDefinition | string>([
       ...unapproved,
@@ -433,11 +433,11 @@ export class Lists implements Disposable {
       ...unusable,
     ]);
     const { catalog } = this.#options;
-    entry.rejected = catalog.set(catalogServerOf(source), kept.map(ownOf), {
+    entry.rejected = catalog.set(catalogServerOf(source), ownTools.map(ownOf), {
       changes: all,
       unapproved,
     });
-    entry.omittedCount = tools.length - kept.length;
+    entry.omittedCount = tools.length - ownTools.length;
     entry.unmet = unmet;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
     entry.sentInstructions = instructions;
@@ -519,8 +519,8 @@ async function skillsOf(
     if (other !== undefined) return skillIn(other);
     return skillIn(one);
   };
-  const shown = definitions.map(shownFor).filter((one) => one !== undefined);
-  return { shown, changed: [...approved.keys()].map(({ name }) => name) };
+  const items = definitions.map(shownFor).filter((one) => one !== undefined);
+  return { shown: items, changed: [...approved.keys()].map(({ name }) => name) };
 }
 
 /** Returns the items of a list, and the instructions that a list of tools contains. */

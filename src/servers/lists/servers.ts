@@ -140,8 +140,8 @@ export class Servers implements Disposable {
 
   async #knownTool(id: ToolId): Promise<CatalogTool> {
     await this.lists.load(splitToolId(id).server);
-    const known = this.#options.catalog.get(id);
-    if (known !== undefined) return known;
+    const tool = this.#options.catalog.get(id);
+    if (tool !== undefined) return tool;
     throw await unknown(id, this);
   }
 

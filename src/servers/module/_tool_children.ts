@@ -83,10 +83,10 @@ export class ToolChildren {
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     const workspace = this.#host.workspace;
     const tool = this.#toolOf(called);
-    const known = tool.access;
-    const isSame = known?.shipped === shipped && known?.granted === granted &&
-      known?.workspace === workspace;
-    if (known !== undefined && isSame) return known.access.now();
+    const cacheEntry = tool.access;
+    const isSame = cacheEntry?.shipped === shipped && cacheEntry?.granted === granted &&
+      cacheEntry?.workspace === workspace;
+    if (cacheEntry !== undefined && isSame) return cacheEntry.access.now();
     // The grants of a built-in module and those of the user are joined.
     const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
     const permissions = askedBy(called);

@@ -136,8 +136,8 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   }
 
   #placesAt(depth: number): Places {
-    const known = this.#places.get(depth);
-    if (known !== undefined) return known;
+    const existingPlaces = this.#places.get(depth);
+    if (existingPlaces !== undefined) return existingPlaces;
     const places = new Places(this);
     this.#places.set(depth, places);
     return places;

@@ -123,7 +123,7 @@ export class Loader {
     if (cache !== undefined) return done(parseModuleMeta(cache, source.path));
     const text = new TextDecoder().decode(identified.code);
     const unread = await findImport(text, source.path).then(
-      (found) => refuseImports(found, source.path),
+      (match) => refuseImports(match, source.path),
       (error: Error) => error,
     );
     // For a text that the lexer cannot read, the error of Deno is better.
@@ -146,10 +146,10 @@ export class Loader {
   }
 }
 
-function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
-  if (found === undefined) return;
-  const why = `it imports ${quoted(found.specifier)}, but a module is one file`;
-  throw unloadable(shownPlace(path, found), why, {
+function refuseImports(match: Awaited<ReturnType<typeof findImport>>, path: string): void {
+  if (match === undefined) return;
+  const why = `it imports ${quoted(match.specifier)}, but a module is one file`;
+  throw unloadable(shownPlace(path, match), why, {
     code: "SANDBOX_DENIED",
     hint: BUNDLE,
   });

@@ -224,7 +224,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     // This does not wait for a module that is still loading.
     this.#closing.abort(ending("start the module"));
     const all = [this.#pool, this.#warm, this.code, this.schemas];
-    await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
+    await Promise.all(all.map((child) => child[Symbol.asyncDispose]()));
   }
 
   /** Runs a module without grants, and returns its metadata and exports. */

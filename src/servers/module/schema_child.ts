@@ -117,8 +117,8 @@ function requestFor(
   schema: JsonObject,
   value: { readonly value?: unknown },
 ): SchemaCheck {
-  const known = schemas.get(schema);
-  if (known !== undefined) return { id: known, ...value };
+  const knownId = schemas.get(schema);
+  if (knownId !== undefined) return { id: knownId, ...value };
   const unsafe = unsafeSchema(schema);
   if (unsafe !== undefined) throw unusableSchema(unsafe);
   const isReset = schemas.size >= MOST_SCHEMAS;

@@ -30,7 +30,7 @@ const FIRST_LOOK_MS = 2_000;
 export class RegistryOffers {
   readonly #options: RegistryOffersOptions;
   /** The registries whose catalogs were requested. */
-  #asked: Registries | undefined;
+  #requestedRegistries: Registries | undefined;
   /** The names that the user allows to send, by the registries that were shown with them. */
   readonly #saidTo = new WeakMap<Registries, Set<string>>();
   #items: readonly CatalogItem[] = [];
@@ -54,8 +54,8 @@ export class RegistryOffers {
   /** Updates the catalog. Waits up to two seconds for registries if there is no catalog yet. */
   async look(): Promise<void> {
     const registries = this.#options.registries();
-    if (registries.catalog().length === 0 && this.#asked !== registries) {
-      this.#asked = registries;
+    if (registries.catalog().length === 0 && this.#requestedRegistries !== registries) {
+      this.#requestedRegistries = registries;
       // Unreachable registries are ignored here; the server lookup reports them.
       await registries.refreshCatalog({ signal: this.#briefly() }).catch(() => {});
     }
@@ -83,9 +83,9 @@ export class RegistryOffers {
    */
   async unapproved(name: string): Promise<Unapproved | undefined> {
     const registries = this.#options.registries();
-    const said = this.#saidTo.get(registries) ?? new Set();
-    this.#saidTo.set(registries, said);
-    const isKnown = said.has(name) || registries.storedEntry(name) !== undefined ||
+    const allowedNames = this.#saidTo.get(registries) ?? new Set();
+    this.#saidTo.set(registries, allowedNames);
+    const isKnown = allowedNames.has(name) || registries.storedEntry(name) !== undefined ||
       (this.#catalog?.toolsOf(name).length ?? 0) > 0 || this.has(name);
     if (isKnown || await registries.offer(name, { signal: this.#briefly() })) return undefined;
     return {
@@ -100,7 +100,7 @@ export class RegistryOffers {
         ),
         "Nothing runs yet. PML asks again about the server that the registry has",
       ],
-      accept: () => Promise.resolve(void said.add(name)),
+      accept: () => Promise.resolve(void allowedNames.add(name)),
     };
   }
 

@@ -43,7 +43,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   readonly lookup: RegistryLookup;
   readonly #options: RegistryServersOptions;
   /** The last entries, by the whole name of a server or capability (`namespace:action`). */
-  readonly #found = new Map<string, RegistryServer>();
+  readonly #servers = new Map<string, RegistryServer>();
   /** The entries that the user approved here. */
   readonly #here = new Map<string, RegistryServer>();
   /** Their names, and those of servers whose entries differ from the approved ones. */
@@ -67,7 +67,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       this.offers.forget();
       // An approval request contains grants and the owner of a name, which may have changed.
       // guard: found-anew
-      this.#found.clear();
+      this.#servers.clear();
       if (this.#approved.size > 0) this.#tell();
     });
   }
@@ -221,7 +221,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   /** Returns the variables that the approved servers need. */
-  wanted(): readonly { readonly server: string; readonly names: readonly string[] }[] {
+  neededVariables(): readonly { readonly server: string; readonly names: readonly string[] }[] {
     return this.names().map((server) => {
       const manifest = this.manifestOf(server);
       return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
@@ -272,10 +272,10 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   /** Returns the server of an entry: the same object as long as the entry is the same. */
   #serverOf(entry: FoundEntry): RegistryServer {
     const { fqdn: name } = entry.manifest;
-    const known = this.#found.get(name);
+    const lastServer = this.#servers.get(name);
     const lookOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
       JSON.stringify([hash, source, vouched, older, gone]);
-    if (known !== undefined && lookOf(known.found) === lookOf(entry)) return known;
+    if (lastServer !== undefined && lookOf(lastServer.found) === lookOf(entry)) return lastServer;
     const { policy, builtins } = this.#options;
     const own = policy.now.config.servers.map((each) => each.name);
     const server = registryServer(entry, {
@@ -284,7 +284,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       names: [...builtins, ...own, ...this.#here.keys()],
       codePath: (code) => this.lookup.now.codePath(code),
     });
-    this.#found.set(name, server);
+    this.#servers.set(name, server);
     return server;
   }
 }

@@ -89,7 +89,7 @@ Deno.test("RegistryServers reports a missing key of a header before it asks the 
   await using stage = await openStage(entries, { FAR_KEY: "far-key" });
   await (await stage.unapproved("far"))?.accept();
   assert.equal(await stage.unapproved("far"), undefined);
-  assert.deepEqual(stage.adopted.wanted(), [{ server: "far", names: ["FAR_KEY"] }]);
+  assert.deepEqual(stage.adopted.neededVariables(), [{ server: "far", names: ["FAR_KEY"] }]);
 });
 
 Deno.test("RegistryServers refuses a server that names the token of a registry in any place", async () => {

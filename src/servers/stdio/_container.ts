@@ -66,8 +66,8 @@ export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   if (words[at++] !== "run") return undefined;
   const label = `pml=${crypto.randomUUID()}`;
   const own = words.slice(at);
-  const wanted = { ...plain, args: [...words.slice(0, at), "--label", label, ...own] };
-  const placed = labelled({ file, args }, { wanted, label });
+  const labelledCommand = { ...plain, args: [...words.slice(0, at), "--label", label, ...own] };
+  const placed = labelled({ file, args }, { wanted: labelledCommand, label });
   const isRemoved = own.some((arg) => /^--rm(?:=true)?$/.test(arg));
   return placed && { ...placed, client, env: plain.env, label, isRemoved };
 }

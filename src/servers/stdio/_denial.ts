@@ -20,8 +20,11 @@ export function denialIn(text: string, options: TrialOptions): Denial | undefine
   const { name, cwd, grants } = options;
   const record = JSON.stringify({ permission, value });
   // Programs are not in the record.
-  const asked = permission === "run" ? { record: "", texts: match[0] } : { record, texts: "" };
-  const { missing, left } = lessonOf(askedFor(asked.record, { texts: asked.texts, cwd }), options);
+  const evidence = permission === "run" ? { record: "", texts: match[0] } : { record, texts: "" };
+  const { missing, left } = lessonOf(
+    askedFor(evidence.record, { texts: evidence.texts, cwd }),
+    options,
+  );
   const line = JSON.stringify({ [name]: merged(grants, missing) });
   const proposes = `\`pml learn ${name}\` finds out what it needs`;
   return {

@@ -167,27 +167,31 @@ export class Launch implements InstallHost {
     // The server is confined to the folder, or its definition names it.
     const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
     if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
-    const wanted = packageCommand(server);
-    const named = comparedVariables(wanted?.env ?? {});
+    const packageOfServer = packageCommand(server);
+    const named = comparedVariables(packageOfServer?.env ?? {});
     const own = { ...environment, PATH: this.#path, ...env, ...named, PML_RUN: `${groups.mark}.` };
-    if (confine && wanted?.tool !== "npm") {
+    if (confine && packageOfServer?.tool !== "npm") {
       const instead = "Start it with npx";
       throw unconfinable(name, command, { why: "is not an npm package", instead });
     }
-    if (wanted === undefined) {
+    if (packageOfServer === undefined) {
       const file = new CommandFinder(this.#host, server, command).own();
       return new LaunchedProgram({ file, args, cwd, env: own });
     }
     // These options are for node, but Deno would run a confined server.
-    if (confine && wanted.env.NODE_OPTIONS !== undefined) {
+    if (confine && packageOfServer.env.NODE_OPTIONS !== undefined) {
       throw unconfinable(name, "--node-options", { why: "works only with node" });
     }
     const steering = Object.keys(own).find((each) => STEERS_DENO.test(each));
     if (confine && steering !== undefined) {
       throw unconfinable(name, steering, { why: "changes its permissions" });
     }
-    const present = await this.#installed(server, wanted);
-    const program = await this.#program({ ...server, confine }, { wanted, present, env: own });
+    const present = await this.#installed(server, packageOfServer);
+    const program = await this.#program({ ...server, confine }, {
+      wanted: packageOfServer,
+      present,
+      env: own,
+    });
     program.setPackage(name, present);
     return program;
   }

@@ -138,9 +138,9 @@ export function packageIfAny(written: WrittenCommand): PackageCommand | undefine
  */
 export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
   const plain = plainCommand(written);
-  const found = formOf(plain);
-  if (found === undefined) return undefined;
-  const { form, before, rest, words } = found;
+  const parts = formOf(plain);
+  if (parts === undefined) return undefined;
+  const { form, before, rest, words } = parts;
   if (form === undefined) throw refused(written, "PML does not support it");
   const named = new NamedOptions();
   const reading = { form, named, written };
@@ -158,11 +158,11 @@ export function packageCommand(written: WrittenCommand): PackageCommand | undefi
   const read = form.tool === "npm" ? npmPackage : pythonPackage;
   const [spec = first, ...others] = named.from;
   const [which, ...beside] = [spec, ...others, ...named.beside].map((one) => {
-    const known = read(one);
-    if (known === undefined) {
+    const packageSpec = read(one);
+    if (packageSpec === undefined) {
       throw refused(written, `${quoted(one ?? "")} is not a package of a registry`);
     }
-    return known;
+    return packageSpec;
   });
   if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several packages");
   const { tool, runtime } = form;

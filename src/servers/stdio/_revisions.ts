@@ -46,12 +46,12 @@ export class StdioRevisions implements ServerRevisions {
   /** Remembers that the server has no stateless revision, or asks it again if it is slow. */
   foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     if (isSilent) this.forget();
-    else this.#found(false);
+    else this.#store(false);
   }
 
   /** Remembers that the server supports the stateless revision. */
   foundStateless(): void {
-    this.#found(true);
+    this.#store(true);
   }
 
   /** Forgets the revision. The next start begins with `initialize`. */
@@ -60,7 +60,7 @@ export class StdioRevisions implements ServerRevisions {
     drop(this.#file);
   }
 
-  #found(hasNewest: boolean): void {
+  #store(hasNewest: boolean): void {
     this.#isStateless = hasNewest;
     try {
       writeCache(this.#file, { hasNewest, until: Date.now() + REMEMBERED_MS });

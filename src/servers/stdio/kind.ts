@@ -71,7 +71,7 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
     forms: (parts) => {
       const { type, filled, texts, text, variable, path, flag, listedTools: tools } = parts;
       const program = { command: setting(filled, "The program.") };
-      const given = {
+      const settings = {
         args: setting(texts, "Its arguments.", []),
         env: setting(
           record(variable, text),
@@ -93,11 +93,11 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
         ),
       };
       const install = setting(
-        object(program, { ...given, ...parts.required }),
+        object(program, { ...settings, ...parts.required }),
         "The program, as a registry writes it.",
       );
       const own = object({ ...type("stdio"), install }, { ...running, ...parts.pasted });
-      const client = { ...given, ...running, ...parts.beside };
+      const client = { ...settings, ...running, ...parts.beside };
       return {
         own: { stdio: own },
         clients: {

@@ -179,7 +179,7 @@ export class StdioWire implements Wire {
     try {
       await eachPiece(stream, (piece) => {
         reader.push(piece, take);
-        return this.#isGivenUp ? undefined : room?.(reader, reader.kept);
+        return this.#isGivenUp ? undefined : room?.(reader, reader.bytes);
       });
     } finally {
       room?.(reader, 0);
@@ -217,11 +217,11 @@ export class StdioWire implements Wire {
       return;
     }
     const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
-    const said = this.#host.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    const lines = this.#host.withoutSecrets((this.#line ?? "") + text.slice(from, end));
     this.#line = text.slice(end);
-    this.#stderr = (this.#stderr + said).slice(-this.#limits.stderrBytes);
-    this.#log?.add(said);
-    this.#ends.onOutput(said);
+    this.#stderr = (this.#stderr + lines).slice(-this.#limits.stderrBytes);
+    this.#log?.add(lines);
+    this.#ends.onOutput(lines);
   }
 }
 

@@ -19,15 +19,15 @@ const REPEATED = "pml-window-";
 const LONGEST = 1 << 30;
 
 /** Returns pipes that connect the client to PML in this process. */
-export function alone(left: Left): ClientPipes {
-  const { client, input, redirect } = left;
+export function alone(rest: Left): ClientPipes {
+  const { client, input, redirect } = rest;
   // Requests of the other PML are no longer answered. The ids of this PML's requests must differ
   // from them.
   const requests = new Map<string, unknown>();
   const lines = new LineReader(LONGEST);
   return {
     open: (take) => {
-      for (const message of repeated(left)) take(lineOf(message));
+      for (const message of repeated(rest)) take(lineOf(message));
       redirect((line, read) => {
         const answer = read === undefined ? undefined : answerIn(read);
         if (answer === undefined) return take(withEnd(line));

@@ -59,8 +59,8 @@ const LONGEST = 1 << 30;
  * before, it returns the pipes of the client for PML in this process, which repeats open requests.
  */
 export async function passOn(options: WindowOptions): Promise<ClientPipes | undefined> {
-  const left = await new Window(options).passOn();
-  return left && (await import("./_alone.ts")).alone(left);
+  const rest = await new Window(options).passOn();
+  return rest && (await import("./_alone.ts")).alone(rest);
 }
 
 class Window {
@@ -72,9 +72,9 @@ class Window {
   /** Whether the connection broke. The PML that takes over then handles all messages itself. */
   #isBroken = false;
   /** The lines that arrived after the connection broke. */
-  readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
+  readonly #lines: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
-    void this.#kept.push([line.slice(), read]);
+    void this.#lines.push([line.slice(), read]);
 
   constructor(options: WindowOptions) {
     this.#options = options;
@@ -107,7 +107,7 @@ class Window {
     await Promise.race([back.over, ended]);
     if (!isEnding) {
       this.#take = keep;
-      return this.#left(input);
+      return this.#restOf(input);
     }
     using _ = after(LAST_WRITE_MS, () => socket.destroy());
     await back.over;
@@ -116,7 +116,7 @@ class Window {
     return undefined;
   }
 
-  #left(input: Input): Left {
+  #restOf(input: Input): Left {
     this.#isBroken = true;
     input.resume();
     return {
@@ -127,7 +127,7 @@ class Window {
       notBegun: this.#notBegun,
       redirect: (take) => {
         this.#take = take;
-        for (const [line, read] of this.#kept.splice(0)) take(line, read);
+        for (const [line, read] of this.#lines.splice(0)) take(line, read);
       },
     };
   }

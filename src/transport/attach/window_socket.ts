@@ -109,11 +109,11 @@ function isOwn(path: string): boolean {
 export class LineExchange {
   readonly #socket: Duplex;
   readonly #lines = new LineReader(MOST_SAID);
-  readonly #heard: (string | undefined)[] = [];
+  readonly #messages: (string | undefined)[] = [];
   #wake = () => {};
   readonly #take = (piece: Uint8Array) => {
     this.#lines.push(piece, (line) => {
-      this.#heard.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
+      this.#messages.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
     });
     this.#wake();
   };
@@ -133,8 +133,8 @@ export class LineExchange {
   async next(): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    if (this.#heard.length === 0) await soon(promise, ANSWER_MS);
-    const line = this.#heard.shift();
+    if (this.#messages.length === 0) await soon(promise, ANSWER_MS);
+    const line = this.#messages.shift();
     return line === undefined ? undefined : JSON.parse(line);
   }
 

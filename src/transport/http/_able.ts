@@ -53,10 +53,10 @@ export class Able {
   #add(capabilities: JsonObject): CapabilitySet {
     const now = performance.now();
     const key = sorted(capabilities);
-    const known = this.#all.get(key);
+    const existingSet = this.#all.get(key);
     // Every request declares the capabilities, so most calls change nothing.
-    if (known !== undefined && known.until > now + KEPT_MS / 2) return known;
-    const set = known ?? { capabilities: capabilities, until: 0, holders: 0 };
+    if (existingSet !== undefined && existingSet.until > now + KEPT_MS / 2) return existingSet;
+    const set = existingSet ?? { capabilities: capabilities, until: 0, holders: 0 };
     set.until = now + KEPT_MS;
     this.#all.delete(key);
     this.#all.set(key, set);

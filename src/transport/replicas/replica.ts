@@ -92,7 +92,7 @@ export class Replica {
   readonly #used: UsedAnswers;
   readonly #looks = new Set<() => void>();
   /** The forwarded requests that were answered recently. */
-  readonly #seen = new Map<string, number>();
+  readonly #recentRequests = new Map<string, number>();
 
   /** Creates a process from the shared options. */
   constructor(options: ReplicaOptions, log: WarningLog) {
@@ -238,14 +238,14 @@ export class Replica {
 
   #isNew(nonce: string, at: number): boolean {
     const now = performance.now();
-    for (const [other, until] of this.#seen) {
+    for (const [other, until] of this.#recentRequests) {
       if (until > now) break;
-      this.#seen.delete(other);
+      this.#recentRequests.delete(other);
     }
     // Rejects a missing time, too.
     // guard: passed-on-once
-    if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#seen.has(nonce)) return false;
-    this.#seen.set(nonce, now + 2 * SKEW_MS);
+    if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#recentRequests.has(nonce)) return false;
+    this.#recentRequests.set(nonce, now + 2 * SKEW_MS);
     return true;
   }
 
@@ -290,7 +290,7 @@ async function lost(
  */
 async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
-  const left = [body].flat();
+  const chunks = [body].flat();
   let text = "";
   try {
     for await (const part of parts) {
@@ -298,13 +298,13 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
       // guard: passed-on-whole
       if (!text.endsWith("\n\n")) continue;
       // guard: passed-on-answered
-      removeAnswered(left, text);
+      removeAnswered(chunks, text);
       yield utf8.encode(text);
       text = "";
     }
   } catch (error) {
     if (unknownEnds(body).length === 0) throw error;
-    for (const one of unknownEnds(left)) yield eventBytes(JSON.stringify(one));
+    for (const one of unknownEnds(chunks)) yield eventBytes(JSON.stringify(one));
   }
 }
 

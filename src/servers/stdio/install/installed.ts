@@ -21,8 +21,8 @@ export function installedPackage(
   home: string,
   version: string | undefined,
 ): InstalledPackage | undefined {
-  const found = installedOf(written, home, version);
-  return found && packageOf(found.known);
+  const installed = installedOf(written, home, version);
+  return installed && packageOf(installed.known);
 }
 
 /** Returns the folder and the record of the package of a command, if it is installed. */

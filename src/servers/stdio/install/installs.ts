@@ -170,20 +170,20 @@ export class Installs {
     },
   ): Promise<void> {
     using _ = lockFolder(folder);
-    const known = readRecord(folder);
+    const current = readRecord(folder);
     // guard: scripts-shown
-    if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
+    if (current?.tree !== record.tree || current.ran?.length !== record.ran?.length) {
       const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
       throw new PmlError("APPROVAL_STALE", message, {
         hint: "Try again, and review the present content",
       });
     }
-    await assertSame(known, folder);
+    await assertSame(current, folder);
     const fresh = `${folder}.${crypto.randomUUID()}`;
     const old = `${folder}.${crypto.randomUUID()}`;
     try {
       copyTree(folder, fresh);
-      using installing = new Installing(`Running scripts of ${known.spec}`);
+      using installing = new Installing(`Running scripts of ${current.spec}`);
       installing.join(tell);
       await runScripts(scripted, {
         npm: finder.find("npm"),
@@ -194,10 +194,10 @@ export class Installs {
         installing,
         confining,
       });
-      const { origin = known.tree, ran = [] } = known;
+      const { origin = current.tree, ran = [] } = current;
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
-      saveRecord({ ...known, ...now }, fresh);
+      saveRecord({ ...current, ...now }, fresh);
       // In one turn, so that other calls of this process find either folder.
       repeatedSync(() => Deno.renameSync(folder, old));
       repeatedSync(() => Deno.renameSync(fresh, folder));

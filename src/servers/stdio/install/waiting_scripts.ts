@@ -17,10 +17,10 @@ export function waitingScripts(
   home: string,
   version: string | undefined,
 ): readonly ScriptedPackage[] {
-  const found = installedOf(written, home, version);
-  return found === undefined || found.asked.isScriptless
+  const installed = installedOf(written, home, version);
+  return installed === undefined || installed.asked.isScriptless
     ? []
-    : waitingIn(found.folder, found.known);
+    : waitingIn(installed.folder, installed.known);
 }
 
 /** Returns the packages in a folder whose install scripts did not run. */

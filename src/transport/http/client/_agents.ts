@@ -46,8 +46,8 @@ export class Agents implements Disposable {
       : undefined;
     const stamp = own?.stampOfFiles(own.certificates);
     const key = JSON.stringify([isNamed, isSecure, proxy?.url, stamp]);
-    const known = this.#agents.get(key);
-    if (known !== undefined) return known;
+    const cachedAgent = this.#agents.get(key);
+    if (cachedAgent !== undefined) return cachedAgent;
     const settings = {
       keepAlive: true,
       maxSockets: CONNECTIONS,
