@@ -47,7 +47,7 @@ export class Broker {
     copyFile: (from, to) => this.#copyFile(tryTo("copy", from, "read"), to),
     truncate: (path, length) => {
       using file = this.#openFile("truncate", path, flagsOf({ write: true })).file;
-      resize(file, { length, asked: path, budget: this.budget });
+      resize(file, { length, requestedPath: path, budget: this.budget });
     },
     chmod: (path, mode) => {
       const attempt = tryTo("change the mode of", path, "write");
@@ -145,14 +145,14 @@ export class Broker {
 
   #writeFile(path: unknown, bytes: Uint8Array, flags: Flags): void {
     const { mode, append } = flags;
-    const { file, asked, place } = this.#openFile("write", path, {
+    const { file, requestedPath, place } = this.#openFile("write", path, {
       ...flags,
       write: true,
       read: false,
       truncate: false,
     });
     using _ = file;
-    this.budget.take(bytes.length, { op: "write", asked });
+    this.budget.take(bytes.length, { op: "write", requestedPath });
     // Like Deno: sets the mode also if the file existed or the umask removed bits.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
@@ -186,13 +186,13 @@ export class Broker {
     if (!create && !createNew) infoOf(place.info);
     const file = this.#guard.openFile(place, { attempt, open: { read, write, append, mode } });
     if (truncate && write && place.info) file.truncateSync(0);
-    return { file, asked: attempt.asked, write, append, place };
+    return { file, requestedPath: attempt.requestedPath, write, append, place };
   }
 
   #freshPath(options: unknown): string {
     const { dir = this.#scope.temp, prefix, suffix } = Object(options);
     if (typeof dir !== "string") {
-      const attempt = { op: "make a temporary file in", asked: "TMPDIR" };
+      const attempt = { op: "make a temporary file in", requestedPath: "TMPDIR" };
       throw refusalOf("SANDBOX_DENIED", attempt, 'the module has no write grant (pass "dir")');
     }
     const [before, after] = [prefix, suffix].map((part) => typeof part === "string" ? part : "");
@@ -237,7 +237,7 @@ export class Broker {
     const opened = this.#openFile("copy", to, flagsOf({ write: true, create: true, mode }));
     using target = opened.file;
     if (isSameFile(place.info, target.statSync())) throw systemError("Invalid");
-    this.budget.take(place.info.size, { op: "copy", asked: opened.asked });
+    this.budget.take(place.info.size, { op: "copy", requestedPath: opened.requestedPath });
     // Also if the file existed or the umask removed bits of the mode.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
@@ -264,7 +264,7 @@ function flagsOf(value: unknown): Flags {
 }
 
 function tryTo(op: string, path: unknown, access: AccessKind): PathAttempt {
-  if (typeof path === "string") return { op, asked: path, access };
+  if (typeof path === "string") return { op, requestedPath: path, access };
   throw new TypeError("a path must be a string or a URL");
 }
 

@@ -152,7 +152,7 @@ Deno.test("Broker answers any text with a reply and never throws", () => {
 Deno.test("PathGuard.openFile() refuses a file that was replaced after its check", () => {
   using yard = new BrokerYard();
   const guard = new PathGuard(yard.ground());
-  const attempt = { op: "open", asked: "a.txt", access: "write" } as const;
+  const attempt = { op: "open", requestedPath: "a.txt", access: "write" } as const;
   const old = guard.target(attempt);
   Deno.removeSync(`${yard.ws}/a.txt`);
   Deno.symlinkSync(`${yard.outside}/secret.txt`, `${yard.ws}/a.txt`);

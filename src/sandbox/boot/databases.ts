@@ -74,7 +74,7 @@ export class Databases {
       const access = write === true ? "write" : "read";
       const attempt: PathAttempt = {
         op: "open",
-        asked: typeof path === "string" ? path : "",
+        requestedPath: typeof path === "string" ? path : "",
         access,
       };
       return withRefusals(attempt, () => this.#open(attempt, DatabaseSync));
@@ -155,11 +155,11 @@ export class Databases {
    */
   #lookBeside(path: string, attempt: PathAttempt): void {
     for (const end of ["-journal", "-wal", "-shm"]) {
-      const beside = { ...attempt, asked: `${path}${end}` };
+      const beside = { ...attempt, requestedPath: `${path}${end}` };
       const { info } = this.#guard.entry(beside);
       if (!info) continue;
-      this.#guard.requireFile(beside.asked, info, beside);
-      if (end === "-journal" && endOf(beside.asked, info.size) === SUPER_JOURNAL) {
+      this.#guard.requireFile(beside.requestedPath, info, beside);
+      if (end === "-journal" && endOf(beside.requestedPath, info.size) === SUPER_JOURNAL) {
         throw refusalOf(
           "SANDBOX_DENIED",
           beside,

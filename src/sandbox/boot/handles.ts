@@ -14,7 +14,7 @@ export type Op = (...args: any[]) => unknown;
 export interface OpenFile {
   readonly file: Deno.FsFile;
   /** The path as the module gave it. */
-  readonly asked: string;
+  readonly requestedPath: string;
   readonly write: boolean;
   readonly append: boolean;
 }
@@ -39,17 +39,19 @@ export class OpenFiles {
     "file.seek": (file, offset, whence) => this.#get(file).file.seekSync(offset, whence),
     "file.stat": (file) => this.#get(file).file.statSync(),
     "file.truncate": (file, length) => {
-      const { file: open, asked } = this.#get(file);
-      resize(open, { length, asked, budget: this.#budget });
+      const { file: open, requestedPath } = this.#get(file);
+      resize(open, { length, requestedPath, budget: this.#budget });
     },
     "file.sync": (file) => this.#get(file).file.syncSync(),
     "file.syncData": (file) => this.#get(file).file.syncDataSync(),
     "file.utime": (file, access, change) => {
-      const { file: open, asked, write } = this.#get(file);
+      const { file: open, requestedPath, write } = this.#get(file);
       // The system checks only the owner of the file, so without this check a read grant would
       // allow a change of the times.
       const why = "it was opened to be read only";
-      if (!write) throw refusalOf("SANDBOX_DENIED", { op: "change the times of", asked }, why);
+      if (!write) {
+        throw refusalOf("SANDBOX_DENIED", { op: "change the times of", requestedPath }, why);
+      }
       open.utimeSync(access, change);
     },
     "file.tryLock": (file, exclusive) => this.#get(file).file.tryLockSync(exclusive === true),
@@ -81,11 +83,11 @@ export class OpenFiles {
     return opened;
   }
 
-  #write({ file, asked, write, append }: OpenFile, bytes: Uint8Array): number {
+  #write({ file, requestedPath, write, append }: OpenFile, bytes: Uint8Array): number {
     if (write) {
       // A gap from seeking past the end counts, too.
       const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
-      this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", asked });
+      this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", requestedPath });
     }
     return file.writeSync(bytes);
   }
@@ -105,10 +107,10 @@ export function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
 /** Truncates or extends a file. Growth counts as written bytes. */
 export function resize(
   file: Deno.FsFile,
-  to: { readonly length: unknown; readonly asked: string; readonly budget: WriteBudget },
+  to: { readonly length: unknown; readonly requestedPath: string; readonly budget: WriteBudget },
 ): void {
   const growth = Number(to.length ?? 0) - file.statSync().size;
   // NaN is not more than 0; Deno itself refuses it below.
-  if (growth > 0) to.budget.take(growth, { op: "truncate", asked: to.asked });
+  if (growth > 0) to.budget.take(growth, { op: "truncate", requestedPath: to.requestedPath });
   file.truncateSync(to.length as number); // Deno checks the value itself
 }

@@ -100,7 +100,7 @@ export class Network {
       pieces.push(piece);
       if (size > resultBytes) {
         const why = `its body has more than ${resultBytes} bytes`;
-        throw refusalOf("RESULT_TOO_LARGE", { op: "fetch", asked: response.url }, why);
+        throw refusalOf("RESULT_TOO_LARGE", { op: "fetch", requestedPath: response.url }, why);
       }
     }
     return new Uint8Array(await new Blob(pieces).arrayBuffer());
@@ -112,5 +112,5 @@ function isRedirect({ status }: Response): boolean {
 }
 
 function denied(url: URL, why: string): SandboxRefusal {
-  return refusalOf("SANDBOX_DENIED", { op: "fetch", asked: url.origin }, why);
+  return refusalOf("SANDBOX_DENIED", { op: "fetch", requestedPath: url.origin }, why);
 }

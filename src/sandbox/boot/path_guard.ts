@@ -232,8 +232,8 @@ function requireFolder(info: Deno.FileInfo | undefined, attempt: PathAttempt): v
 }
 
 /** Returns whether a path ends with a slash, which requires a folder. */
-function meansFolder({ asked }: PathAttempt): boolean {
-  return PATHS.plain(asked)?.endsWith("/") === true;
+function meansFolder({ requestedPath }: PathAttempt): boolean {
+  return PATHS.plain(requestedPath)?.endsWith("/") === true;
 }
 
 /**
@@ -254,11 +254,11 @@ export function meantBy(
 }
 
 function pathOf(attempt: Attempt, rules: PathRules): string {
-  const { asked } = attempt;
+  const { requestedPath } = attempt;
   // Checked first: the check of each part takes time while other children wait.
-  if (asked.length > PATH_MAX) throw systemError("NameTooLong");
-  if (asked === "") throw systemError("NotFound");
-  const named = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
+  if (requestedPath.length > PATH_MAX) throw systemError("NameTooLong");
+  if (requestedPath === "") throw systemError("NotFound");
+  const named = /^file:\/\//i.test(requestedPath) ? pathOfUrl(requestedPath) : requestedPath;
   const path = named === undefined ? undefined : rules.plain(named);
   const why = named === undefined ? undefined : rules.whyOdd(named);
   if (why === undefined && path !== undefined && !path.includes("\0")) return path;

@@ -26,7 +26,7 @@ Deno.test("openFile() refuses a file that replaced the checked one", async () =>
   const { guard, workspace } = made;
   Deno.writeTextFileSync(`${workspace}/a.txt`, "a");
   Deno.writeTextFileSync(`${workspace}/b.txt`, "b");
-  const attempt = { op: "read", asked: "a.txt", access: "read" } as const;
+  const attempt = { op: "read", requestedPath: "a.txt", access: "read" } as const;
   const place = guard.follow(attempt);
   const { openSync } = Deno;
   Deno.openSync = (path, options) => {
@@ -48,7 +48,7 @@ Deno.test("requireFile() refuses a pipe, because opening it would wait for a wri
   const { guard, workspace } = made;
   const path = `${workspace}/pipe`;
   new Deno.Command("mkfifo", { args: [path] }).outputSync();
-  const attempt = { op: "read", asked: "pipe", access: "read" } as const;
+  const attempt = { op: "read", requestedPath: "pipe", access: "read" } as const;
   assert.throws(() => guard.requireFile(path, Deno.lstatSync(path), attempt), {
     code: "SANDBOX_DENIED",
     message: /a regular file/,
@@ -56,10 +56,10 @@ Deno.test("requireFile() refuses a pipe, because opening it would wait for a wri
 });
 
 /** Returns the meaning of a path on Windows in `C:/Work/ws`, or the reason of the refusal. */
-function onWindows(asked: string, ...roots: readonly string[]): string {
+function onWindows(requestedPath: string, ...roots: readonly string[]): string {
   const all = ["C:/Work/ws", ...roots];
   try {
-    const { at, trick } = meantBy({ op: "read", asked }, all, WINDOWS);
+    const { at, trick } = meantBy({ op: "read", requestedPath }, all, WINDOWS);
     const isInside = all.some((root) => within(root, at));
     return isInside ? trick ?? at : `outside: ${at}`;
   } catch (error) {

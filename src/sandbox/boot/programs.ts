@@ -131,7 +131,7 @@ export class Programs {
     );
     if (name === undefined) return values;
     const why = "it changes what programs do, and no env grant names it";
-    throw refusalOf("SANDBOX_DENIED", { op: "set the variable", asked: name }, why);
+    throw refusalOf("SANDBOX_DENIED", { op: "set the variable", requestedPath: name }, why);
   }
 
   #granted(): Record<string, string> {
@@ -149,7 +149,7 @@ export class Programs {
     } catch (error) {
       throw refusalOf(
         "SANDBOX_DENIED",
-        { op: "run", asked: program },
+        { op: "run", requestedPath: program },
         (error as TypeError).message,
       );
     }
@@ -157,7 +157,7 @@ export class Programs {
 
   #find(program: string): string {
     const { run, path, endings, workspace } = this.#start;
-    const attempt = { op: "run", asked: program };
+    const attempt = { op: "run", requestedPath: program };
     if (run !== "*") {
       const file = Object.hasOwn(run, program) ? run[program] : undefined;
       if (file !== undefined) return file;
@@ -190,7 +190,7 @@ export class Programs {
   }
 
   #folder(folder: string): string {
-    const attempt = { op: "run in", asked: folder, access: "read" } as const;
+    const attempt = { op: "run in", requestedPath: folder, access: "read" } as const;
     const { path, info } = this.#guard.follow(attempt);
     // A rule that allows a program leaves its folder free.
     const isInside = within(this.#start.workspace, path);

@@ -25,7 +25,7 @@ export class SandboxRefusal extends Error {
 /** An attempted action, for messages. */
 export interface Attempt {
   readonly op: string;
-  readonly asked: string;
+  readonly requestedPath: string;
 }
 
 /** Counts the bytes that a child writes to files, up to its limit. */
@@ -65,7 +65,10 @@ export class WriteBudget {
 
 /** Returns the refusal of an attempt on a path. */
 export function refusalOf(code: string, attempt: Attempt, why: string): SandboxRefusal {
-  return new SandboxRefusal(code, `Cannot ${attempt.op} ${quotedPath(attempt.asked)}: ${why}`);
+  return new SandboxRefusal(
+    code,
+    `Cannot ${attempt.op} ${quotedPath(attempt.requestedPath)}: ${why}`,
+  );
 }
 
 const SYSTEM = {
@@ -92,7 +95,7 @@ export function failureReply(
 ): HostReply {
   return {
     ok: false,
-    error: sentErrorOf(error, { op, asked: typeof asked === "string" ? asked : "" }),
+    error: sentErrorOf(error, { op, requestedPath: typeof asked === "string" ? asked : "" }),
   };
 }
 
@@ -104,9 +107,9 @@ export function sentErrorOf(error: unknown, attempt: Attempt): SentError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message } = error;
   const code = (error as { code?: unknown }).code;
-  const text = error instanceof SandboxRefusal || attempt.asked === ""
+  const text = error instanceof SandboxRefusal || attempt.requestedPath === ""
     ? message
-    : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${quotedPath(attempt.asked)}`;
+    : `${message.replace(/: \w+ '[^]*$/, "")}: ${attempt.op} ${quotedPath(attempt.requestedPath)}`;
   return { name, message: text, ...(typeof code === "string" ? { code } : {}) };
 }
 
