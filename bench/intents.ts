@@ -59,7 +59,7 @@ class Bench {
     const on = { config: { memory: true } };
     const memory = new UseMemory("/dev/null/none", on, { warn: () => {} });
     for (const { query, gold } of [...Array(REPEATED)].flatMap(() => rows)) {
-      memory.searched("local", { query, found: await this.hits(query) });
+      memory.searched("local", { query, tools: await this.hits(query) });
       for (const id of gold) this.#use(id, memory);
     }
     return memory;

@@ -210,7 +210,7 @@ class CallerTools implements IntentTools {
   }
 
   found(query: string, tools: readonly ToolId[]): void {
-    this.#memory.searched(this.#actor, { query, found: tools });
+    this.#memory.searched(this.#actor, { query, tools });
   }
 
   #isAllowed(id: ToolId): boolean {

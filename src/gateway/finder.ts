@@ -125,7 +125,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     const answer = await this.#search.search(query, { ...options, memory });
     memory.searched(actor, {
       query: [query].flat().join(" "),
-      found: answer.hits.map(({ id }) => id),
+      tools: answer.hits.map(({ id }) => id),
     });
     return answer;
   }

@@ -76,7 +76,7 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
     const needed = required.has(name);
     const value = valueFor(name, {
       schema: objectOf(properties[name]),
-      left: unusedLiterals,
+      literals: unusedLiterals,
       needed,
       text,
       words,
@@ -114,7 +114,7 @@ export function referenceFor(
 interface WantedArgument {
   readonly schema: JsonObject;
   /** The literals that fill no argument yet. */
-  readonly left: Literal[];
+  readonly literals: Literal[];
   readonly needed: boolean;
   readonly text: string;
   /** The words of the text. */
@@ -122,7 +122,7 @@ interface WantedArgument {
 }
 
 function valueFor(name: string, argument: WantedArgument): Json | undefined {
-  const { schema, left, needed, text, words } = argument;
+  const { schema, literals, needed, text, words } = argument;
   const type = typeText(schema);
   const { const: only } = schema;
   // An object could be a reference to another server's output.
@@ -138,21 +138,21 @@ function valueFor(name: string, argument: WantedArgument): Json | undefined {
     return values.length > 0 ? values : undefined;
   }
   const value = one(name, argument);
-  if (value !== undefined || !needed || type !== "string" || left.length > 0) return value;
+  if (value !== undefined || !needed || type !== "string" || literals.length > 0) return value;
   return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
 }
 
 /** Removes and returns the first literal that matches an argument. */
-function one(name: string, { schema, left, needed }: WantedArgument): Json | undefined {
+function one(name: string, { schema, literals, needed }: WantedArgument): Json | undefined {
   const type = typeText(schema);
-  const at = left.findIndex(({ kind }) => {
+  const at = literals.findIndex(({ kind }) => {
     // A number or a text matches almost every argument, so it fills only required ones.
     if (kind === "number") return needed && (type === "number" || type === "integer");
     if (type !== "string" || schema.enum !== undefined) return false;
     if (kind === "text") return needed && NAMES.text.test(name);
     return NAMES[kind].test(name) || textOf(schema.format) === (kind === "url" ? "uri" : kind);
   });
-  const [literal] = at < 0 ? [] : left.splice(at, 1);
+  const [literal] = at < 0 ? [] : literals.splice(at, 1);
   if (literal === undefined) return undefined;
   return literal.kind === "number" ? Number(literal.value) : literal.value;
 }

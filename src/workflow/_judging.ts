@@ -43,9 +43,9 @@ export interface JudgeParts {
 
 /** The run for which a plan is checked. */
 export interface JudgedRun {
-  readonly known: ReferenceValues;
+  readonly values: ReferenceValues;
   /** The outputs of earlier runs of the plan. */
-  readonly kept: KeptRun;
+  readonly storedRun: KeptRun;
   /** The fields that all calls share. */
   readonly from: Pick<Call, "client" | "via" | "actor" | "run" | "depth"> & {
     readonly signal: AbortSignal;
@@ -68,7 +68,7 @@ export async function judgePlan(
 ): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const { problems } = plan;
   const { preflight } = parts;
-  const { known: { most }, from: { signal, ...about } } = judged;
+  const { values: { most }, from: { signal, ...about } } = judged;
   using cancellation = Cancellation.of(signal);
   const from = { ...about, cancellation };
   const all: Judged[] = [];
@@ -96,15 +96,15 @@ export async function judgePlan(
 async function callsOf(
   task: PlanTask,
   { tools }: JudgeParts,
-  { known, kept, from, problems }: Omit<JudgedRun, "from"> & {
+  { values, storedRun, from, problems }: Omit<JudgedRun, "from"> & {
     readonly from: Omit<Call, "id" | "arguments" | "callId">;
     readonly problems: PlanProblem[];
   },
 ): Promise<readonly Judged[]> {
   try {
     const id = tools.idOf(task.tool);
-    const isDone = (key: string) => kept.outputs.has(key);
-    const steps = await taskCalls(task, known) ?? [taskCall(task, known)];
+    const isDone = (key: string) => storedRun.outputs.has(key);
+    const steps = await taskCalls(task, values) ?? [taskCall(task, values)];
     return steps.filter((step) => !isDone(task.id) && !isDone(outputKey(step))).map((step) => ({
       step,
       call: { ...from, id, arguments: step.arguments, callId: crypto.randomUUID() },

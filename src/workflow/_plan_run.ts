@@ -28,9 +28,9 @@ export interface PlanRunParts {
   readonly plan: Plan;
   readonly run: Run;
   /** The kept outputs, including those of tasks from earlier runs. */
-  readonly kept: KeptRun;
+  readonly storedRun: KeptRun;
   readonly results: Results;
-  readonly known: ReferenceValues;
+  readonly values: ReferenceValues;
   readonly tools: ToolNames;
   /** The answers to the approval request before the run, by `outputKey`. */
   readonly answers: ReadonlyMap<string, ApprovalAnswer>;
@@ -87,7 +87,7 @@ export class PlanRun {
   /** Creates a run of a plan. Runs nothing yet. */
   constructor(parts: PlanRunParts) {
     this.plan = parts.plan;
-    this.kept = parts.kept;
+    this.kept = parts.storedRun;
     this.#parts = parts;
     this.#onProgress = parts.client.onProgress;
     this.#free = parts.atOnce;
@@ -115,15 +115,15 @@ export class PlanRun {
   }
 
   async #ran(task: PlanTask): Promise<TaskState> {
-    const { kept, run, known } = this.#parts;
+    const { storedRun, run, values } = this.#parts;
     // guard: plan-done
-    if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
+    if (storedRun.outputs.has(task.id)) return { state: "done", isEarlier: true };
     const stop = this.#stopOf(task);
     if (stop !== undefined) return stop;
     const { signal } = run.options;
     if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
-    if (!runsNow(task, known)) return { state: "skipped", why: "`when` is false" };
-    const steps = await taskCalls(task, known);
+    if (!runsNow(task, values)) return { state: "skipped", why: "`when` is false" };
+    const steps = await taskCalls(task, values);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
       throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
     }
@@ -150,10 +150,10 @@ export class PlanRun {
   }
 
   async #each(task: PlanTask, steps: readonly PlanStep[]): Promise<TaskState> {
-    const { kept, results, known } = this.#parts;
+    const { storedRun, results, values } = this.#parts;
     this.#total += steps.length - 1;
     // guard: plan-elements
-    if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);
+    if (this.#total > values.most) throw tooManyTasks(this.#total, values.most);
     const failures = await Promise.all(steps.map(async (step) => {
       const failure = await this.#step(step);
       this.#tell(task, { state: failure === undefined ? "done" : "failed" });
@@ -164,8 +164,8 @@ export class PlanRun {
     );
     const of = steps.length;
     if (errors.length === 0) {
-      kept.hashes.set(task.id, task.hash);
-      results.gather(kept, task.id, steps.map(outputKey));
+      storedRun.hashes.set(task.id, task.hash);
+      results.gather(storedRun, task.id, steps.map(outputKey));
       return { state: "done", of };
     }
     const firstErrors = Object.fromEntries(errors.slice(0, ERRORS_MAX));
@@ -174,10 +174,10 @@ export class PlanRun {
 
   /** Makes one call and keeps its output. Returns the error if the call failed. */
   async #step(step: PlanStep): Promise<JsonObject | undefined> {
-    const { kept, results, run, answers, tools } = this.#parts;
+    const { storedRun, results, run, answers, tools } = this.#parts;
     const key = outputKey(step);
     // guard: plan-step-done
-    if (kept.outputs.has(key)) return undefined;
+    if (storedRun.outputs.has(key)) return undefined;
     await this.#place();
     let isBegun = false;
     try {
@@ -190,8 +190,8 @@ export class PlanRun {
         onProgress: ownOnly(this.#onProgress),
       });
       if (result.isError === true) return saidBy(result);
-      results.keep(kept, key, outputOf(result));
-      kept.hashes.set(step.task.id, step.task.hash);
+      results.keep(storedRun, key, outputOf(result));
+      storedRun.hashes.set(step.task.id, step.task.hash);
       return undefined;
     } catch (error) {
       const pmlError = asPmlError(error);

@@ -35,7 +35,7 @@ export interface PlanTask {
 export interface Plan {
   readonly tasks: readonly PlanTask[];
   /** The plan that the caller sent. */
-  readonly given: JsonObject;
+  readonly json: JsonObject;
   readonly params: JsonObject;
   /** The problems of the plan. `tasks` contains only the valid tasks. */
   readonly problems: PlanProblem[];
@@ -124,7 +124,7 @@ export function parsePlan(json: JsonObject, { most, params, isJudged }: PlanOpti
   });
   const ordered = problems.length === 0 ? inOrder(read, problems) : read;
   if (!isJudged && problems.length > 0) throw planError(problems);
-  return { tasks: ordered, given: json, params: params ?? {}, problems };
+  return { tasks: ordered, json, params: params ?? {}, problems };
 }
 
 /** Returns the error of a plan that does not run, with all its problems. */

@@ -65,8 +65,8 @@ export class Plans {
       const plan = parsePlan(planJson, { most, params, isJudged: true });
       // guard: plan-same
       if (before !== undefined) assertSame(plan, before);
-      run ??= results.begin(actor, plan.given);
-      return await this.#judged(plan, { request, kept: run });
+      run ??= results.begin(actor, plan.json);
+      return await this.#judged(plan, { request, storedRun: run });
     } finally {
       if (run !== undefined) results.end(run);
     }
@@ -74,14 +74,14 @@ export class Plans {
 
   async #judged(
     plan: Plan,
-    { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
+    { request, storedRun }: { readonly request: PlanRequest; readonly storedRun: KeptRun },
   ): Promise<PlanOutcome> {
     const { results, policy, tools, callTool, journal, waiting } = this.#parts;
     const { actor, via = "plan", depth = 0 } = request;
     const { limits } = policy.config;
     const { planTasks: most, concurrentCalls, callMaxMs: ms, inlineBytes } = limits;
-    const runOutputs = new RunOutputs(kept, results, { params: plan.params, limits });
-    const questions = { waiting, run: kept.id };
+    const runOutputs = new RunOutputs(storedRun, results, { params: plan.params, limits });
+    const questions = { waiting, run: storedRun.id };
     return await withTimeLimit(
       { ...request, ms, questions },
       () => timedOut(ms),
@@ -89,26 +89,26 @@ export class Plans {
         // Tasks report progress to the plan, and the plan reports to the client.
         const { signal } = within;
         const client = changedClient(within.client, { onProgress: undefined });
-        const from = { client, signal, via, actor, run: kept.id, depth };
-        const answers = await judgePlan(plan, this.#parts, { known: runOutputs, kept, from });
-        const run = new Run({ ...from, id: kept.id, calls: most, callTool });
+        const from = { client, signal, via, actor, run: storedRun.id, depth };
+        const answers = await judgePlan(plan, this.#parts, { values: runOutputs, storedRun, from });
+        const run = new Run({ ...from, id: storedRun.id, calls: most, callTool });
         const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
         const running = new PlanRun({
           ...{
             plan,
             run,
-            kept,
+            storedRun,
             results,
-            known: runOutputs,
+            values: runOutputs,
             tools,
             answers,
             atOnce,
             client: request.client,
           },
         });
-        const about = { run: kept.id, tasks: plan.tasks.length };
-        kept.hasBegun = true;
-        kept.plan = plan.given;
+        const about = { run: storedRun.id, tasks: plan.tasks.length };
+        storedRun.hasBegun = true;
+        storedRun.plan = plan.json;
         journal.record("plan began", { actor, about });
         await running.all();
         const counts = Map.groupBy(running.states.values(), ({ state }) => state);

@@ -59,7 +59,7 @@ interface RecordedSearch {
   readonly at: number;
   readonly words: readonly string[];
   /** The found tools that have not been called since. */
-  readonly found: Set<ToolId>;
+  readonly tools: Set<ToolId>;
 }
 
 /** The use of a tool since the last write of the file. Each call updates it. */
@@ -130,11 +130,11 @@ export class UseMemory implements Disposable {
   /** Records the tools that a search found, so that later calls show which of them matched. */
   searched(
     actor: string,
-    { query, found }: { readonly query: string; readonly found: readonly ToolId[] },
+    { query, tools }: { readonly query: string; readonly tools: readonly ToolId[] },
   ): void {
     if (!this.#policy.config.memory) return;
     const { searches } = this.#session(actor);
-    searches.push({ at: performance.now(), words: wordsOf(query), found: new Set(found) });
+    searches.push({ at: performance.now(), words: wordsOf(query), tools: new Set(tools) });
     if (searches.length > MOST_SEARCHES) searches.shift();
   }
 
@@ -240,8 +240,8 @@ export class UseMemory implements Disposable {
     }
     Object.assign(session, { tool: id, hash, ended });
     const { words } = this.#freshUse(id, hash);
-    for (const { at, words: queryWords, found } of this.#sessions.get(actor)?.searches ?? []) {
-      if (isNear(at) && found.delete(id)) { for (const word of queryWords) count(words, word); }
+    for (const { at, words: queryWords, tools } of this.#sessions.get(actor)?.searches ?? []) {
+      if (isNear(at) && tools.delete(id)) { for (const word of queryWords) count(words, word); }
     }
   }
 

@@ -155,7 +155,7 @@ Deno.test("UseMemory records nothing while it is off", async () => {
   scene.config.memory = false;
   const memory = scene.open();
   use(memory, "a:one");
-  memory.searched("local", { query: "one", found: ["a:one" as ToolId] });
+  memory.searched("local", { query: "one", tools: ["a:one" as ToolId] });
   memory[Symbol.dispose]();
   assert.deepEqual([memory.recentUses(), [...memory.fit("one")]], [[], []]);
   await assert.rejects(stat(scene.path));
@@ -217,8 +217,8 @@ Deno.test("UseMemory connects consecutive calls of a run, but not concurrent one
 Deno.test("UseMemory recognizes tools that were called after a similar search", async () => {
   await using scene = await Scene.make();
   using memory = scene.open();
-  const found = ["a:one", "b:two"] as ToolId[];
-  memory.searched("local", { query: "order a pizza", found });
+  const tools = ["a:one", "b:two"] as ToolId[];
+  memory.searched("local", { query: "order a pizza", tools });
   use(memory, "b:two");
   assert.deepEqual([...memory.fit("Pizza ordering").keys()], ["b:two"]);
   assert.deepEqual([...memory.fit("weather in Rome")], []);
@@ -235,7 +235,7 @@ Deno.test("UseMemory stays small for any number of tools, words and following to
   for (let at = 0; at < 700; at++) {
     use(memory, "a:hub");
     const id = `a:tool_${at}` as ToolId;
-    memory.searched("local", { query: `words${at} more${at}`, found: [id, "a:hub" as ToolId] });
+    memory.searched("local", { query: `words${at} more${at}`, tools: [id, "a:hub" as ToolId] });
     use(memory, id);
   }
   memory.flush();

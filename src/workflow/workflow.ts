@@ -123,10 +123,10 @@ export class Workflow implements CapabilityRuns {
       saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(args) });
     // Throws before the run if the plan cannot be saved.
     const prepared = request.plan && prepare(request.plan);
-    const { result, isDone, plan: { given } } = await this.plans.run(request);
+    const { result, isDone, plan: { json } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
     const save = async (): Promise<JsonObject> => {
-      const whole = isDone && (prepared || prepare(given));
+      const whole = isDone && (prepared || prepare(json));
       return whole ? await saving.save(whole, [], request) : UNSAVED;
     };
     // A resumed plan can only be prepared now. A failure must not lose the result of the run.
