@@ -129,8 +129,8 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
 async function ofHouse(app: App, queries: readonly string[]): Promise<readonly Count[]> {
   const gateway = await app.gateway();
   const counts: Count[] = [];
-  for (const { name, said } of await presets()) {
-    const options: GatewayOptions = gatewayFrom(said);
+  for (const { name, overrides } of await presets()) {
+    const options: GatewayOptions = gatewayFrom(overrides);
     counts.push(listsOf(`tools/list ${name}`, [await gateway.exposed(options)]));
     if (!["semantic", "hybrid"].includes(options.exposure)) continue;
     const lists = [];

@@ -36,16 +36,16 @@ interface PatternMatcher {
   matches(text: string, pattern: string): Maybe<boolean>;
 }
 
-/** The source of examples: the whole schema, and the number of steps that remain (`left`). */
+/** The source of examples: the whole schema, and the number of remaining steps. */
 interface ExampleSource extends PatternMatcher {
   readonly root: JsonObject;
-  left: number;
+  remaining: number;
 }
 
 /** Returns the smallest value that fits a schema. */
 export async function exampleOf(schema: JsonObject, matching: PatternMatcher): Promise<Json> {
   const matches = (text: string, pattern: string) => matching.matches(text, pattern);
-  return await example(schema, { root: schema, left: MOST_LOOKS, matches });
+  return await example(schema, { root: schema, remaining: MOST_LOOKS, matches });
 }
 
 async function example(schemaValue: unknown, source: ExampleSource): Promise<Json> {
@@ -90,7 +90,7 @@ export async function wrongOf(
   { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => Maybe<boolean> },
 ): Promise<{ readonly wrong: readonly Json[]; readonly open: readonly string[] }> {
   if (!isObject(example)) return { wrong: [], open: [] };
-  const whole = wholeOf(schema, { root: schema, left: MOST_LOOKS });
+  const whole = wholeOf(schema, { root: schema, remaining: MOST_LOOKS });
   const plain = example as JsonObject; // made of JSON
   const { wrong, open }: { wrong: Json[]; open: string[] } = { wrong: [], open: [] };
   for (const name of namesOf(whole.required)) {
@@ -109,8 +109,8 @@ export async function wrongOf(
 }
 
 /** Follows a reference, and joins the first choice and all parts into one schema. */
-function wholeOf(value: unknown, source: Pick<ExampleSource, "root" | "left">): Schema {
-  if (!isObject(value) || source.left-- <= 0) return {};
+function wholeOf(value: unknown, source: Pick<ExampleSource, "root" | "remaining">): Schema {
+  if (!isObject(value) || source.remaining-- <= 0) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = value;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
   const target = typeof $ref === "string" ? pointed($ref, source.root) : undefined;

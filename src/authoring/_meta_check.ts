@@ -77,7 +77,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   if (isObject(metadata.tools) && named.length === 0) {
     say("failed", "__meta__.tools is empty", { hint: "Name a function that is exported" });
   }
-  sayUnknown("__meta__", { found: metadata, known: OF_MODULE, say });
+  sayUnknown("__meta__", { members: metadata, keys: OF_MODULE, say });
   if (head !== undefined && head.description === undefined) sayUndescribed("__meta__", say);
   for (const one of read) sayTool(one, say);
   const meta = {
@@ -121,7 +121,7 @@ function attempt<T>(read: () => T, failed: (error: unknown) => void): T | undefi
 }
 
 function sayTool({ definition }: ModuleTool, say: Say): void {
-  const { name, description = "", ...found } = definition;
+  const { name, description = "", ...members } = definition;
   const key = `__meta__.tools.${name}`;
   if (description.trim() === "") sayUndescribed(key, say);
   if (description.length > DESCRIPTION_MAX) {
@@ -135,7 +135,7 @@ function sayTool({ definition }: ModuleTool, say: Say): void {
       hint: "Make its schemas smaller",
     });
   }
-  sayUnknown(key, { found, known: OF_TOOL, say });
+  sayUnknown(key, { members, keys: OF_TOOL, say });
 }
 
 function sayUndescribed(key: string, say: Say): void {
@@ -147,15 +147,15 @@ function sayUndescribed(key: string, say: Say): void {
  */
 function sayUnknown(
   key: string,
-  { found, known, say }: {
-    readonly found: Readonly<Record<string, unknown>>;
-    readonly known: readonly string[];
+  { members, keys, say }: {
+    readonly members: Readonly<Record<string, unknown>>;
+    readonly keys: readonly string[];
     readonly say: Say;
   },
 ): void {
-  for (const name of Object.keys(found).filter((name) => !known.includes(name))) {
+  for (const name of Object.keys(members).filter((name) => !keys.includes(name))) {
     say("warning", `${key}.${visible(name, 80)} is unknown and is ignored`, {
-      hint: `Known are ${known.join(", ")}`,
+      hint: `Known are ${keys.join(", ")}`,
     });
   }
 }

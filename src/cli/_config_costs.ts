@@ -43,7 +43,9 @@ export async function measure(app: App): Promise<AllCosts> {
   const { tokens: all } = await costs.list({ ...gateway, exposure: "full_proxy" });
   const ways: (readonly [string, GatewayOptions])[] = [
     ["now", gateway],
-    ...(await presets()).map(({ name, said }) => [name, gatewayFrom(gateway, said)] as const),
+    ...(await presets()).map(({ name, overrides }) =>
+      [name, gatewayFrom(gateway, overrides)] as const
+    ),
   ];
   const modes: ModeCost[] = [];
   for (const [name, options] of ways) modes.push(await modeOf(name, { options, costs, all }));

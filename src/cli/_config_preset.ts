@@ -21,7 +21,7 @@ import type { YamlSetting } from "./_yaml_text.ts";
 export interface PresetPlan {
   readonly change: FileChange;
   /** The costs of a list before and after, and the ignored values of the preset. */
-  readonly said: string;
+  readonly message: string;
   readonly about: object;
 }
 
@@ -63,7 +63,7 @@ export async function presetPlan(
     gateway: preset.section,
     tokens: { estimated: true, ...tokens },
   };
-  return { change, said: message, about };
+  return { change, message, about };
 }
 
 async function named(name: string): Promise<Preset> {
@@ -96,11 +96,11 @@ function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
 /** Returns the settings after the change. The workspace file overrides `config.yaml`. */
 function afterwards(
   app: App,
-  { preset: { said }, workspace }: { readonly preset: Preset; readonly workspace: boolean },
+  { preset: { overrides }, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): GatewayOptions {
   const { person, file } = app.loaded();
   const own = app.config().trusted ? file?.sections.gateway : undefined;
   return workspace
-    ? gatewayFrom(person.gateway, own, said)
-    : gatewayFrom(person.gateway, said, own);
+    ? gatewayFrom(person.gateway, own, overrides)
+    : gatewayFrom(person.gateway, overrides, own);
 }

@@ -161,7 +161,7 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   await using house = await open({ yaml: YAML });
   const path = join(house.home, "config.yaml");
   const plan = await presetPlan(house.app, { preset: balanced, workspace: false });
-  assert.match(plan.said, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)$/);
+  assert.match(plan.message, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)$/);
   assert.equal(await Deno.readTextFile(path), YAML);
   await plan.change.write();
   const text = await Deno.readTextFile(path);
@@ -223,16 +223,22 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
   const pml = '{"version": 1, "gateway": {"tools_exposure": "full_proxy", ' +
     '"hybrid": {"max_tokens": 500, "semantic_threshold": 0.7, "whitelisted_tools": ["a:b"]}}}';
   await using house = await open({ pml });
-  const { said } = await presetPlan(house.app, { preset: metaOnly, workspace: false });
+  const { message } = await presetPlan(house.app, { preset: metaOnly, workspace: false });
   const exposure = 'gateway.tools_exposure: "full_proxy"';
-  assert.ok(said.includes(`.pml.json says ${exposure}, which wins here; \`--workspace\``), said);
+  assert.ok(
+    message.includes(`.pml.json says ${exposure}, which wins here; \`--workspace\``),
+    message,
+  );
   const both = await presetPlan(house.app, { preset: balanced, workspace: false });
   // A value that equals the preset, or that the preset does not set, is not reported.
   const hybrid = "gateway.hybrid.max_underlying_tools";
-  assert.ok(!both.said.includes(hybrid), both.said);
-  assert.ok(both.said.includes(`${exposure}, gateway.hybrid.max_tokens: 500, which`), both.said);
+  assert.ok(!both.message.includes(hybrid), both.message);
+  assert.ok(
+    both.message.includes(`${exposure}, gateway.hybrid.max_tokens: 500, which`),
+    both.message,
+  );
   const here = await presetPlan(house.app, { preset: metaOnly, workspace: true });
-  assert.doesNotMatch(here.said, /wins here/);
+  assert.doesNotMatch(here.message, /wins here/);
 });
 
 const INTENT = [{ at: ["intent"], entry: 'a "web" app\n— 中文' }] as const;

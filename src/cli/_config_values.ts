@@ -46,7 +46,7 @@ export function valuesOf(app: App): readonly SettingValue[] {
   const gateway = settingKeys(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
   const keys = [...gateway, "search.model", "intent"];
   return [
-    ...keys.map((key) => valueOf(key, { said: origins, app })),
+    ...keys.map((key) => valueOf(key, { origins, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name].values[0])
       .map((name) => ({ key: `limits.${limitKey(name)}`, value: limits[name], from: person.path })),
     ...networkValues(app),
@@ -58,11 +58,11 @@ export function valuesOf(app: App): readonly SettingValue[] {
 export function policyValues(app: App): readonly SettingValue[] {
   const { file, person, others } = app.loaded();
   const own = [...file?.servers ?? [], ...person.servers];
-  return (others?.company?.files ?? []).flatMap(({ path, said }) => {
+  return (others?.company?.files ?? []).flatMap(({ path, policy }) => {
     const names = own.filter(({ name }) => app.policy.forbidden(name)?.path === path);
     const servers = [...new Set(names.map(({ name }) => name))];
     return [
-      { key: "policy", value: said, from: path },
+      { key: "policy", value: policy, from: path },
       ...(servers.length > 0 ? [{ key: "policy, servers", value: servers, from: path }] : []),
     ];
   });
@@ -120,17 +120,17 @@ export function settingWarnings(
   ];
 }
 
-function valueOf(key: string, { said, app }: {
-  readonly said: { readonly default: Flat; readonly person: Flat; readonly file: Flat };
+function valueOf(key: string, { origins, app }: {
+  readonly origins: { readonly default: Flat; readonly person: Flat; readonly file: Flat };
   readonly app: App;
 }): SettingValue {
   const { file, person } = app.loaded();
-  const own = said.file[key];
+  const own = origins.file[key];
   const trusted = file !== undefined && app.config().trusted;
   if (own !== undefined && trusted) return { key, value: own, from: file.path };
-  const [value, from] = said.person[key] === undefined
-    ? [said.default[key], "default"]
-    : [said.person[key], person.path];
+  const [value, from] = origins.person[key] === undefined
+    ? [origins.default[key], "default"]
+    : [origins.person[key], person.path];
   return { key, value, from, ...defined({ ignored: own }) };
 }
 

@@ -32,7 +32,7 @@ export async function dev(
     ...at,
     path,
     types,
-    shown: output,
+    output,
     isStale: () => now() !== seen,
   });
   const { machine } = await app.callPath();
@@ -48,7 +48,7 @@ export async function dev(
       seen = now();
       await module.look();
     }
-    await answerLines(module, { input, changed, shown: output });
+    await answerLines(module, { input, changed, output });
   }
   return { value: undefined, code: module.isFailed ? 1 : 0 };
 }
@@ -56,16 +56,16 @@ export async function dev(
 /** Makes the calls that lines say, until the file changes or the input ends. */
 async function answerLines(
   module: DevModule,
-  { input, changed, shown }: {
+  { input, changed, output }: {
     readonly input: DevInput;
     readonly changed: Promise<void>;
-    readonly shown: DevShown;
+    readonly output: DevShown;
   },
 ): Promise<void> {
   for (;;) {
-    shown.prompt("> ");
+    output.prompt("> ");
     const line = await input.line(changed);
-    if (line === undefined) return shown.prompt("\n");
+    if (line === undefined) return output.prompt("\n");
     await module.type(line);
   }
 }

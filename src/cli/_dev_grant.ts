@@ -26,7 +26,7 @@ export interface GrantPlace {
   /** The workspace file, which may not exist. */
   readonly file: string;
   /** The permissions that `__meta__` requests for the tool. */
-  readonly asked: Permissions;
+  readonly permissions: Permissions;
   /** The grants of the server in that file; undefined if the file does not name the module. */
   readonly granted: ServerGrants | undefined;
 }
@@ -60,12 +60,12 @@ export function missingPermission(message: string): MissingPermission | undefine
 /** Returns the changes that grant a missing permission. */
 export function adviceOn(
   { kind, item, isProtected }: MissingPermission,
-  { server, path, workspace, file, asked, granted }: GrantPlace,
+  { server, path, workspace, file, permissions, granted }: GrantPlace,
 ): GrantAdvice {
   const isPath = kind === "read" || kind === "write";
   const at = resolve(workspace, item);
   const isBeyond = isProtected || !isPath || !isInside(workspace, at);
-  const isAsked = asked[kind].some((one) =>
+  const isAsked = permissions[kind].some((one) =>
     isPath
       ? isBeyond || isInside(resolve(workspace, one), at)
       : one === "*" || hostOf(one) === hostOf(item)

@@ -20,7 +20,7 @@ const PLACE = {
   path: "/ws/mcp/mine.ts",
   workspace: "/ws",
   file: "/ws/.pml.json",
-  asked: { ...NO_PERMISSIONS, read: ["docs"], net: ["a.b:443", "c.d"] },
+  permissions: { ...NO_PERMISSIONS, read: ["docs"], net: ["a.b:443", "c.d"] },
   granted: { net: ["c.d"] },
 };
 

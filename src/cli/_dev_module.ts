@@ -28,7 +28,7 @@ export interface DevModuleOptions extends CommandContext {
   /** A real path, if the file was there. */
   readonly path: string;
   readonly types: boolean;
-  readonly shown: DevShown;
+  readonly output: DevShown;
   /** Returns whether the file is another one than the one that was checked. */
   readonly isStale: () => boolean;
 }
@@ -59,7 +59,7 @@ export class DevModule {
 
   /** Checks the file as it is now, and makes the last call again. */
   async look(): Promise<void> {
-    const { app, signal, path, types, shown } = this.#at;
+    const { app, signal, path, types, output } = this.#at;
     const since = Date.now();
     const checked = await (await authorsOf(app)).checkModule(path, { types, signal });
     this.#checked = checked;
@@ -67,7 +67,7 @@ export class DevModule {
     const { ok, checks } = checked.report;
     const { server, runs } = this.#place();
     const tools = this.#tools().map(({ definition }) => definition.name);
-    shown.show({
+    output.show({
       event: "check",
       ok,
       ms: Date.now() - since,
@@ -104,7 +104,7 @@ export class DevModule {
   }
 
   async #call(read: () => DevCall, repeated: boolean): Promise<void> {
-    const { app, signal, shown, isStale } = this.#at;
+    const { app, signal, output, isStale } = this.#at;
     const since = Date.now();
     let call: DevCall | undefined;
     const about = (message: string) => ({
@@ -122,7 +122,7 @@ export class DevModule {
       const result = await answered({ id: toolId(server, tool), arguments: args }, this.#at);
       this.#hasFailed = result.isError === true;
       const message = this.#hasFailed ? resultText(result) : "";
-      shown.show({ event: "call", ...call, ...about(message), result });
+      output.show({ event: "call", ...call, ...about(message), result });
     } catch (error) {
       signal.throwIfAborted();
       this.#hasFailed = true;
@@ -132,7 +132,7 @@ export class DevModule {
       const hint = code === "BAD_ARGUMENTS" && properties
         ? `It takes ${Object.keys(properties).join(", ")}`
         : ownHint;
-      shown.show({ event: "error", ...about(message), code, message, hint });
+      output.show({ event: "error", ...about(message), code, message, hint });
     }
   }
 
@@ -147,7 +147,7 @@ export class DevModule {
       path,
       workspace,
       file: app.policy.rulesFile,
-      asked: this.#tool(tool)?.permissions ?? NO_PERMISSIONS,
+      permissions: this.#tool(tool)?.permissions ?? NO_PERMISSIONS,
       granted: draft ? undefined : grants[server] ?? {},
     });
   }

@@ -93,7 +93,7 @@ async function tried(
 ): Promise<TrialRound> {
   let settings: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
-    const [round, more] = await oneRound(name, { at, calls, given: settings });
+    const [round, more] = await oneRound(name, { at, calls, settings });
     const names = Object.keys({ ...round.missing, ...round.env });
     const isOver = round.failures.length === 0 || names.length === 0;
     if (isOver || !asks || rounds >= ROUNDS) return round;
@@ -106,17 +106,17 @@ async function tried(
 
 async function oneRound(
   name: string,
-  { at, calls, given }: {
+  { at, calls, settings }: {
     readonly at: CommandContext;
     readonly calls: readonly TrialCall[];
-    readonly given: TrialSettings;
+    readonly settings: TrialSettings;
   },
 ): Promise<readonly [TrialRound, more: TrialSettings]> {
   const { app } = at;
-  const { grants, set } = given;
+  const { grants, set } = settings;
   const { machine } = await app.callPath();
   const trial = await machine.tryOut(name, { grants, env: set });
-  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(given)}`);
+  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(settings)}`);
   const failures: string[] = [];
   const tried: string[] = [];
   let tools: readonly ListItem[] = [];
@@ -146,7 +146,7 @@ async function oneRound(
   const untried = tools.map(idOf).filter((id) => !calls.some((call) => call.id === id));
   const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
     .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
-  const round = { ...lesson, ...given, failures, tried, untried, onlyRead };
+  const round = { ...lesson, ...settings, failures, tried, untried, onlyRead };
   return [round, { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } }];
 }
 

@@ -40,7 +40,7 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
     const names = states.map(({ name }) => name);
     return unmet(`${rule} names no server here`, {
       name: server,
-      known: names,
+      names,
       otherwise: ". A registry may have it",
     });
   }
@@ -53,7 +53,7 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
   if (own === undefined) {
     return unmet(`${rule} names no tool of ${quoted(server)}`, {
       name: pattern.tool,
-      known: tools,
+      names: tools,
       before: `${server}:`,
     });
   }
@@ -62,19 +62,19 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
     ? pattern.conditions.find(({ name }) => !names.includes(name))
     : undefined;
   return lost &&
-    unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, known: names });
+    unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, names });
 }
 
 function unmet(
   rule: string,
-  { name, known, before = "", otherwise = "" }: {
+  { name, names, before = "", otherwise = "" }: {
     readonly name: string;
-    readonly known: readonly string[];
+    readonly names: readonly string[];
     readonly before?: string;
     readonly otherwise?: string;
   },
 ): UnmetRule {
-  const near = nearName(name, known);
+  const near = nearName(name, names);
   const more = near === undefined ? otherwise : `. Did you mean ${quoted(before + near)}?`;
   return { said: rule + more, isNear: near !== undefined };
 }

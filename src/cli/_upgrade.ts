@@ -83,8 +83,8 @@ export async function upgrade(
   if (now === newest) return { value, text: `${server} has the newest version, ${newest}` };
   needPerson(`Cannot upgrade ${quoted(server)}`);
   return named === undefined
-    ? await repinned(at, { own, found: latestPackage, value })
-    : await rewritten(at, { own, found: latestPackage, value });
+    ? await repinned(at, { own, newest: latestPackage, value })
+    : await rewritten(at, { own, newest: latestPackage, value });
 }
 
 /** Returns the error for a server that is not there, or that is no package of npm. */
@@ -128,26 +128,26 @@ function versionsOf(
 /** An upgrade. */
 interface Upgrade {
   readonly own: ProgramDefinition;
-  readonly found: Newest;
+  readonly newest: Newest;
   readonly value: unknown;
 }
 
 /** Upgrades a command without a version: the lock contains it. */
 async function repinned(
   at: CommandContext,
-  { own, found, value }: Upgrade,
+  { own, newest, value }: Upgrade,
 ): Promise<Shown> {
   const { app } = at;
   const { packages } = (await app.callPath()).machine;
   const pins = await app.pins();
-  const installed = await found.install(tellProgress);
+  const installed = await newest.install(tellProgress);
   const { identity, before } = packages.take(own, installed);
   const open = await pins.unapproved(identity, { isWanted: true });
   const from = before === undefined ? "" : ` instead of ${visible(before.version)}`;
-  const question = `Start ${own.name} ${found.newest}${from}, and compare its tools?`;
+  const question = `Start ${own.name} ${newest.newest}${from}, and compare its tools?`;
   if (!await agrees(question, at, open?.facts)) return unchanged();
   await open?.accept();
-  const done = await compared(at, { own, found, value });
+  const done = await compared(at, { own, newest, value });
   if (done !== undefined) return done;
   if (before === undefined) return unchanged();
   await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
@@ -158,9 +158,9 @@ async function repinned(
 }
 
 /** Upgrades a command that names a version: the file that defines it is changed. */
-async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Promise<Shown> {
+async function rewritten(at: CommandContext, { own, newest, value }: Upgrade): Promise<Shown> {
   const { app } = at;
-  const spec = `${found.name}@${found.newest}`;
+  const spec = `${newest.name}@${newest.newest}`;
   const { workspace, title, section } = await definedIn(app, own);
   if (section === undefined) {
     throw usage(
@@ -168,13 +168,13 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
       "See `pml list`",
     );
   }
-  const args = own.args.map((one) => one === found.spec ? spec : one);
+  const args = own.args.map((one) => one === newest.spec ? spec : one);
   const changeTo = (entry: readonly string[]) =>
     changeOf(app, { workspace, settings: [{ at: [section, title, "args"], entry }] });
   const change = await changeTo(args);
   if (change.diff === "") {
     throw usage(
-      `Cannot upgrade ${quoted(own.name)}: ${quoted(found.spec)} is no argument of its own`,
+      `Cannot upgrade ${quoted(own.name)}: ${quoted(newest.spec)} is no argument of its own`,
       `Write ${spec} in ${change.path}`,
     );
   }
@@ -182,18 +182,18 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   if (!await agrees(question, at, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
-  const done = await compared(at, { own, found, value });
+  const done = await compared(at, { own, newest, value });
   if (done !== undefined) return done;
   await (await changeTo(own.args)).write();
-  return { ...unchanged(), text: `${own.name} stays at ${found.named}` };
+  return { ...unchanged(), text: `${own.name} stays at ${newest.named}` };
 }
 
 /** Reports success if the user pinned the new version, or nothing differs. */
 async function compared(
   at: CommandContext,
-  { own: { name }, found, value }: Upgrade,
+  { own: { name }, newest, value }: Upgrade,
 ): Promise<Shown | undefined> {
   const { code = 0, text = "" } = await lock(at, { words: ["update", name] });
   tell(text);
-  return code === 0 ? { value, text: `${name} has the version ${found.newest} now` } : undefined;
+  return code === 0 ? { value, text: `${name} has the version ${newest.newest} now` } : undefined;
 }

@@ -44,7 +44,7 @@ interface ServerPlace {
 /** The place of a text: its name, the name for a variable in its place, and its key. */
 interface SecretPlace {
   readonly called: string;
-  readonly wanted: string;
+  readonly keyName: string;
   readonly key: string;
   /** Whether the value is only known as a part of a longer text. */
   readonly isPart?: boolean;
@@ -97,7 +97,7 @@ export class ImportVariables {
     const all = (values: Readonly<Record<string, string>>, kind: "env" | "headers") =>
       Object.fromEntries(
         Object.entries(values).map(([name, value]) => {
-          const spot = { called: name, wanted: wantedName(name, kind), key: `${kind}.${name}` };
+          const spot = { called: name, keyName: keyNameOf(name, kind), key: `${kind}.${name}` };
           return [name, this.#clean(value, { ...server, ...spot })];
         }),
       );
@@ -108,7 +108,7 @@ export class ImportVariables {
       ...(env && { env: all(env, "env") }),
       ...(headers && { headers: all(headers, "headers") }),
       ...(url && {
-        url: this.#clean(url, { ...server, called: "", wanted: "*KEY", key: "url" }),
+        url: this.#clean(url, { ...server, called: "", keyName: "*KEY", key: "url" }),
       }),
       ...(typeof oauth?.client_secret === "string" && {
         oauth: {
@@ -116,7 +116,7 @@ export class ImportVariables {
           client_secret: this.#clean(oauth.client_secret, {
             ...server,
             called: "client_secret",
-            wanted: "*CLIENT_SECRET",
+            keyName: "*CLIENT_SECRET",
             key: "oauth.client_secret",
           }),
         },
@@ -141,16 +141,16 @@ export class ImportVariables {
     const key = `args[${at}]`;
     const own = /^(-{0,2}[A-Za-z][\w.-]*)(=|:\s*)([^]+)$/.exec(arg);
     const flag = /^--?([A-Za-z][\w-]*)$/.exec(args[at - 1] ?? "")?.[1];
-    const spot = (called: string, name = called.startsWith("-") ? `*${called}` : called) => ({
+    const spot = (called: string, keyName = called.startsWith("-") ? `*${called}` : called) => ({
       ...server,
       called,
-      wanted: name,
+      keyName,
       key,
     });
     if (own !== null && !own[3]?.startsWith("//")) {
       const [, name = "", sign, value = ""] = own;
-      const wanted = sign === "=" ? undefined : wantedName(name, "headers");
-      return `${name}${sign}${this.#clean(value, spot(name, wanted))}`;
+      const keyName = sign === "=" ? undefined : keyNameOf(name, "headers");
+      return `${name}${sign}${this.#clean(value, spot(name, keyName))}`;
     }
     const called = flag !== undefined && !arg.startsWith("-") ? flag : "";
     return this.#clean(arg, spot(called, called === "" ? "*SECRET" : `*${called}`));
@@ -221,8 +221,8 @@ export class ImportVariables {
   }
 
   #take(value: string, spot: ServerPlace & SecretPlace): string {
-    const own = variableNameFrom(spot.wanted.replace(/^\*-*/, `${spot.name}_`));
-    const full = variableNameFrom(`${spot.name}_${spot.wanted.replace(/^\*-*/, "")}`);
+    const own = variableNameFrom(spot.keyName.replace(/^\*-*/, `${spot.name}_`));
+    const full = variableNameFrom(`${spot.name}_${spot.keyName.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
       const name = number === 0 ? own : number === 1 ? full : `${full}_${number}`;
       if (!this.#isFree(name, value)) continue;
@@ -249,7 +249,7 @@ export class ImportVariables {
   }
 }
 
-function wantedName(name: string, kind: "env" | "headers"): string {
+function keyNameOf(name: string, kind: "env" | "headers"): string {
   if (kind === "env") return name;
   return /^authorization$/i.test(name) ? "*TOKEN" : `*${name.replace(/^x-/i, "")}`;
 }

@@ -46,7 +46,7 @@ export async function readCompany(
 const NOTHING: Omit<PolicyFile, "path"> = {
   hash: undefined,
   rules: NO_RULES,
-  said: { forbid: FORBIDDEN, hosts: [] },
+  policy: { forbid: FORBIDDEN, hosts: [] },
 };
 
 async function readPolicy(
@@ -67,12 +67,12 @@ async function readPolicy(
   }
   report.problems.push(...problems);
   if (read === undefined || problems.length > 0) return undefined;
-  const { hash, said } = read;
+  const { hash, content } = read;
   return {
     path,
     hash,
-    said,
-    rules: rulesOf(said.permissions ?? {}, `the company's policy ${path}`),
+    policy: content,
+    rules: rulesOf(content.permissions ?? {}, `the company's policy ${path}`),
   };
 }
 

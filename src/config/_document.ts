@@ -21,7 +21,7 @@ export interface ConfigDocument<T> {
   readonly realPath: string;
   /** The hash of the exact bytes: `sha256-` and hexadecimal digits. */
   readonly hash: string;
-  readonly said: T;
+  readonly content: T;
   /** Returns the value at a path with numbers that keep their text. */
   readonly exactAt: Syntax["exactAt"];
   /** Reports that the key at a path is wrong. */
@@ -90,7 +90,7 @@ async function read<T>(
   return {
     realPath,
     hash: `sha256-${await sha256Async(bytes)}`,
-    said: withTypes(data) as T, // types are all that it adds
+    content: withTypes(data) as T, // types are all that it adds
     exactAt,
     problem,
     warn: (message) => report.warnings.push(`${quoted(path, 200)}: ${message}`),

@@ -97,7 +97,7 @@ export class Company {
 
   /** Whether a policy forbids servers that are not confined. */
   get mustConfine(): boolean {
-    return this.files.some(({ said }) => said.forbid?.includes("unconfined"));
+    return this.files.some(({ policy }) => policy.forbid?.includes("unconfined"));
   }
 
   /** Returns the configuration without forbidden parts. */
@@ -133,7 +133,7 @@ export class Company {
   forbids(server: ServerLike): Forbidding | undefined {
     const { name, url = server.proxyTo } = server;
     const words = wordsOf(server);
-    for (const { path, said: { forbid } } of this.files) {
+    for (const { path, policy: { forbid } } of this.files) {
       const word = words.find((each) => forbid?.includes(each));
       if (word !== undefined) {
         return forbidding(path, `the server ${quoted(name)}`, `${word} servers`);
@@ -145,7 +145,7 @@ export class Company {
   /** Returns why a policy forbids a registry; undefined if none does. */
   forbidsRegistry(url: string): Forbidding | undefined {
     const what = `the registry ${quoted(url, 300)}`;
-    for (const { path, said: { forbid, registries } } of this.files) {
+    for (const { path, policy: { forbid, registries } } of this.files) {
       if (forbid?.includes("registry")) return forbidding(path, what, "all registries");
       if (registries?.every((each) => addressOf(each) !== addressOf(url))) {
         return forbidding(path, what, "every registry that it does not name");
@@ -158,7 +158,7 @@ export class Company {
   forbidsHost(url: string, what = "the network"): Forbidding | undefined {
     const host = writtenHost(url);
     if (host === undefined) {
-      const file = this.files.find(({ said: { hosts } }) => hosts !== undefined);
+      const file = this.files.find(({ policy: { hosts } }) => hosts !== undefined);
       return file &&
         forbidding(file.path, what, "every host that its definition does not write out");
     }
@@ -169,7 +169,7 @@ export class Company {
   /** Returns a policy whose list of hosts lacks a host. */
   #without(host: string): PolicyFile | undefined {
     const own = hostOf(host);
-    return this.files.find(({ said: { hosts } }) =>
+    return this.files.find(({ policy: { hosts } }) =>
       hosts?.map(hostOf).every((each) =>
         each.startsWith("*.") ? !own.endsWith(each.slice(1)) : each !== own
       )
@@ -183,7 +183,7 @@ export class Company {
 
   /** Removes forbidden hosts from the grants of modules and confined programs. */
   #narrowed(grants: Grants): Grants {
-    if (this.files.every(({ said }) => said.hosts === undefined)) return grants;
+    if (this.files.every(({ policy }) => policy.hosts === undefined)) return grants;
     const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {
       const hosts = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
       return [server, { ...rest, net: hosts }];
@@ -231,7 +231,7 @@ export interface PolicyFile {
   /** Its deny and ask rules. */
   readonly rules: Rules;
   /** Its content. */
-  readonly said: SaidPolicy;
+  readonly policy: SaidPolicy;
 }
 
 /** The content of a policy file, after its schema was checked. */

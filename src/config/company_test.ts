@@ -182,7 +182,8 @@ Deno.test("the parser and policy.schema.json accept and refuse the same policies
 
 Deno.test("a list of hosts forbids addresses whose host is not written out, and no others", () => {
   const rules = { allow: [], ask: [], deny: [] };
-  const of = (said: object) => new Company([{ path: "/p", said, rules } as unknown as PolicyFile]);
+  const of = (policy: object) =>
+    new Company([{ path: "/p", policy, rules } as unknown as PolicyFile]);
   const http = (url: string) => ({ name: "s", kind: "http", url });
   const hosts = of({ hosts: ["h.example"] });
   for (const url of ["${BASE:-https://h.example}/mcp", "https://${H}.example/", "nothing"]) {

@@ -73,7 +73,7 @@ async function readWith(
     schema: workspaceSchema,
   });
   if (read === undefined) return undefined;
-  const { said: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;
+  const { content: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;
   const servers = serversOf(read);
   if (read.isBad()) return undefined;
   return {

@@ -98,7 +98,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     schema: personSchema,
   });
   const warn = (message: string) => read?.warn(message);
-  const values = read?.said ?? {};
+  const values = read?.content ?? {};
   const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } =
     values;
   const { identities, toolsets, client_toolsets, serve, telemetry } = values;

@@ -18,7 +18,7 @@ export interface Preset {
   /** The section that it writes. */
   readonly section: GatewaySection;
   /** The same, in the form that a configuration has. */
-  readonly said: GatewayOverrides;
+  readonly overrides: GatewayOverrides;
 }
 
 interface PresetEntry extends Pick<Preset, "does"> {
@@ -36,6 +36,6 @@ export async function presets(): Promise<readonly Preset[]> {
     alias,
     does,
     section: gateway,
-    said: gatewayOptions(gateway, () => {}),
+    overrides: gatewayOptions(gateway, () => {}),
   }));
 }

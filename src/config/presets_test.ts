@@ -17,7 +17,7 @@ Deno.test("presets() returns the five with their aliases, each a valid configura
     assert.ok(personSchema({ gateway: section }, { path: [], wrong }));
     assert.match(does, /\.$/);
   }
-  const [, , balanced, permissive] = all.map(({ said }) => gatewayFrom(said).hybrid);
+  const [, , balanced, permissive] = all.map(({ overrides }) => gatewayFrom(overrides).hybrid);
   const usual = DEFAULT_GATEWAY.hybrid;
   assert.deepEqual(balanced, {
     ...usual,

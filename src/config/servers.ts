@@ -33,7 +33,7 @@ interface ServerSections {
 export function serversOf(file: ConfigDocument<ServerSections>): readonly ServerDefinition[] {
   const servers = new Map<string, ServerDefinition>();
   for (const section of ["private_mcps", "mcpServers"] as const) {
-    for (const [title, entry] of Object.entries<ServerEntry>(file.said[section] ?? {})) {
+    for (const [title, entry] of Object.entries<ServerEntry>(file.content[section] ?? {})) {
       const path = [section, title];
       if ("autoApprove" in entry || "alwaysAllow" in entry) {
         const message = "autoApprove and alwaysAllow are ignored: only rules allow calls";
@@ -52,8 +52,10 @@ export function serversOf(file: ConfigDocument<ServerSections>): readonly Server
 }
 
 /** Returns the names of the disabled servers. No other server may take such a name. */
-export function disabledIn({ said }: ConfigDocument<ServerSections>): readonly string[] {
-  return Object.entries<ServerEntry>(said.mcpServers ?? {}).filter(([, entry]) => isDisabled(entry))
+export function disabledIn({ content }: ConfigDocument<ServerSections>): readonly string[] {
+  return Object.entries<ServerEntry>(content.mcpServers ?? {}).filter(([, entry]) =>
+    isDisabled(entry)
+  )
     .map(([title]) => serverSlug(title));
 }
 

@@ -94,7 +94,7 @@ export function serverText(server: ServerDefinition, options: ValueOptions = {})
   const { plain, fileNames } = options;
   const describe = (what: string, values: Readonly<Record<string, string>>) =>
     valuesText(what, { values, ...options });
-  return definitionKindOf(server).describe(server, { given: describe, plain, fileNames });
+  return definitionKindOf(server).describe(server, { describeValues: describe, plain, fileNames });
 }
 
 /** Returns a line for each tool of a server that has settings. */

@@ -17,7 +17,7 @@ export interface FilledAddress {
   /** The address up to the first key: what errors, files and sign-ins contain. */
   readonly url: string;
   /** The address with the names of its keys, as it is shown and approved. */
-  readonly shown: string;
+  readonly displayUrl: string;
 }
 
 /** Where the values of the variables of an address come from. */
@@ -94,7 +94,7 @@ export function shownAddress(
 ): string {
   if (!written.includes("${")) return written;
   try {
-    return filledAddress(written, { server: "", plain: plainValuesOf(written, get) }).shown;
+    return filledAddress(written, { server: "", plain: plainValuesOf(written, get) }).displayUrl;
   } catch {
     return written; // reaching the server reports it
   }
@@ -140,7 +140,7 @@ export function filledAddress(
   }
   if (!isAddress(requestUrl)) throw wrong(`it is not ${WANTED}`);
   const literal = pieces.every(({ name }) => name === undefined);
-  return { requestUrl, shown, url: literal ? written : publicUrl(shown, cut) };
+  return { requestUrl, displayUrl: shown, url: literal ? written : publicUrl(shown, cut) };
 }
 
 /** Returns an address without its query and without the path segments from the first key on. */

@@ -8,7 +8,7 @@ const filled = (written: string, plain: Record<string, string> = {}, ...keys: st
 Deno.test("filledAddress() encodes keys in path and query, and shows their names", () => {
   assert.deepEqual(filled("https://h.example/${A}/v2/mcp?k=${B}&x=1", {}, "a/b c", "d&e=ä"), {
     requestUrl: "https://h.example/a%2Fb%20c/v2/mcp?k=d%26e%3D%C3%A4&x=1",
-    shown: "https://h.example/${A}/v2/mcp?k=${B}&x=1",
+    displayUrl: "https://h.example/${A}/v2/mcp?k=${B}&x=1",
     url: "https://h.example/",
   });
   assert.equal(filled("https://h.example/api/${A}", {}, "a").url, "https://h.example/api/");
@@ -19,7 +19,7 @@ Deno.test("filledAddress() encodes keys in path and query, and shows their names
 
 Deno.test("filledAddress() leaves a literal address as it is written", () => {
   const written = "https://h.example/mcp?api_key=k";
-  assert.deepEqual(filled(written), { requestUrl: written, shown: written, url: written });
+  assert.deepEqual(filled(written), { requestUrl: written, displayUrl: written, url: written });
 });
 
 Deno.test("filledAddress() fills in hosts, ports, schemes and whole addresses for everyone to see", () => {
@@ -36,8 +36,10 @@ Deno.test("filledAddress() fills in hosts, ports, schemes and whole addresses fo
     const keys = written.includes("${V") ? ["v1"] : [];
     assert.equal(filled(written, plain, ...keys).requestUrl, url, written);
   }
-  const { shown, url, requestUrl } = filled("${BASE}", { BASE: "https://h.example/a?key=k#x" });
-  assert.deepEqual([requestUrl, shown, url], [
+  const { displayUrl, url, requestUrl } = filled("${BASE}", {
+    BASE: "https://h.example/a?key=k#x",
+  });
+  assert.deepEqual([requestUrl, displayUrl, url], [
     "https://h.example/a?key=k",
     "https://h.example/a",
     "https://h.example/a",

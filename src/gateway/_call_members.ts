@@ -51,8 +51,8 @@ export function metaOf(
   meta: unknown,
   { clientMeta: listed, message }: CallMembersOptions,
 ): CallMembers {
-  const { known, other } = splitMeta(meta, listed);
-  return callMembers(known, other && { _meta: other }, message);
+  const { knownMeta, other } = splitMeta(meta, listed);
+  return callMembers(knownMeta, other && { _meta: other }, message);
 }
 
 /** Splits the members of a `tools/call` request. */
@@ -60,7 +60,9 @@ export function membersOf(
   params: JsonObject,
   { clientMeta: listed, message }: CallMembersOptions,
 ): CallMembers {
-  const { known, other } = params._meta === undefined ? NO_META : splitMeta(params._meta, listed);
+  const { knownMeta, other } = params._meta === undefined
+    ? NO_META
+    : splitMeta(params._meta, listed);
   let all: JsonObject | undefined = other && { _meta: other };
   for (const name in params) {
     if (!Object.hasOwn(params, name)) continue;
@@ -68,7 +70,7 @@ export function membersOf(
     if (OWN_PARAMS.includes(name) || name === "task" && isTask(value)) continue;
     all = { ...all, [name]: value };
   }
-  return callMembers(known, all, message);
+  return callMembers(knownMeta, all, message);
 }
 
 function callMembers(
@@ -84,7 +86,7 @@ function callMembers(
 
 /** The keys of a `_meta` that are known, and the others. */
 interface SplitMeta {
-  readonly known?: JsonObject | undefined;
+  readonly knownMeta?: JsonObject | undefined;
   readonly other?: JsonObject | undefined;
 }
 
@@ -98,7 +100,7 @@ function splitMeta(meta: unknown, listed: readonly string[]): SplitMeta {
     const isPassed = listed.includes(key) || isKnown(key, value);
     setMember(isPassed ? knownMeta ??= {} : other ??= {}, key, value);
   }
-  return { known: knownMeta, other };
+  return { knownMeta, other };
 }
 
 function isKnown(key: string, value: Json): boolean {

@@ -50,7 +50,7 @@ export interface TasksOptions {
 interface ServerTask {
   readonly tool: ToolId;
   /** Its id at the server. */
-  readonly there: string;
+  readonly serverTaskId: string;
   readonly client: Client | undefined;
   isOver: boolean;
   /** The open requests of the task, as the client sees them. */
@@ -79,7 +79,7 @@ export class Tasks implements TaskPlaces {
     if (!(client.isStateless ? takes(request) : isObject(params.task))) return {};
     const task: TaskRequest = client.isStateless
       ? { isStateless: true }
-      : { isStateless: false, wanted: objectOf(params.task) };
+      : { isStateless: false, options: objectOf(params.task) };
     this.#clients.set(task, client);
     return { task };
   }
@@ -98,7 +98,7 @@ export class Tasks implements TaskPlaces {
     const task = this.#all.get(own);
     // guard: task-places
     if (task === undefined || !isOf(task, { client })) return undefined;
-    return { server: splitToolId(task.tool).server, id: task.there };
+    return { server: splitToolId(task.tool).server, id: task.serverTaskId };
   }
 
   /** Follows these tasks at their servers, and no others. */
@@ -111,7 +111,7 @@ export class Tasks implements TaskPlaces {
       }
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(task.tool);
-      const params = { taskId: task.there };
+      const params = { taskId: task.serverTaskId };
       const answer = this.#options.requests.askAlone({
         ruleName: tool,
         server,
@@ -138,7 +138,7 @@ export class Tasks implements TaskPlaces {
     const client = call.task && this.#clients.get(call.task);
     const serverTask = {
       tool: call.id,
-      there: serverTaskId,
+      serverTaskId,
       requests: new Map(),
       client,
       isOver: false,
@@ -181,7 +181,7 @@ export class Tasks implements TaskPlaces {
     const result = await this.#ask(request, { own, task, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
-      : await this.#requestsOf(task, { request, asked: objectOf(result.inputRequests) });
+      : await this.#requestsOf(task, { request, inputRequests: objectOf(result.inputRequests) });
     return { ...result, ...defined({ inputRequests }) };
   }
 
@@ -219,7 +219,7 @@ export class Tasks implements TaskPlaces {
     if (task === undefined) return;
     const { server } = splitToolId(task.tool);
     followed?.then((isSo) =>
-      isSo && this.#options.unfollow({ server, uri: task.there, isTask: true })
+      isSo && this.#options.unfollow({ server, uri: task.serverTaskId, isTask: true })
     );
   }
 
@@ -231,7 +231,12 @@ export class Tasks implements TaskPlaces {
     },
   ): Promise<JsonObject> {
     const { server, tool } = splitToolId(task.tool);
-    const forwarded = { ruleName: tool, server, method, params: { ...params, taskId: task.there } };
+    const forwarded = {
+      ruleName: tool,
+      server,
+      method,
+      params: { ...params, taskId: task.serverTaskId },
+    };
     const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
     // A client without a session cannot be asked for input meanwhile.
@@ -266,11 +271,14 @@ export class Tasks implements TaskPlaces {
    */
   async #requestsOf(
     task: ServerTask,
-    { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
+    { request, inputRequests }: {
+      readonly request: ClientRequest;
+      readonly inputRequests: JsonObject;
+    },
   ): Promise<JsonObject> {
     const { requests: questions } = task;
-    for (const key of questions.keys()) if (!(key in asked)) questions.delete(key);
-    for (const [key, one] of Object.entries(asked)) {
+    for (const key of questions.keys()) if (!(key in inputRequests)) questions.delete(key);
+    for (const [key, one] of Object.entries(inputRequests)) {
       if (!questions.has(key) && questions.size < ASKED_MAX) {
         await this.#put(one, { key, task, request });
       }
@@ -318,6 +326,6 @@ function isOf(
   return client?.party === request.client.party;
 }
 
-function keyOf({ tool, there }: ServerTask): string {
-  return `${splitToolId(tool).server} ${there}`;
+function keyOf({ tool, serverTaskId }: ServerTask): string {
+  return `${splitToolId(tool).server} ${serverTaskId}`;
 }

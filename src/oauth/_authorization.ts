@@ -47,7 +47,7 @@ export class SignedInServer implements Authorization {
   /** The last new tokens that the server refused. */
   #useless: readonly { readonly sent: string; readonly at: number }[] = [];
   /** The recent requests of the server for more scopes. */
-  #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
+  #steps: readonly { readonly at: number; readonly scopes: readonly string[] }[] = [];
 
   /** Creates the sign-in without reading anything. */
   constructor(server: OAuthServer, store: TokenStore, host: SignInHost) {
@@ -207,7 +207,7 @@ export class SignedInServer implements Authorization {
     const wantedWith = (stored: StoredSignIn) => [...new Set([...stored.wanted ?? [], ...missing])];
     let scopes = wantedWith(signIn);
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
-    const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
+    const isKnown = recent.some((step) => missing.every((scope) => step.scopes.includes(scope)));
     const isGranted = moreScopes.length > 0 && missing.length === 0;
     // guard: sign-in-steps
     if (isGranted || !isKnown && recent.length >= STEPS) {
@@ -218,7 +218,7 @@ export class SignedInServer implements Authorization {
         detail: { server: this.server.name, scopes: moreScopes, may_have_run: false },
       });
     }
-    if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted: scopes }];
+    if (!isKnown) this.#steps = [...recent, { at: performance.now(), scopes }];
     // A sign-in has the lock while the user is in the browser.
     const isOld = await store.locked(key, async () => {
       const now = await store.read(key);

@@ -37,7 +37,7 @@ export interface SigningIn {
 
 /** The values of a started sign-in, before the browser returns. */
 interface StartedSignIn {
-  readonly found: Discovered;
+  readonly discovery: Discovered;
   readonly client: KeptClient;
   readonly scopes: readonly string[];
   readonly state: string;
@@ -62,9 +62,9 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const { host, store, server, signal } = options;
   const { library } = protocol;
   const challenge = await refusalOf(protocol, signal);
-  const found = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
-  const { as } = found;
-  const scopes = scopesFor(options, { found, challenge });
+  const discovery = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
+  const { as } = discovery;
+  const scopes = scopesFor(options, { discovery, challenge });
   const address = await protocol.forBrowser(as);
   await assertSites(protocol, as, host.issuerHosts);
   const state = library.generateRandomState();
@@ -87,16 +87,16 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     code_challenge: await library.calculatePKCECodeChallenge(verifier),
     code_challenge_method: "S256",
     state,
-    resource: found.resource,
+    resource: discovery.resource,
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     ...(wantsConsent && { prompt: "consent" }),
   };
   const url = pageOf(address, { protocol, query });
   const over = new AbortController();
   const until = AbortSignal.any([signal, over.signal]);
-  const pending = { found, client, scopes, state, verifier };
+  const pending = { discovery, client, scopes, state, verifier };
   const done = protocol.act(
-    () => finished(protocol, page, { ...options, asked: pending, signal: until }),
+    () => finished(protocol, page, { ...options, attempt: pending, signal: until }),
     until,
   );
   done.catch(() => {}); // callers that await `done` get the error
@@ -147,10 +147,10 @@ function pageOf(
 async function finished(
   protocol: Protocol,
   page: RedirectPage,
-  { asked, host, server, store, signal }: SigningIn & { readonly asked: StartedSignIn },
+  { attempt, host, server, store, signal }: SigningIn & { readonly attempt: StartedSignIn },
 ): Promise<void> {
   const { library } = protocol;
-  const { found: { as, resource }, client, scopes, state, verifier } = asked;
+  const { discovery: { as, resource }, client, scopes, state, verifier } = attempt;
   try {
     const answer = await unlessAborted(page.answer, signal);
     const parameters = library.validateAuthResponse(as, client, answer.searchParams, state);
@@ -200,9 +200,12 @@ async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<strin
 
 function scopesFor(
   { server, store, more }: SigningIn,
-  { found, challenge }: { readonly found: Discovered; readonly challenge: string | undefined },
+  { discovery, challenge }: {
+    readonly discovery: Discovered;
+    readonly challenge: string | undefined;
+  },
 ): readonly string[] {
-  const { as: { scopes_supported: serverScopes }, scopes: supported } = found;
+  const { as: { scopes_supported: serverScopes }, scopes: supported } = discovery;
   const signIn = store.look(signInKey(server));
   // Granted scopes are requested again only together with missing ones.
   const wantedScopes = [...more, ...signIn?.wanted ?? []];

@@ -43,7 +43,7 @@ export interface Login extends SignIn {
 interface OpenLogin {
   readonly login: Login;
   /** The user's answer to the approval request of one of the calls; undefined if there was none. */
-  asked: Promise<boolean | undefined> | undefined;
+  prompt: Promise<boolean | undefined> | undefined;
 }
 
 /** The result of signing out. */
@@ -212,8 +212,8 @@ export class Logins {
       new URL(at).host
     })? ${receiversText(open.login)}. The call of ${id} needs it`;
     for (let isOwn = false; !isOwn;) {
-      isOwn = open.asked === undefined;
-      const prompt = open.asked ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
+      isOwn = open.prompt === undefined;
+      const prompt = open.prompt ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
       const isAgreed = await unlessAborted(Promise.resolve(prompt), signal);
       if (isAgreed) return undefined;
       if (isAgreed === false) {
@@ -223,7 +223,7 @@ export class Logins {
         return "the user declined";
       }
       // The call that asked may have ended before the user answered.
-      if (open.asked === prompt) open.asked = undefined;
+      if (open.prompt === prompt) open.prompt = undefined;
     }
     return "there was no answer";
   }
@@ -235,7 +235,7 @@ export class Logins {
     const signal = this.#closing;
     const opening = this.begin(server, { scopes, signal }).then((login): OpenLogin => {
       login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
-      return { login, asked: undefined };
+      return { login, prompt: undefined };
     });
     // After a declined sign-in, another one may start.
     const over = () => this.#open.get(server) === opening && this.#open.delete(server);

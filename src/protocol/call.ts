@@ -197,7 +197,7 @@ export function wrappedQuestions(
 /** The client's request for a task. In revision 2026-07-28 the server decides. */
 export type TaskRequest =
   | { readonly isStateless: true }
-  | { readonly isStateless: false; readonly wanted: JsonObject };
+  | { readonly isStateless: false; readonly options: JsonObject };
 
 /** The members of a message that PML does not know. It has at least one. */
 export interface OtherMembers {

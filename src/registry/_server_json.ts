@@ -234,7 +234,7 @@ function inputOf(
     return filledIn(plainText(value), { variables: objectOf(variables), needed });
   }
   if (isArgument && isRequired !== true && otherwise === undefined) return undefined;
-  return reference(variable(), { said: input, needed });
+  return reference(variable(), { input, needed });
 }
 
 /** Replaces variable names in braces by references. Undeclared names stay unchanged. */
@@ -247,7 +247,7 @@ function filledIn(
     const value = memberOf(variables, name);
     if (!isObject(value)) return whole;
     if (value.value !== undefined) return literal(plainText(value.value));
-    references.push(reference(variableOf(name), { said: objectOf(value), needed }));
+    references.push(reference(variableOf(name), { input: objectOf(value), needed }));
     return GAP;
   });
   // Joined parts could form an undeclared reference.
@@ -256,9 +256,9 @@ function filledIn(
 
 function reference(
   name: string,
-  { said, needed }: { readonly said: JsonObject; readonly needed: NeededVariables },
+  { input, needed }: { readonly input: JsonObject; readonly needed: NeededVariables },
 ): string {
-  const { default: otherwise, isRequired } = withoutNull(said);
+  const { default: otherwise, isRequired } = withoutNull(input);
   const fallback = otherwise === undefined ? undefined : plainText(otherwise);
   if (fallback !== undefined && !/[{}\p{Cc}]/u.test(fallback)) return `\${${name}:-${fallback}}`;
   if (isRequired !== true) return `\${${name}:-}`;

@@ -97,7 +97,7 @@ export class Registries {
       const answer = place.cachedAnswer(fqdn);
       if (answer === undefined) return undefined;
       if (this.#background.isOld(answer.at, fqdn)) onOld(place);
-      if (answer.kind === "found") return this.#entryOf(place, { fqdn, kept: answer });
+      if (answer.kind === "found") return this.#entryOf(place, { fqdn, entry: answer });
     }
     return undefined;
   }
@@ -203,7 +203,7 @@ export class Registries {
         // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;
         for (const other of without) other.keep(fqdn, missing, { stored: true });
-        return this.#entryOf(place, { fqdn, kept: answer });
+        return this.#entryOf(place, { fqdn, entry: answer });
       }
       without.push(place);
     }
@@ -212,12 +212,12 @@ export class Registries {
 
   #entryOf(
     place: CachedRegistry,
-    { fqdn, kept }: { readonly fqdn: Fqdn; readonly kept: KeptEntry },
+    { fqdn, entry }: { readonly fqdn: Fqdn; readonly entry: KeptEntry },
   ): FoundEntry {
-    const { at, gone, issued, newest } = kept;
+    const { at, gone, issued, newest } = entry;
     // guard: signature-older
     return {
-      ...place.read(fqdn, kept),
+      ...place.read(fqdn, entry),
       source: place.source.url,
       at,
       gone,

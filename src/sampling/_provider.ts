@@ -39,7 +39,7 @@ export interface ProviderContext {
 /** A request that the provider rejected. */
 interface ProviderRefusal {
   readonly status: number;
-  readonly said: string;
+  readonly message: string;
   /** The time from `Retry-After`, in milliseconds. */
   readonly waitMs?: number | undefined;
 }
@@ -109,7 +109,7 @@ async function attempted(
     : status >= 300 && status < 400
     ? "it redirects to another address, and PML does not send your key there"
     : messageIn(text);
-  return { status, said: message, waitMs: waitOf(response.headers) };
+  return { status, message, waitMs: waitOf(response.headers) };
 }
 
 async function read(
@@ -149,14 +149,14 @@ async function read(
   if (refusal !== undefined && characters === 0) return refusal;
   const answer = refusal === undefined ? reader.end() : undefined;
   if (answer === undefined) {
-    throw broken(settings, redactor.clean(refusal?.said ?? "it broke off before its end"));
+    throw broken(settings, redactor.clean(refusal?.message ?? "it broke off before its end"));
   }
   return answer;
 }
 
 function refusalIn(error: JsonObject): ProviderRefusal {
   const kind = textOf(error.type);
-  return { status: IN_STREAM.get(kind) ?? 400, said: messageIn(JSON.stringify({ error })) };
+  return { status: IN_STREAM.get(kind) ?? 400, message: messageIn(JSON.stringify({ error })) };
 }
 
 /** Returns the message in the body of an error, in the format of either provider. */
@@ -182,7 +182,7 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 
 /** Returns the error for a rejected request, with a hint for the user. */
 function refusalError(
-  { status, said: body, waitMs }: ProviderRefusal,
+  { status, message: body, waitMs }: ProviderRefusal,
   asking: ProviderContext,
 ): PmlError {
   const { settings: { key, model, baseUrl }, redactor } = asking;

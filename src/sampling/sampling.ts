@@ -133,7 +133,7 @@ export class Sampling {
     let remaining = settings.maxTokens;
     const room = { pictures: PICTURES_MAX };
     for (let count = 1;; count++) {
-      const turn = turnOf({ ...prompt, messages }, settings, { tools, left: remaining, count });
+      const turn = turnOf({ ...prompt, messages }, settings, { tools, remaining, count });
       const pending = this.#ask(turn, request, count);
       const answer = await pending.catch((error) => {
         if (count > 1 && isCap(error)) return asPmlError(error);
@@ -237,11 +237,11 @@ function loops({ tools, patterns }: Prompt): boolean {
 function turnOf(
   { hints, patterns: _, ...prompt }: Prompt,
   { model, models, maxTokens }: SamplingSettings,
-  { tools, left, count }: {
+  { tools, remaining, count }: {
     readonly tools: readonly OfferedTool[];
-    readonly left: number;
+    readonly remaining: number;
     readonly count: number;
-  } = { tools: [], left: maxTokens, count: 1 },
+  } = { tools: [], remaining: maxTokens, count: 1 },
 ): Turn {
   const modelNames = [model, ...models];
   const matches = hints.map((hint) => modelNames.find((one) => one.includes(hint)));
@@ -251,7 +251,7 @@ function turnOf(
   return {
     ...prompt,
     model: matches.find((one) => one !== undefined) ?? model,
-    maxTokens: Math.min(prompt.maxTokens ?? maxTokens, left),
+    maxTokens: Math.min(prompt.maxTokens ?? maxTokens, remaining),
     ...(tools.length > 0 && { tools, toolChoice: choice }),
   };
 }

@@ -20,7 +20,7 @@ const MOST_PARAMETERS = 200;
  */
 export function fieldsOf({ id, tool, server }: CatalogEntry): readonly string[] {
   const texts: ParameterTexts = { names: [], descriptions: [] };
-  gather(tool.inputSchema, { said: texts, depth: 0 });
+  gather(tool.inputSchema, { texts, depth: 0 });
   return [
     id.slice(id.indexOf(":") + 1),
     [server.name, text(server.title)].join(" "),
@@ -39,16 +39,16 @@ interface ParameterTexts {
 // is checked.
 function gather(
   schema: unknown,
-  at: { readonly said: ParameterTexts; readonly depth: number },
+  at: { readonly texts: ParameterTexts; readonly depth: number },
 ): void {
-  const { said, depth } = at;
+  const { texts, depth } = at;
   if (!isObject(schema) || depth > DEEPEST) return;
-  const inner = { said, depth: depth + 1 };
+  const inner = { texts, depth: depth + 1 };
   if (isObject(schema.properties)) {
     for (const [name, property] of Object.entries(schema.properties)) {
-      if (said.names.length >= MOST_PARAMETERS) return;
-      said.names.push(name.slice(0, LONGEST_FIELD));
-      if (isObject(property)) said.descriptions.push(text(property.description));
+      if (texts.names.length >= MOST_PARAMETERS) return;
+      texts.names.push(name.slice(0, LONGEST_FIELD));
+      if (isObject(property)) texts.descriptions.push(text(property.description));
       gather(property, inner);
     }
   }

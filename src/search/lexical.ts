@@ -101,7 +101,7 @@ export class LexicalIndex {
     const isQueryTerm = new Uint8Array(this.#documents.size);
     for (const { id } of queryTerms) if (id !== undefined) isQueryTerm[id] = 1;
     const met = all.subarray(0, count);
-    this.#raise(scores, { asked: isQueryTerm, met });
+    this.#raise(scores, { isQueryTerm, met });
     return { scores, met, terms: queryTerms };
   }
 
@@ -118,11 +118,11 @@ export class LexicalIndex {
    */
   #raise(
     scores: Float64Array,
-    { asked, met }: { readonly asked: Uint8Array; readonly met: Uint32Array },
+    { isQueryTerm, met }: { readonly isQueryTerm: Uint8Array; readonly met: Uint32Array },
   ): void {
     const best = this.#best;
     for (const slot of met) {
-      let score = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, asked));
+      let score = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, isQueryTerm));
       scores[slot] = score;
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       for (let at = from; at < from + NEIGHBOURS; at++) {

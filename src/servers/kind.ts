@@ -275,7 +275,7 @@ export interface FileEntry {
 /** The functions and values that descriptions use. */
 export interface DescriptionParts {
   /** Returns the end of a sentence with the values that a server is given; empty without values. */
-  readonly given: (what: string, values: Texts) => string;
+  readonly describeValues: (what: string, values: Texts) => string;
   /** Returns the value of a variable in the host of an address. */
   readonly plain?: ((name: string) => string | undefined) | undefined;
   /** The names of the variables in the `envFile`; undefined if the file was not read. */

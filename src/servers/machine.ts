@@ -323,7 +323,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     };
     const names = Object.keys({ ...env, ...more, ...this.serverEnvironment });
     const { certificates } = this;
-    const trial = new Trial({ ...where, grants, env: more, certificates, given: names });
+    const trial = new Trial({ ...where, grants, env: more, certificates, variableNames: names });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;

@@ -89,7 +89,7 @@ export interface ApprovedServers {
 
 /** A server of a registry that the user approved. */
 export interface RegisteredServer {
-  readonly found: { readonly manifest: Manifest };
+  readonly entry: { readonly manifest: Manifest };
   readonly identity: ServerIdentity;
   /** Undefined if the cloud runs it. */
   readonly definition: ServerDefinition | undefined;

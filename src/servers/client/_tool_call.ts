@@ -28,7 +28,7 @@ export function sendToolCall(
   { call, support }: { readonly call: ToolCall; readonly support: () => unknown },
 ): Promise<Json> {
   if (connection.isStateless) return callStateless(connection, params, call);
-  const options = call.task?.isStateless === false ? call.task.wanted : undefined;
+  const options = call.task?.isStateless === false ? call.task.options : undefined;
   const isTask = connection.runsTasks && (options !== undefined || support() === "required");
   return isTask
     ? callAsTask(connection, params, { call, options })

@@ -213,7 +213,7 @@ Deno.test("a task keeps its server running when an earlier process of the server
   const call = stage.call();
   while (stage.count("tools/call") === 0) await yieldTurn();
   stage.version = "2";
-  await stage.call({ task: { isStateless: false, wanted: {} } });
+  await stage.call({ task: { isStateless: false, options: {} } });
   stage.wires[0]?.say({ id: first.id ?? null, ...DONE });
   await call;
   while (stage.wires[0]?.isClosed !== true) await yieldTurn();

@@ -92,9 +92,9 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
       const at = { url, isSse, headers, oauth, ca, cert, key };
       return { ...names, ...at, tools, ...limits, ...settings };
     },
-    describe: ({ url, headers, oauth }, { given, plain }) =>
-      `a server at ${addressText(url, plain)}${given("headers", headers)}${
-        given("sign-in settings", texts(oauth))
+    describe: ({ url, headers, oauth }, { describeValues, plain }) =>
+      `a server at ${addressText(url, plain)}${describeValues("headers", headers)}${
+        describeValues("sign-in settings", texts(oauth))
       }`,
     identity: ({ url, headers }) => ({ url, headers }),
     texts: ({ url, headers, oauth }) => ({

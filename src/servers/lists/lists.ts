@@ -452,12 +452,12 @@ export class Lists implements Disposable {
     { items, request, before }: Pick<Replacement, "items" | "request" | "before">,
   ): Promise<boolean> {
     const { source, lists } = entry;
-    const { shown, changed } = await skillsOf(source, items);
+    const { visibleSkills, changed } = await skillsOf(source, items);
     const isThere = this.#entries.get(source.name) === entry;
     if (lists.get("skills") !== before || !isThere) return false;
     lists.set("skills", items);
     if (request !== undefined) entry.requests.set("skills", request);
-    entry.skills = shown;
+    entry.skills = visibleSkills;
     entry.changedSkills = changed;
     return true;
   }
@@ -509,7 +509,7 @@ async function unapprovedOf(
 async function skillsOf(
   source: Server,
   skills: readonly ListItem[],
-): Promise<{ readonly shown: readonly ListItem[]; readonly changed: readonly string[] }> {
+): Promise<{ readonly visibleSkills: readonly ListItem[]; readonly changed: readonly string[] }> {
   const definitions = skills.map(skillDefinition);
   const approved = await source.approvedDefinitions?.(definitions) ??
     new Map<ToolDefinition, ToolDefinition>();
@@ -520,7 +520,7 @@ async function skillsOf(
     return skillIn(one);
   };
   const items = definitions.map(shownFor).filter((one) => one !== undefined);
-  return { shown: items, changed: [...approved.keys()].map(({ name }) => name) };
+  return { visibleSkills: items, changed: [...approved.keys()].map(({ name }) => name) };
 }
 
 /** Returns the items of a list, and the instructions that a list of tools contains. */

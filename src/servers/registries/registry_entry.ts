@@ -27,7 +27,7 @@ import { unpinnedPackages } from "../stdio/unpinned.ts";
 
 /** A server of a registry. */
 export interface RegistryServer {
-  readonly found: FoundEntry;
+  readonly entry: FoundEntry;
   readonly identity: ServerIdentity;
   /** Undefined if the server runs in the cloud. */
   readonly definition: ServerDefinition | undefined;
@@ -67,7 +67,7 @@ export function registryServer(
     isCoveredByTrust: false,
     isInLock: true,
   };
-  return { found: entry, identity, definition };
+  return { entry, identity, definition };
 }
 
 /** The facts that the user sees in addition to the entry itself. */

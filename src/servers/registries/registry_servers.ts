@@ -95,7 +95,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
 
   /** Returns the manifest of a server that the user approved here. */
   manifestOf(name: string): Manifest | undefined {
-    return this.at(name)?.found.manifest;
+    return this.at(name)?.entry.manifest;
   }
 
   /**
@@ -132,7 +132,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     if (entry === undefined) return "no configured registry has it now";
     const wrong = this.lookup.refused(entry);
     if (wrong !== undefined) return wrong.message;
-    return here !== undefined && entry.hash === here.found.hash
+    return here !== undefined && entry.hash === here.entry.hash
       ? undefined
       : "its registry has another entry now; calling it asks the user";
   }
@@ -146,7 +146,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     if (fqdn?.action === undefined || fqdn.version !== undefined) return server;
     const whole = entryName(fqdn);
     const { home } = await this.#options.pins.state();
-    const { tools = [] } = this.#here.get(server)?.found.manifest ?? {};
+    const { tools = [] } = this.#here.get(server)?.entry.manifest ?? {};
     if (tools.some(({ name }) => name === tool)) return server;
     if (memberOf(home, whole) !== undefined) return whole;
     // A server that is used may have tools that its registry does not list.
@@ -209,11 +209,11 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     name: string,
     { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
   ): Promise<void> {
-    const { found } = this.#here.get(name) ?? {};
-    if (found === undefined || codeManifest(found.manifest) === undefined) return;
-    if (this.lookup.now.hasCode(found)) return;
-    tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
-    await this.lookup.now.code(found, {
+    const { entry } = this.#here.get(name) ?? {};
+    if (entry === undefined || codeManifest(entry.manifest) === undefined) return;
+    if (this.lookup.now.hasCode(entry)) return;
+    tell(`getting ${name} from ${new URL(entry.source.replace(/^mcp\+/, "")).host}`);
+    await this.lookup.now.code(entry, {
       signal,
       onProgress: ({ progress, total }) =>
         tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
@@ -275,7 +275,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const lastServer = this.#servers.get(name);
     const lookOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
       JSON.stringify([hash, source, vouched, older, gone]);
-    if (lastServer !== undefined && lookOf(lastServer.found) === lookOf(entry)) return lastServer;
+    if (lastServer !== undefined && lookOf(lastServer.entry) === lookOf(entry)) return lastServer;
     const { policy, builtins } = this.#options;
     const own = policy.now.config.servers.map((each) => each.name);
     const server = registryServer(entry, {

@@ -47,7 +47,7 @@ export class RegistryFinder implements SourceFinder {
   }
 
   #foundServer(registered: RegisteredServer): FoundServer {
-    const { definition, identity, found: { manifest } } = registered;
+    const { definition, identity, entry: { manifest } } = registered;
     const { kind } = manifest;
     if (definition === undefined) {
       return { approval: new NameApproval(this.#services, true), kind, manifest };
@@ -62,7 +62,7 @@ export class RegistryFinder implements SourceFinder {
   }
 
   #use(
-    { identity: { pinned }, found: { manifest } }: RegisteredServer,
+    { identity: { pinned }, entry: { manifest } }: RegisteredServer,
     { path }: ModuleDefinition,
   ) {
     const { name } = manifest;

@@ -67,15 +67,15 @@ export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   const label = `pml=${crypto.randomUUID()}`;
   const own = words.slice(at);
   const labelledCommand = { ...plain, args: [...words.slice(0, at), "--label", label, ...own] };
-  const placed = labelled({ file, args }, { wanted: labelledCommand, label });
+  const placed = labelled({ file, args }, { command: labelledCommand, label });
   const isRemoved = own.some((arg) => /^--rm(?:=true)?$/.test(arg));
   return placed && { ...placed, client, env: plain.env, label, isRemoved };
 }
 
-/** Adds a label after one of the words `run`, so that the command is read as `wanted`. */
+/** Adds a label after one of the words `run`, so that the command is parsed as `command`. */
 function labelled(
   { file, args }: Pick<Program, "file" | "args">,
-  { wanted, label }: { readonly wanted: PlainCommand; readonly label: string },
+  { command, label }: { readonly command: PlainCommand; readonly label: string },
 ): Pick<ContainerRun, "args" | "shell"> | undefined {
   for (const [at, arg] of args.entries()) {
     const [before, behind] = [args.slice(0, at), args.slice(at + 1)];
@@ -84,7 +84,7 @@ function labelled(
       const line = `${arg.slice(0, end)} --label ${label}${arg.slice(end)}`;
       const placed = arg === "run" ? ["run", "--label", label] : [line];
       const all = [...before, ...placed, ...behind];
-      if (JSON.stringify(plainCommand({ command: file, args: all })) === JSON.stringify(wanted)) {
+      if (JSON.stringify(plainCommand({ command: file, args: all })) === JSON.stringify(command)) {
         return { args: all, shell: arg === "run" ? [] : [file, ...before] };
       }
     }

@@ -188,7 +188,7 @@ export class Launch implements InstallHost {
     }
     const present = await this.#installed(server, packageOfServer);
     const program = await this.#program({ ...server, confine }, {
-      wanted: packageOfServer,
+      command: packageOfServer,
       present,
       env: own,
     });
@@ -267,14 +267,14 @@ export class Launch implements InstallHost {
 
   async #program(
     server: StdioValues,
-    { wanted, present: { folder, file }, env }: {
-      readonly wanted: PackageCommand;
+    { command, present: { folder, file }, env }: {
+      readonly command: PackageCommand;
       readonly present: PresentPackage;
       readonly env: Readonly<Record<string, string>>;
     },
   ): Promise<LaunchedProgram> {
     const { cwd } = server;
-    const { args, runtime } = wanted;
+    const { args, runtime } = command;
     if (server.confine) return await this.#confined(server, { folder, file, args, env });
     if (runtime === undefined) {
       // Python would write compiled files, which are not among the installed ones.
@@ -282,7 +282,7 @@ export class Launch implements InstallHost {
       return new LaunchedProgram({ file, args, cwd, env: own });
     }
     // The command asked for this runtime by its name: packages of npm are written for node.
-    const run = this.#from(server, wanted).finder.find(runtime);
+    const run = this.#from(server, command).finder.find(runtime);
     return new LaunchedProgram({ file: run, args: [...APART[runtime], file, ...args], cwd, env });
   }
 
@@ -328,7 +328,7 @@ export class Launch implements InstallHost {
     const reach = serverReach(confinement, { userHome, path: programs.path, own });
     return new LaunchedProgram(
       confinedProgram(program, { layer, reach, covers: coversOf(confinement) }),
-      { ...where, cwd, userHome, grants: granted, env: {}, given: [] },
+      { ...where, cwd, userHome, grants: granted, env: {}, variableNames: [] },
     );
   }
 

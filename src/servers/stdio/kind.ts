@@ -180,7 +180,7 @@ function requiredEnvironment({ install, env_required: needed = [] }: ProgramEntr
 
 function describeProgram(
   program: ProgramDefinition,
-  { given, fileNames }: DescriptionParts,
+  { describeValues, fileNames }: DescriptionParts,
 ): string {
   const { name, confine, isUnheld, cwd, env, envFile } = program;
   const command = JSON.stringify([program.command, ...program.args]);
@@ -192,9 +192,9 @@ function describeProgram(
   const at = cwd ? `in the folder ${quoted(cwd, Infinity)} ` : "";
   const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
   const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
-  return `runs the command ${command} ${at}${how}${steers}${installs}${given("variables", env)}${
-    envFileText(envFile, fileNames)
-  }`;
+  return `runs the command ${command} ${at}${how}${steers}${installs}${
+    describeValues("variables", env)
+  }${envFileText(envFile, fileNames)}`;
 }
 
 function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {

@@ -27,7 +27,7 @@ export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
   readonly userHome: string;
   readonly cwd: string;
   /** The names of the variables that are set for the server. */
-  readonly given: readonly string[];
+  readonly variableNames: readonly string[];
 }
 
 /** The result of a trial. */
@@ -115,7 +115,7 @@ export function merged(grants: ServerGrants, more: ServerGrants): ServerGrants {
 
 /** Returns the grants that would cover the requested accesses, beyond those that the server has. */
 export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
-  const { workspace, given } = options;
+  const { workspace, variableNames } = options;
   const has = confinedAccess(options);
   const problems: string[] = requests.other.map((what) => `${what}: it cannot be granted`);
   const missing: MutableGrants = {};
@@ -156,7 +156,9 @@ export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
     return !isOpen && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
-  const variables = requests.env.filter((name) => !given.includes(name) && !NOISE.test(name));
+  const variables = requests.env.filter((name) =>
+    !variableNames.includes(name) && !NOISE.test(name)
+  );
   const env = dataIn(requests, { variables, home: options.home });
   return { missing: Object.fromEntries(lists), left: [...new Set(problems)], variables, env };
 }

@@ -17,7 +17,7 @@ const OPTIONS: TrialOptions = {
   },
   certificates: ["/etc/corp/ca.pem"],
   env: {},
-  given: ["HOME", "TOKEN"],
+  variableNames: ["HOME", "TOKEN"],
 };
 
 class Folder implements Disposable {

@@ -39,8 +39,8 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
       const { phrase, channels = [] } = json as Pick<SpokenDefinition, "phrase" | "channels">;
       return { ...names, phrase, channels, ...settings, ...limits };
     },
-    describe: ({ phrase, channels }, { given }) =>
-      `a server that is heard on ${channels.join(", ")}${given("phrase", { phrase })}`,
+    describe: ({ phrase, channels }, { describeValues }) =>
+      `a server that is heard on ${channels.join(", ")}${describeValues("phrase", { phrase })}`,
     identity: ({ phrase }) => ({ command: ["speak", phrase] }),
     texts: ({ phrase }) => ({ env: { phrase } }),
     policyWords: () => ["unconfined"],

@@ -98,7 +98,7 @@ export const npm: Installer = {
       : [programs, ...others].find((each) => Object.hasOwn(each, bin))?.[bin];
     if (file !== undefined) return { version: String(version), file };
     const hint = "Name one of its programs: npx -y --package NAME PROGRAM";
-    throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
+    throw noProgram({ name, expected: bin ?? own, has: Object.keys(programs), hint });
   },
 };
 
@@ -134,12 +134,12 @@ function isOf(registries: readonly URL[], resolved: unknown): boolean {
 }
 
 /** Returns the error of a package that lacks the program to start. */
-export function noProgram({ name, wanted, has, hint }: {
+export function noProgram({ name, expected, has, hint }: {
   readonly name: string;
-  readonly wanted: string;
+  readonly expected: string;
   readonly has: readonly string[];
   readonly hint: string;
 }): PmlError {
-  const message = `Cannot start ${quoted(name)}: it has no program ${quoted(wanted)}`;
+  const message = `Cannot start ${quoted(name)}: it has no program ${quoted(expected)}`;
   return new PmlError("UPSTREAM_DOWN", message, { hint, detail: { programs: has.slice(0, 20) } });
 }

@@ -67,7 +67,7 @@ export const uv: Installer = {
     const info = await Deno.stat(join(folder, at)).catch(() => undefined); // there is none
     if (info?.isFile) return { version, file: at };
     const hint = "Name one of its programs: uvx --from NAME PROGRAM";
-    throw noProgram({ name, wanted: binName, has: programs, hint });
+    throw noProgram({ name, expected: binName, has: programs, hint });
   },
 };
 

@@ -88,7 +88,7 @@ export class PresentPackage {
 /** An installation that runs, and the callers that follow its progress. */
 interface RunningInstall {
   readonly present: Promise<PresentPackage>;
-  readonly told: Set<ReportStep>;
+  readonly listeners: Set<ReportStep>;
 }
 
 const INSTALLERS = { npm, uv };
@@ -125,7 +125,7 @@ export class Installs {
     const folder = packageFolder(home, exactCommand);
     const installation = this.#under.get(folder);
     if (installation !== undefined) {
-      installation.told.add(tell);
+      installation.listeners.add(tell);
       return await installation.present;
     }
     const failed = this.#impossible.get(folder);
@@ -133,7 +133,7 @@ export class Installs {
     const listeners = new Set([tell]);
     const all: ReportStep = (message) => listeners.forEach((one) => one(message));
     const present = this.#present(exactCommand, { folder, finder, tell: all });
-    this.#under.set(folder, { present, told: listeners });
+    this.#under.set(folder, { present, listeners });
     try {
       return await present;
     } catch (error) {
@@ -231,7 +231,7 @@ export class Installs {
       let named: readonly string[] = [];
       for (const [at, args] of installer.commands(command).entries()) {
         wrote.push(
-          await this.#run({ file, args, cwd: fresh }, { wanted: command, installing, named }),
+          await this.#run({ file, args, cwd: fresh }, { command, installing, named }),
         );
         if (at > 0 || command.isScriptless) continue;
         named = announcedIn(fresh);
@@ -270,8 +270,8 @@ export class Installs {
 
   async #run(
     program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
-    { wanted: { spec, tool, tokens }, installing, named }: {
-      readonly wanted: PackageCommand;
+    { command: { spec, tool, tokens }, installing, named }: {
+      readonly command: PackageCommand;
       readonly installing: Installing;
       /** The packages with install scripts. */
       readonly named: readonly string[];
