@@ -21,7 +21,7 @@ type Counts = Record<Added | "left_out", number>;
 /** Adds a folder, and returns 1 if something of it was refused or left out. */
 export async function importFolder({ file, data, json }: Typed): Promise<number> {
   const counts: Counts = { added: 0, same: 0, refused: 0, left_out: 0 };
-  const found = await readFolder(folderOf(file), {
+  const versions = await readFolder(folderOf(file), {
     signal: new AbortController().signal,
     warn: (message) => {
       if (message.startsWith("Cannot serve ")) counts.left_out++;
@@ -29,12 +29,12 @@ export async function importFolder({ file, data, json }: Typed): Promise<number>
     },
   });
   await using store = await openStore(data);
-  const entries = found.flatMap(({ entries }) => entries);
+  const entries = versions.flatMap(({ entries }) => entries);
   for (let at = 0; at < entries.length; at += TOGETHER) {
     await addSome(entries.slice(at, at + TOGETHER), { store, counts });
   }
-  for (let at = 0; at < found.length; at += TAGGED) {
-    await Promise.all(found.slice(at, at + TAGGED).map((one) => keepTags(one, store)));
+  for (let at = 0; at < versions.length; at += TAGGED) {
+    await Promise.all(versions.slice(at, at + TAGGED).map((one) => keepTags(one, store)));
   }
   const { added, same, refused, left_out } = counts;
   print(

@@ -39,7 +39,7 @@ function undecided(decided: Exclude<Decided, "done">, name: string) {
 
 function list(all: readonly WaitingEntry[], json: boolean): number {
   if (json) {
-    const shown = all.map(({ fqdn, version, owner, created, hash, manifest, code }) => ({
+    const items = all.map(({ fqdn, version, owner, created, hash, manifest, code }) => ({
       fqdn,
       version,
       owner,
@@ -48,7 +48,7 @@ function list(all: readonly WaitingEntry[], json: boolean): number {
       manifest,
       ...code && { code: new TextDecoder().decode(code) },
     }));
-    print(JSON.stringify({ waiting: shown }));
+    print(JSON.stringify({ waiting: items }));
   } else if (all.length === 0) print("Nothing waits");
   else for (const entry of all) for (const line of linesOf(entry)) print(line);
   return 0;
@@ -65,10 +65,10 @@ function linesOf({ fqdn, version, owner, hash, manifest, code }: WaitingEntry): 
 }
 
 function permissions({ permissions, install, url, proxy_to, tools_used }: JsonObject): string {
-  const asked = permissions ?? install ?? url ?? proxy_to ??
+  const requests = permissions ?? install ?? url ?? proxy_to ??
     (tools_used && { calls: tools_used }) ??
     null;
-  return quoted(JSON.stringify(asked), 500);
+  return quoted(JSON.stringify(requests), 500);
 }
 
 /** Hides a version, or shows it again. */

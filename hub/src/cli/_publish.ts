@@ -49,17 +49,17 @@ export async function publishFile(typed: Typed): Promise<number> {
   }
   if (!json) { for (const line of linesOf(entry)) print(line); }
   if (target === undefined) {
-    if (json) print(JSON.stringify(shown(entry)));
+    if (json) print(JSON.stringify(jsonOf(entry)));
     return 0;
   }
   if (!isYes && !await ask(`Publish it at ${target.registry}?`)) {
     throw usage("Cannot publish without a yes", "Answer y on a terminal, or give --yes");
   }
-  const made = await publish(entry, { ...target, signer });
+  const report = await publish(entry, { ...target, signer });
   const { fqdn, version } = entry;
-  const isPublic = made.state === "public";
+  const isPublic = report.state === "public";
   const name = `${fqdn}@${version}`;
-  if (json) print(JSON.stringify({ ...shown(entry), state: textOf(made.state) }));
+  if (json) print(JSON.stringify({ ...jsonOf(entry), state: textOf(report.state) }));
   else if (isPublic) print(`Published ${name} at ${target.registry}`);
   else print(`${name} waits for the operator of ${target.registry}`);
   if (tag === undefined) return 0;
@@ -73,8 +73,8 @@ export async function publishFile(typed: Typed): Promise<number> {
 export async function yankElsewhere(typed: Typed): Promise<number> {
   const { verb, file: name, json } = typed;
   const reason = verb === "yank" ? typed.reason : undefined;
-  const made = await yankAt({ name, reason }, targetOf(typed));
-  const state = made.yanked === true ? "hidden" : "shown";
+  const report = await yankAt({ name, reason }, targetOf(typed));
+  const state = report.yanked === true ? "hidden" : "shown";
   print(json ? JSON.stringify({ name, state }) : `${quoted(name)} is ${state}`);
   return 0;
 }
@@ -97,7 +97,7 @@ function targetOf({ to }: Typed): Target {
   );
 }
 
-function shown({ fqdn, version, manifest, code, files }: Prepared) {
+function jsonOf({ fqdn, version, manifest, code, files }: Prepared) {
   const { integrity, permissions } = manifest;
   return {
     fqdn,

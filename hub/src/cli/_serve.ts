@@ -7,7 +7,7 @@
 import { once } from "node:events";
 import { isLoopback, quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
-import { Metrics, openMetrics, type Seen } from "../serve/metrics.ts";
+import { Metrics, openMetrics, type RequestRecord } from "../serve/metrics.ts";
 import { keepOnTerminal, print, tell } from "./out.ts";
 import { keyIn } from "./_key_file.ts";
 import { openStore, placeOf } from "./_store.ts";
@@ -34,9 +34,9 @@ export async function serve(typed: Typed): Promise<number> {
     typed.isLogged ? log({ level: "warning", message }) : tell(`warning: ${message}`);
   await using store = await openStore(data);
   const metrics = new Metrics();
-  const observe = (seen: Seen) => {
-    metrics.count(seen);
-    if (typed.isLogged) log({ level: "info", ...seen });
+  const observe = (request: RequestRecord) => {
+    metrics.count(request);
+    if (typed.isLogged) log({ level: "info", ...request });
   };
   await using hub = await openHub({
     store,
@@ -49,7 +49,7 @@ export async function serve(typed: Typed): Promise<number> {
     perMinute,
     observe,
     needsClientKeys: typed.needsClientKeys,
-    named: new Set(upstreams),
+    privateHosts: new Set(upstreams),
   });
   await using counted = typed.metrics === undefined
     ? undefined
@@ -64,7 +64,7 @@ export async function serve(typed: Typed): Promise<number> {
   print(
     json
       ? JSON.stringify({ ...registryEntry(hub.url, signer), ...more })
-      : shown(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
+      : startText(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
   );
   keepOnTerminal();
   const { signal } = ending;
@@ -77,7 +77,7 @@ function registryEntry(url: string, signer: Signer | undefined) {
   return { url, ...signer && { public_key: signer.publicKey } };
 }
 
-function shown(
+function startText(
   url: string,
   { data, signer, needsKey }: {
     readonly data: string;

@@ -99,8 +99,8 @@ export function typedOf(args: readonly string[]): Typed {
   const isRun = Object.hasOwn(NEEDED, verb) && !values.version && !values.help;
   const needed = isRun ? NEEDED[verb]?.split(" ").filter(Boolean) ?? [] : [];
   if (isRun && words.length !== needed.length) {
-    const wanted = `pml-hub ${[verb, ...needed].join(" ")}`;
-    throw usage(`Cannot run ${quoted(positionals.join(" "))}: write \`${wanted}\``);
+    const usageText = `pml-hub ${[verb, ...needed].join(" ")}`;
+    throw usage(`Cannot run ${quoted(positionals.join(" "))}: write \`${usageText}\``);
   }
   const {
     data,

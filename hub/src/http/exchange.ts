@@ -31,21 +31,21 @@ export class Busy extends Error {}
 
 /** Bounds the bodies of callers without a key, so that slow uploads cannot fill the memory. */
 export class OpenBodies {
-  #left = MOST_LARGE;
+  #places = MOST_LARGE;
 
   /** Returns a request whose body is read in its turn. Reading throws `Busy` where there is none. */
-  of(asked: HubRequest): HubRequest {
-    return { ...asked, body: (max) => this.#read(asked, max) };
+  of(request: HubRequest): HubRequest {
+    return { ...request, body: (max) => this.#read(request, max) };
   }
 
-  async #read(asked: HubRequest, max: number): ReturnType<HubRequest["body"]> {
-    if (Number(asked.headers["content-length"]) <= LARGE) return await asked.body(max);
-    if (this.#left === 0) throw new Busy();
-    this.#left--;
+  async #read(request: HubRequest, max: number): ReturnType<HubRequest["body"]> {
+    if (Number(request.headers["content-length"]) <= LARGE) return await request.body(max);
+    if (this.#places === 0) throw new Busy();
+    this.#places--;
     try {
-      return await asked.body(max);
+      return await request.body(max);
     } finally {
-      this.#left++;
+      this.#places++;
     }
   }
 }
@@ -105,18 +105,18 @@ async function bodyOf(
 /** Sends an answer. A connection is kept only if all of the request was read. */
 export async function send(
   response: ServerResponse,
-  made: HubResponse,
+  answer: HubResponse,
   request: IncomingMessage,
 ): Promise<void> {
   const isRead = request.method === "GET" || request.method === "HEAD" || request.readableEnded;
   const more = isRead ? {} : { connection: "close" };
-  if (!(made instanceof Response)) {
-    response.writeHead(made.status, { ...made.headers, ...more });
-    response.end(made.body);
+  if (!(answer instanceof Response)) {
+    response.writeHead(answer.status, { ...answer.headers, ...more });
+    response.end(answer.body);
     return;
   }
-  response.writeHead(made.status, { ...Object.fromEntries(made.headers), ...more });
-  if (made.body === null) return void response.end();
+  response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...more });
+  if (answer.body === null) return void response.end();
   // A client that goes away ends the stream.
-  await pipeline(Readable.fromWeb(made.body), response).catch(() => {});
+  await pipeline(Readable.fromWeb(answer.body), response).catch(() => {});
 }

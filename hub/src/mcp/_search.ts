@@ -50,8 +50,8 @@ export async function search(
   }));
   const ranked = await rankTools(query, { among, limit });
   return ranked.flatMap((id) => {
-    const found = hits.get(id);
-    return found === undefined ? [] : [hitOf(found)];
+    const hit = hits.get(id);
+    return hit === undefined ? [] : [hitOf(hit)];
   });
 }
 

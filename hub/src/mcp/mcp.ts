@@ -11,7 +11,7 @@ import type { HubStore, Related } from "../store/store.ts";
 import { type Hit, search } from "./_search.ts";
 
 /** Answers a request of MCP. */
-export type Mcp = (asked: HubRequest) => Promise<HubResponse>;
+export type Mcp = (request: HubRequest) => Promise<HubResponse>;
 
 const BODY = 1_000_000;
 const QUERY = 500;
@@ -68,20 +68,20 @@ const LISTED = Object.entries(OWN).map(([name, { does, text }]) => ({
 /** Returns the handler of MCP requests. The first request loads the library. */
 export function openMcp(store: Readable): Mcp {
   const opening = { handler: undefined as ReturnType<typeof handlerOf> | undefined };
-  return async (asked) => {
-    const body = await asked.body(BODY);
+  return async (hubRequest) => {
+    const body = await hubRequest.body(BODY);
     if (body === undefined) {
       return errorResponse(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
     opening.handler ??= handlerOf(store);
-    const headers = Object.entries(asked.headers).flatMap(([name, value]) =>
+    const headers = Object.entries(hubRequest.headers).flatMap(([name, value]) =>
       typeof value === "string" && WANTED.test(name) ? [[name, value] as const] : []
     );
     const request = new Request("http://hub.invalid/mcp", {
       method: "POST",
       headers: Object.fromEntries(headers),
       body,
-      signal: asked.signal,
+      signal: hubRequest.signal,
     });
     return await (await opening.handler).fetch(request);
   };
@@ -113,11 +113,11 @@ async function handlerOf(store: Readable) {
       if (own === undefined) {
         return wrong(`There is no tool ${visible(params.name)}: ${Object.keys(OWN).join(", ")}`);
       }
-      const said = wantedIn(params.arguments, own.text[0]);
-      if (typeof said === "string") return wrong(said);
+      const query = wantedIn(params.arguments, own.text[0]);
+      if (typeof query === "string") return wrong(query);
       // A batch of searches delays no other request.
       await (turn = turn.then(nextTurn));
-      return shown(await own.run(store, said.text, said.limit));
+      return resultOf(await own.run(store, query.text, query.limit));
     });
     return server;
   }, { maxRequestBodySize: BODY, maxSubscriptions: SUBSCRIPTIONS });
@@ -129,10 +129,10 @@ function nextTurn(): Promise<void> {
 
 /** Returns the search, or the problem with its arguments. */
 function wantedIn(
-  said: unknown,
+  value: unknown,
   name: string,
 ): { readonly text: string; readonly limit: number } | string {
-  const { [name]: text, limit = LIMIT.usual, ...rest } = isObject(said) ? said : {};
+  const { [name]: text, limit = LIMIT.usual, ...rest } = isObject(value) ? value : {};
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) return `There is no argument ${visible(unknown)}`;
   if (typeof text !== "string" || text.length > QUERY) {
@@ -151,9 +151,9 @@ function shownHits(hits: readonly Hit[]): Found {
   return { lines, results: hits.map((hit) => ({ ...hit })), none: "Nothing fits; try other words" };
 }
 
-function shownRelated(asked: string, all: readonly Related[]): Found {
+function shownRelated(query: string, all: readonly Related[]): Found {
   const lines = all.map(({ tool, place, capabilities, organisations }) =>
-    `${tool} comes ${place} ${visible(asked, 200)} in ${counted(capabilities, "capability")} of ` +
+    `${tool} comes ${place} ${visible(query, 200)} in ${counted(capabilities, "capability")} of ` +
     counted(organisations, "organisation")
   );
   const none = "No published capability calls this tool with another one";
@@ -164,7 +164,7 @@ function counted(count: number, what: "capability" | "organisation"): string {
   return `${count} ${count === 1 ? what : what.replace(/y$/, "ie") + "s"}`;
 }
 
-function shown({ lines, results, none }: Found) {
+function resultOf({ lines, results, none }: Found) {
   const text = lines.length === 0 ? none : lines.join("\n");
   return { content: [{ type: "text" as const, text }], structuredContent: { results } };
 }

@@ -25,13 +25,13 @@ type ProxyStore = Pick<HubStore, "entry" | "dates" | "stamp">;
 export interface ProxyOptions {
   readonly store: ProxyStore;
   /** Hosts with ports that may be in a private network. */
-  readonly named: ReadonlySet<string>;
+  readonly privateHosts: ReadonlySet<string>;
 }
 
 /** Passes requests on; disposing of it ends them. */
 export interface Proxying extends Disposable {
   /** Answers a request under `/mcp/proxy/`. */
-  readonly pass: (asked: HubRequest) => Promise<HubResponse>;
+  readonly pass: (request: HubRequest) => Promise<HubResponse>;
 }
 
 /** The beginning of the paths of servers behind a hub. */
@@ -54,12 +54,12 @@ const EVENTS = /^text\/event-stream *(;|$)/i;
 const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 
 /** Creates the proxy for servers behind a hub. Loads nothing before the first request. */
-export function openProxy({ store, named }: ProxyOptions): Proxying {
+export function openProxy({ store, privateHosts }: ProxyOptions): Proxying {
   let open: Promise<Outgoing> | undefined;
   const [requests, streams] = [new Slots(REQUESTS), new Slots(STREAMS)];
   const unversioned = new Unversioned(store);
-  const pass = async (asked: HubRequest): Promise<HubResponse> => {
-    const { name = "", version } = namesIn(asked.target);
+  const pass = async (request: HubRequest): Promise<HubResponse> => {
+    const { name = "", version } = namesIn(request.target);
     const entry = name === "" ? undefined : await exactEntry(store, { name, version });
     const upstream = entry === undefined ? "there is none" : upstreamOf(entry.manifest);
     if (typeof upstream === "string") {
@@ -73,14 +73,14 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
         "requests name the approved version";
       return errorResponse(409, "version_required", { message });
     }
-    if (!METHODS.includes(asked.method)) {
+    if (!METHODS.includes(request.method)) {
       const headers = { allow: METHODS.join(", ") };
       return errorResponse(405, "method_not_allowed", {
         message: "Send POST, GET or DELETE",
         headers,
       });
     }
-    const body = asked.method === "POST" ? await asked.body(BODY) : new Uint8Array();
+    const body = request.method === "POST" ? await request.body(BODY) : new Uint8Array();
     if (body === undefined) {
       return errorResponse(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
@@ -88,15 +88,15 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
     const owner = entry?.owner ?? `:${name}`;
     const end = requests.take(owner);
     if (end === undefined) return busy();
-    using held = new DisposableStack();
-    held.defer(end);
-    open ??= openOutgoing(named);
+    using ending = new DisposableStack();
+    ending.defer(end);
+    open ??= openOutgoing(privateHosts);
     const text = body.length === 0 ? undefined : new TextDecoder().decode(body);
-    const answer = await passed({ asked, upstream, text, outgoing: await open });
+    const answer = await passed({ request, upstream, text, outgoing: await open });
     if (!(answer instanceof Response) || answer.body === null) return answer;
     if (!EVENTS.test(answer.headers.get("content-type") ?? "")) {
-      const ending = held.move();
-      return new Response(untilOver(answer.body, () => ending.dispose()), answer);
+      const later = ending.move();
+      return new Response(untilOver(answer.body, () => later.dispose()), answer);
     }
     const endStream = streams.take(owner);
     if (endStream !== undefined) return new Response(untilOver(answer.body, endStream), answer);
@@ -174,7 +174,7 @@ async function exactEntry(
  */
 class Unversioned {
   readonly #store: ProxyStore;
-  readonly #known = new Map<string, boolean>();
+  readonly #checks = new Map<string, boolean>();
   #stamp = "";
 
   constructor(store: ProxyStore) {
@@ -184,12 +184,12 @@ class Unversioned {
   /** Returns whether all versions of a server, hidden ones too, are at one address. */
   async isSafe(name: string): Promise<boolean> {
     const stamp = await this.#store.stamp();
-    if (stamp !== this.#stamp || this.#known.size >= KNOWN) this.#known.clear();
+    if (stamp !== this.#stamp || this.#checks.size >= KNOWN) this.#checks.clear();
     this.#stamp = stamp;
-    const known = this.#known.get(name);
-    if (known !== undefined) return known;
+    const isSafeName = this.#checks.get(name);
+    if (isSafeName !== undefined) return isSafeName;
     const isSafe = await this.#look(name);
-    if (this.#stamp === stamp) this.#known.set(name, isSafe);
+    if (this.#stamp === stamp) this.#checks.set(name, isSafe);
     return isSafe;
   }
 
@@ -206,17 +206,17 @@ class Unversioned {
 }
 
 async function passed(
-  { asked, upstream, text, outgoing }: {
-    readonly asked: HubRequest;
+  { request, upstream, text, outgoing }: {
+    readonly request: HubRequest;
     readonly upstream: Upstream;
     readonly text: string | undefined;
     readonly outgoing: Outgoing;
   },
 ): Promise<HubResponse> {
-  const own = Object.entries(asked.headers).flatMap(([name, value]) =>
+  const own = Object.entries(request.headers).flatMap(([name, value]) =>
     ASKED.test(name) && typeof value === "string" ? [[name, value] as const] : []
   );
-  const { method, signal, headers } = asked;
+  const { method, signal, headers } = request;
   try {
     const response = await outgoing.fetch(upstream.url, {
       method,

@@ -18,7 +18,7 @@ Deno.test("openProxy() counts a request until its answer was read", async () => 
   );
   using proxy = openProxy({
     store: storeOf(`http://127.0.0.1:${server.addr.port}/mcp`),
-    named: new Set([`127.0.0.1:${server.addr.port}`]),
+    privateHosts: new Set([`127.0.0.1:${server.addr.port}`]),
   });
   const open: Response[] = [];
   const pass = async (method: string) => {

@@ -54,18 +54,18 @@ export function upstreamOf(manifest: JsonObject): Upstream | string {
       return `the header ${name} wants ${unknown[0]}, which is not asked for`;
     }
   }
-  const wanted = headers as Readonly<Record<string, string>>; // each value was checked
-  return { name: textOf(fqdn), url: address.href, headers: wanted, keys };
+  const templates = headers as Readonly<Record<string, string>>; // each value was checked
+  return { name: textOf(fqdn), url: address.href, headers: templates, keys };
 }
 
 /** Returns the headers for a request, with the keys that came with it and no others. */
 export function headersWith(
   { headers, keys }: Upstream,
-  sent: Readonly<Record<string, string | readonly string[] | undefined>>,
+  incoming: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): Readonly<Record<string, string>> {
   const values = new Map(
     [...keys].flatMap(([header, name]) => {
-      const value = sent[header];
+      const value = incoming[header];
       return typeof value === "string" && value !== "" ? [[name, value] as const] : [];
     }),
   );

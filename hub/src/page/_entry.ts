@@ -22,24 +22,24 @@ const MOST = 100;
 /** Returns the page of an entry. */
 export async function entryPage(entry: StoredEntry, options: PageOptions): Promise<Sheet> {
   const { fqdn, version, manifest, code } = entry;
-  const shown = shownOf(manifest);
+  const entryFacts = shownOf(manifest);
   const main = html`
     <p class="crumbs"><a href="/search">All entries</a></p>
     <h1><span class="external">${fqdn}</span> <small class="external">${version}</small></h1>
     ${hidden(entry)}
-    ${shown.description === ""
+    ${entryFacts.description === ""
       ? html``
-      : html`<p class="lead">${external(shown.description, LONGEST)}</p>`}
+      : html`<p class="lead">${external(entryFacts.description, LONGEST)}</p>`}
     <div class="columns">
       <div>
-    ${useSection(entry, { shown, options })}
-    ${abilities(shown)}
-    ${keys(shown)}
-    ${warnings(shown)}
-    ${toolSection(shown.tools)}
+    ${useSection(entry, { shown: entryFacts, options })}
+    ${abilities(entryFacts)}
+    ${keys(entryFacts)}
+    ${warnings(entryFacts)}
+    ${toolSection(entryFacts.tools)}
       </div>
       <div class="side">
-    ${facts(entry, { shown, options })}
+    ${facts(entry, { shown: entryFacts, options })}
     ${await versionSection(entry, options)}
       </div>
     </div>
@@ -61,8 +61,8 @@ ${registriesLine(options)}
 ${callLine(fqdn, shown.tools)}</section>`;
 }
 
-function abilities(shown: Shown): Html {
-  const rows = shown.way.slice(0, MOST).map(([what, value]) =>
+function abilities(facts: Shown): Html {
+  const rows = facts.way.slice(0, MOST).map(([what, value]) =>
     html`
       <div>
         <dt>${what}</dt>
@@ -71,9 +71,9 @@ function abilities(shown: Shown): Html {
     `
   );
   return html`<section aria-labelledby="may"><h2 id="may">What it may do</h2>
-<p>${shown.kind.summary}</p>
+<p>${facts.kind.summary}</p>
 ${rows.length === 0 ? html`` : html`<dl class="pairs">${rows}</dl>`}
-${permissionList(shown)}</section>`;
+${permissionList(facts)}</section>`;
 }
 
 function hidden({ yanked }: StoredEntry): Html {

@@ -35,15 +35,15 @@ const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src 's
 
 /** Returns the answer that shows a page. */
 export function answerOf(sheet: Sheet): RegistryResponse {
-  const made = ok(new TextEncoder().encode(String(framed(sheet))), {
+  const page = ok(new TextEncoder().encode(String(framed(sheet))), {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
     "vary": "accept",
     "content-security-policy": POLICY,
     ...COMMON,
   });
-  const { etag: _, ...headers } = made.headers;
-  return sheet.status === 200 ? made : { ...made, status: sheet.status, headers };
+  const { etag: _, ...headers } = page.headers;
+  return sheet.status === 200 ? page : { ...page, status: sheet.status, headers };
 }
 
 function framed({ title, main, query = "" }: Sheet): Html {
@@ -121,15 +121,15 @@ export function icon(): RegistryResponse {
 
 /** Returns the address of an entry's page, or of a page below it. */
 export function pathTo(fqdn: string, version?: string): string {
-  return `/entry/${named(fqdn, version)}`;
+  return `/entry/${entryName(fqdn, version)}`;
 }
 
 /** Returns the address of an entry for programs. */
 export function downloadOf(fqdn: string, version: string): string {
-  return `/mcp/${named(fqdn, version)}`;
+  return `/mcp/${entryName(fqdn, version)}`;
 }
 
-function named(fqdn: string, version?: string): string {
+function entryName(fqdn: string, version?: string): string {
   const name = encodeURIComponent(fqdn.toWellFormed()).replaceAll("%3A", ":");
   return version === undefined ? name : `${name}@${encodeURIComponent(version.toWellFormed())}`;
 }
@@ -137,21 +137,21 @@ function named(fqdn: string, version?: string): string {
 /** Shows a day. */
 export function dayOf(date: Date): Html {
   const iso = date.toISOString();
-  const shown = date.toLocaleDateString("en-GB", {
+  const day = date.toLocaleDateString("en-GB", {
     day: "numeric",
     month: "short",
     year: "numeric",
     timeZone: "UTC",
   });
-  return html`<time datetime="${iso}">${shown}</time>`;
+  return html`<time datetime="${iso}">${day}</time>`;
 }
 
 /** Shows an untrusted text with its lines, up to a length. */
 export function external(text: string, max: number): Html {
   const short = cut(text, max);
   const lines = short.split(/\r\n?|\n/);
-  const shown = lines.map((line, at) => at === 0 ? html`${line}` : html`<br>${line}`);
-  return html`<span class="external">${shown}</span>`;
+  const breaks = lines.map((line, at) => at === 0 ? html`${line}` : html`<br>${line}`);
+  return html`<span class="external">${breaks}</span>`;
 }
 
 /** Shortens a text, and adds a mark if something was cut. */

@@ -58,9 +58,9 @@ function escaped(text: string): string {
 
 /** Marks an invisible character, so that it differs from an escape that an author wrote. */
 function marked(text: string): string {
-  const shown = [...text].map((character) => {
-    const seen = visible(character);
-    return seen === character ? `\\u{${character.codePointAt(0)?.toString(16)}}` : seen;
+  const characters = [...text].map((character) => {
+    const symbol = visible(character);
+    return symbol === character ? `\\u{${character.codePointAt(0)?.toString(16)}}` : symbol;
   });
-  return `<mark>${escaped(shown.join(""))}</mark>`;
+  return `<mark>${escaped(characters.join(""))}</mark>`;
 }

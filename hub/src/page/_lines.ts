@@ -41,11 +41,11 @@ function compared(from: readonly string[], to: readonly string[]): readonly Row[
     const rows = (lines: readonly string[]) => lines.map((line): Row => ({ kind, line }));
     const isFirst = at === 0;
     const isLast = at === changes.length - 1;
-    const kept = (isFirst ? 0 : CONTEXT) + (isLast ? 0 : CONTEXT);
-    if (kind !== "same" || value.length <= kept + 1) return rows(value);
+    const context = (isFirst ? 0 : CONTEXT) + (isLast ? 0 : CONTEXT);
+    if (kind !== "same" || value.length <= context + 1) return rows(value);
     return [
       ...rows(isFirst ? [] : value.slice(0, CONTEXT)),
-      { kind: "left_out", count: value.length - kept },
+      { kind: "left_out", count: value.length - context },
       ...rows(isLast ? [] : value.slice(-CONTEXT)),
     ];
   });

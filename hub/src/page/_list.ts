@@ -32,31 +32,33 @@ ${
 }
 
 /** Returns a page of search results, with a link to the next one. */
-export async function found(query: URLSearchParams, { store }: PageOptions): Promise<Sheet> {
-  const asked = query.get("q") ?? "";
+export async function searchSheet(query: URLSearchParams, { store }: PageOptions): Promise<Sheet> {
+  const queryText = query.get("q") ?? "";
   const after = query.get("after") ?? "";
-  if (asked.length > QUERY_MAX || after.length > QUERY_MAX) {
+  if (queryText.length > QUERY_MAX || after.length > QUERY_MAX) {
     return problemPage(400, {
       title: "This search is too long",
       why: html`A search has at most ${QUERY_MAX} characters.`,
       hint: html`Write a few words of a name, a description or a tool.`,
     });
   }
-  const words = asked.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = queryText.toLowerCase().split(/\s+/).filter((word) => word !== "");
   const entries = await store.page({ after, words, limit: HITS });
-  const shown = entries.slice(0, HITS);
-  const last = shown.at(-1)?.fqdn;
+  const firstHits = entries.slice(0, HITS);
+  const last = firstHits.at(-1)?.fqdn;
   const isAll = words.length === 0;
-  const title = isAll ? "All entries" : `Search: ${asked}`;
-  const main = html`<h1>${isAll ? "All entries" : html`Search for ${quotation(asked)}`}</h1>
-<p class="calm">${counts(shown.length, { isMore: entries.length > HITS, after })}</p>
-${shown.length > 0 ? html`<h2 class="unseen">Hits</h2>${hits(shown)}` : nothing(after)}
+  const title = isAll ? "All entries" : `Search: ${queryText}`;
+  const main = html`<h1>${isAll ? "All entries" : html`Search for ${quotation(queryText)}`}</h1>
+<p class="calm">${counts(firstHits.length, { isMore: entries.length > HITS, after })}</p>
+${firstHits.length > 0 ? html`<h2 class="unseen">Hits</h2>${hits(firstHits)}` : nothing(after)}
 ${
     entries.length > HITS && last !== undefined
-      ? html`<p><a class="button" rel="next" href="${searchPath(asked, last)}">Next page</a></p>`
+      ? html`<p><a class="button" rel="next" href="${
+        searchPath(queryText, last)
+      }">Next page</a></p>`
       : html``
   }`;
-  return { status: 200, title, main, query: asked };
+  return { status: 200, title, main, query: queryText };
 }
 
 function quotation(text: string): Html {

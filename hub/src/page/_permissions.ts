@@ -10,25 +10,23 @@ import type { Shown, Wish } from "./_manifest.ts";
 
 /** Returns the sentence for a permission. */
 export function sentenceOf({ kind, item }: Wish): Html {
-  const shown = html`<code>${item.slice(0, 500)}</code>`;
+  const code = html`<code>${item.slice(0, 500)}</code>`;
   switch (kind) {
     case "read":
     case "write": {
       const verb = kind === "read" ? "Reads" : "Writes";
       return isWorkspace(item)
         ? html`${verb} every file of the workspace`
-        : html`${verb} ${shown}${
-          isOutside(item) ? ", outside the workspace" : " in the workspace"
-        }`;
+        : html`${verb} ${code}${isOutside(item) ? ", outside the workspace" : " in the workspace"}`;
     }
     case "net":
-      return item === "*" ? html`Connects to any host` : html`Connects to ${shown}`;
+      return item === "*" ? html`Connects to any host` : html`Connects to ${code}`;
     case "run":
       return item === "*"
         ? html`Runs <strong>any program</strong> with your rights, outside the sandbox`
-        : html`Runs ${shown} with your rights, outside the sandbox`;
+        : html`Runs ${code} with your rights, outside the sandbox`;
     case "env":
-      return html`Reads the variable ${shown}`;
+      return html`Reads the variable ${code}`;
   }
 }
 

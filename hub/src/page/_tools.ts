@@ -24,10 +24,10 @@ export function toolSection(tools: readonly ShownTool[]): Html {
     `;
   }
   const room = Math.min(MOST.schema, Math.floor(MOST.all / Math.min(tools.length, MOST.tools)));
-  const shown = tools.slice(0, MOST.tools).map((tool) => toolOf(tool, room));
-  const rest = tools.length - shown.length;
+  const items = tools.slice(0, MOST.tools).map((tool) => toolOf(tool, room));
+  const rest = tools.length - items.length;
   return html`<section aria-labelledby="tools">
-<h2 id="tools">Tools <small>${tools.length}</small></h2>${shown}
+<h2 id="tools">Tools <small>${tools.length}</small></h2>${items}
 ${rest > 0 ? html`<p>and ${rest} more, which the download has.</p>` : html``}</section>`;
 }
 

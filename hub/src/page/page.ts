@@ -14,7 +14,7 @@ import { diffPage } from "./_diff.ts";
 import { entryPage } from "./_entry.ts";
 import { answerOf, icon, type PageOptions, problemPage, type Sheet } from "./_frame.ts";
 import { html } from "./_html.ts";
-import { found, home } from "./_list.ts";
+import { home, searchSheet } from "./_list.ts";
 
 export type { PageOptions } from "./_frame.ts";
 
@@ -23,17 +23,17 @@ const ICON = "/favicon.svg";
 
 /** Answers a request of a browser. Returns undefined if it asks for no page. */
 export async function page(
-  asked: RegistryRequest,
+  request: RegistryRequest,
   options: PageOptions,
 ): Promise<RegistryResponse | undefined> {
-  const [path = "", query = ""] = asked.target.split(/\?(.*)/s);
-  if (path === ICON) return conditional(icon(), asked);
+  const [path = "", query = ""] = request.target.split(/\?(.*)/s);
+  if (path === ICON) return conditional(icon(), request);
   const isEntry = path.startsWith("/entry/");
   if (!isEntry && path !== "/" && path !== "/search") return undefined;
   // A path without a page's beginning may name an entry, for clients that leave `/mcp` out.
-  if (!wantsPage(asked.accept ?? "", { isEntry })) return undefined;
+  if (!wantsPage(request.accept ?? "", { isEntry })) return undefined;
   const sheet = await sheetOf(path, { query: new URLSearchParams(query), options });
-  return conditional(answerOf(sheet), asked);
+  return conditional(answerOf(sheet), request);
 }
 
 /** Returns the path of the data of a page, for programs. */
@@ -46,7 +46,7 @@ async function sheetOf(
   { query, options }: { readonly query: URLSearchParams; readonly options: PageOptions },
 ): Promise<Sheet> {
   if (path === "/") return await home(options);
-  if (path === "/search") return await found(query, options);
+  if (path === "/search") return await searchSheet(query, options);
   const [, part = "", diff] = ENTRY.exec(path) ?? [];
   const name = decoded(part);
   if (name === undefined || fqdnOf(name) === undefined) return noName(name ?? part);

@@ -33,9 +33,9 @@ const MOST = 1_000_000;
  * Sends a change, and again where the hub does not answer: changes are idempotent. Throws the hub's
  * error if it refuses.
  */
-export async function send(sent: Sent, target: Target): Promise<Members> {
+export async function send(message: Sent, target: Target): Promise<Members> {
   for (let tried = 1;; tried++) {
-    const answer = await attempt(sent, target);
+    const answer = await attempt(message, target);
     if (answer instanceof Response) return await accepted(answer, target);
     if (tried === TRIES) throw offline(answer.why, target);
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -37,9 +37,9 @@ export async function graphOf(path: string, signal: AbortSignal): Promise<Graph>
   const entry = pathToFileURL(real).href;
   const walk = { entry, folder, lock: lockOf(folder), signal };
   const files = new Map<string, GraphFile>();
-  const left = [{ url: entry, by: entry }];
+  const queue = [{ url: entry, by: entry }];
   let bytes = 0;
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
     const { url, by } = next;
     if (files.has(url)) continue;
     if (files.size === MOST.files) throw unfit(by, `it imports more than ${MOST.files} files`);
@@ -47,7 +47,7 @@ export async function graphOf(path: string, signal: AbortSignal): Promise<Graph>
     bytes += file.bytes.length;
     if (bytes > MOST.bytes) throw unfit(by, `its files have more than ${MOST.bytes} bytes`);
     files.set(url, file);
-    for (const target of file.imports.values()) left.push({ url: target, by: url });
+    for (const target of file.imports.values()) queue.push({ url: target, by: url });
   }
   return { entry, files };
 }
@@ -145,7 +145,7 @@ async function importsOf(
       });
     }
   })();
-  const found = new Map<string, string>();
+  const hashes = new Map<string, string>();
   for (const one of parsed) {
     if ("typeOnly" in one && one.typeOnly || one.type === "import-meta") continue;
     if (one.specifier === undefined) {
@@ -158,9 +158,9 @@ async function importsOf(
         hint: "Only modules are bundled; put texts and JSON into a module",
       });
     }
-    found.set(one.specifier, targetOf(one.specifier, { url, lock: walk.lock }));
+    hashes.set(one.specifier, targetOf(one.specifier, { url, lock: walk.lock }));
   }
-  return found;
+  return hashes;
 }
 
 /** Returns the URL that a specifier means. */

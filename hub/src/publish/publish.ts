@@ -64,11 +64,14 @@ export async function prepared(path: string, signal: AbortSignal): Promise<Prepa
   const folder = await Deno.makeTempDir({ prefix: "pml-publish-" });
   try {
     await Deno.writeTextFile(join(folder, name), text, { createNew: true, mode: 0o600 });
-    const left: string[] = [];
-    const found = await readFolder(folder, { signal, warn: (message) => left.push(message) });
-    const [entry, ...more] = found.flatMap(({ entries }) => entries);
-    if (entry === undefined || more.length > 0 || left.length > 0) {
-      const why = left[0]?.replace(/^Cannot serve ".*?": /, "") ?? "it makes no entry";
+    const warnings: string[] = [];
+    const versions = await readFolder(folder, {
+      signal,
+      warn: (message) => warnings.push(message),
+    });
+    const [entry, ...more] = versions.flatMap(({ entries }) => entries);
+    if (entry === undefined || more.length > 0 || warnings.length > 0) {
+      const why = warnings[0]?.replace(/^Cannot serve ".*?": /, "") ?? "it makes no entry";
       throw unfit(path, why, "Change it, and publish again");
     }
     const { fqdn, version, manifest, code } = entry;

@@ -11,12 +11,12 @@ import type { Desk } from "../store/store.ts";
 import { bearerOf, keyHashOf } from "../write/key.ts";
 
 /** Answers a request. */
-type Answering = (asked: HubRequest) => Promise<HubResponse>;
+type Answering = (request: HubRequest) => Promise<HubResponse>;
 
 /** A request that may be answered with a stream. */
 interface OpenRequest {
   readonly hash: string;
-  readonly asked: HubRequest;
+  readonly request: HubRequest;
   readonly revoked: AbortController;
 }
 
@@ -40,13 +40,15 @@ export class ClientKeys implements Disposable {
 
   /** Answers a request that comes with a valid key, else 401. */
   async guard(
-    asked: HubRequest,
+    request: HubRequest,
     { isOpenEnded, answer }: { readonly isOpenEnded: boolean; readonly answer: Answering },
   ): Promise<HubResponse> {
-    const key = keyOf(asked);
+    const key = keyOf(request);
     const hash = keyHashOf(key, "client");
-    if (hash === undefined || !await this.#desk.isClientKey(hash)) return refusal(asked, key);
-    return isOpenEnded ? await this.#watched({ asked, hash }, answer) : hidden(await answer(asked));
+    if (hash === undefined || !await this.#desk.isClientKey(hash)) return refusal(request, key);
+    return isOpenEnded
+      ? await this.#watched({ request, hash }, answer)
+      : hidden(await answer(request));
   }
 
   /** Looks at no more keys. */
@@ -56,23 +58,23 @@ export class ClientKeys implements Disposable {
 
   /** Answers a request whose signal aborts when the key is revoked. */
   async #watched(
-    { asked, hash }: Pick<OpenRequest, "asked" | "hash">,
+    { request, hash }: Pick<OpenRequest, "request" | "hash">,
     answer: Answering,
   ): Promise<HubResponse> {
     const revoked = new AbortController();
-    this.#open.add({ asked, hash, revoked });
+    this.#open.add({ request, hash, revoked });
     this.#timer ??= setInterval(() => void this.#look(), LOOK_MS);
-    const signal = AbortSignal.any([asked.signal, revoked.signal]);
+    const signal = AbortSignal.any([request.signal, revoked.signal]);
     try {
-      return await answer({ ...asked, signal });
+      return await answer({ ...request, signal });
     } catch (error) {
-      if (revoked.signal.aborted) return refusal(asked, keyOf(asked));
+      if (revoked.signal.aborted) return refusal(request, keyOf(request));
       throw error;
     }
   }
 
   async #look(): Promise<void> {
-    for (const one of this.#open) if (one.asked.isOver()) this.#open.delete(one);
+    for (const one of this.#open) if (one.request.isOver()) this.#open.delete(one);
     if (this.#open.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;

@@ -19,28 +19,28 @@ const VERSIONS_MAX = 100;
 
 /** Answers a request to a path of this API. */
 export async function official(
-  asked: RegistryRequest,
+  request: RegistryRequest,
   store: OfficialStore,
 ): Promise<RegistryResponse> {
-  const { pathname, searchParams } = new URL(asked.target, "http://hub.invalid");
-  if (pathname === "/v0.1/servers") return conditional(await listed(searchParams, store), asked);
+  const { pathname, searchParams } = new URL(request.target, "http://hub.invalid");
+  if (pathname === "/v0.1/servers") return conditional(await listed(searchParams, store), request);
   const [, name = "", version] = SERVER.exec(pathname) ?? [];
   const fqdn = fqdnOfOfficial(decoded(name));
-  const made = fqdn === undefined
+  const answer = fqdn === undefined
     ? undefined
     : version === undefined
     ? await versionsOf(fqdn, store)
     : await versionOf({ fqdn, version: decoded(version) }, store);
-  return conditional(made ?? problem(404, "Server not found"), asked);
+  return conditional(answer ?? problem(404, "Server not found"), request);
 }
 
 /** The part of the store that this API reads. */
 type OfficialStore = Pick<HubStore, "entry" | "page" | "versions">;
 
 async function listed(query: URLSearchParams, store: OfficialStore): Promise<RegistryResponse> {
-  const asked = query.get("limit") ?? String(PAGE);
-  if (!/^[1-9]\d{0,8}$/.test(asked)) return problem(400, "limit is no number above 0");
-  const limit = Math.min(Number(asked), PAGE_MAX);
+  const limitText = query.get("limit") ?? String(PAGE);
+  if (!/^[1-9]\d{0,8}$/.test(limitText)) return problem(400, "limit is no number above 0");
+  const limit = Math.min(Number(limitText), PAGE_MAX);
   const search = (query.get("search") ?? "").toLowerCase().trim();
   // Names have a slash here, and a dot in the store.
   const word = search.replace(/^pml\//, "").replace("/", ".");
@@ -48,7 +48,7 @@ async function listed(query: URLSearchParams, store: OfficialStore): Promise<Reg
   const entries = await store.page({ after: query.get("cursor") ?? "", words, limit });
   const page = entries.slice(0, limit);
   const version = query.get("version") ?? undefined;
-  const each = page.map((newest) => wanted(newest, { version, store }));
+  const each = page.map((newest) => requestedVersion(newest, { version, store }));
   const servers = (await Promise.all(each)).flat();
   const last = page.at(-1)?.fqdn;
   const next = entries.length > limit && last !== undefined ? { nextCursor: last } : {};
@@ -56,21 +56,21 @@ async function listed(query: URLSearchParams, store: OfficialStore): Promise<Reg
 }
 
 /** Returns the versions of a name for a list: the newest, a given one, or all of them. */
-async function wanted(
+async function requestedVersion(
   newest: StoredEntry,
   { version, store }: { readonly version: string | undefined; readonly store: OfficialStore },
 ): Promise<readonly object[]> {
-  if (version === "latest") return shown(newest, newest.version);
+  if (version === "latest") return serverJsonOf(newest, newest.version);
   if (version === undefined) return await allOf(newest, store);
   const entry = await store.entry(newest.fqdn, version);
-  return entry?.version === version ? shown(entry, newest.version) : [];
+  return entry?.version === version ? serverJsonOf(entry, newest.version) : [];
 }
 
 async function allOf(newest: StoredEntry, store: OfficialStore): Promise<readonly object[]> {
   const { fqdn } = newest;
   const versions = (await store.versions(fqdn)).slice(0, VERSIONS_MAX);
   const entries = await Promise.all(versions.map((version) => store.entry(fqdn, version)));
-  return entries.flatMap((entry) => entry === undefined ? [] : shown(entry, newest.version));
+  return entries.flatMap((entry) => entry === undefined ? [] : serverJsonOf(entry, newest.version));
 }
 
 async function versionsOf(
@@ -91,12 +91,12 @@ async function versionOf(
   const entry = isLatest ? newest : await store.entry(fqdn, version);
   // A tag is no version here.
   if (entry === undefined || !isLatest && entry.version !== version) return undefined;
-  const [one] = shown(entry, newest?.version);
+  const [one] = serverJsonOf(entry, newest?.version);
   return one && json(one);
 }
 
 /** Returns a version in the form of this API; undefined if the form cannot describe how it runs. */
-function shown(entry: StoredEntry, newest: string | undefined): readonly object[] {
+function serverJsonOf(entry: StoredEntry, newest: string | undefined): readonly object[] {
   const server = serverJson(entry);
   if (server === undefined) return [];
   const at = entry.created.toISOString();

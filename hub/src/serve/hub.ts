@@ -17,12 +17,12 @@ import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { Busy, type HubResponse, isGone, OpenBodies, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
-import { type Seen, watched } from "./metrics.ts";
+import { observer, type RequestRecord } from "./metrics.ts";
 import { ClientKeys } from "./_client_keys.ts";
-import { KeptAnswers } from "./_kept_answers.ts";
+import { AnswerCache } from "./_answer_cache.ts";
 import { respond } from "./routes.ts";
 
-/** How to listen. */
+/** Options of `openHub()`. */
 export interface HubOptions {
   readonly store: HubStore;
   readonly host: string;
@@ -36,12 +36,12 @@ export interface HubOptions {
   /** Whether clients need keys to read. */
   readonly needsClientKeys?: boolean;
   /** Hosts, with their ports, of servers behind this hub that may be in a private network. */
-  readonly named?: ReadonlySet<string>;
+  readonly privateHosts?: ReadonlySet<string>;
   /** How many changes each key may make a minute. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
-  /** Is called for each answered request. */
-  readonly observe?: ((seen: Seen) => void) | undefined;
+  /** Takes each answered request, for metrics and logs. */
+  readonly observe?: ((request: RequestRecord) => void) | undefined;
 }
 
 /** A hub that listens. */
@@ -55,7 +55,7 @@ export interface Hub extends Listener {
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
-/** Not sent: only for the metrics, with the status that nginx uses for it. */
+/** For the metrics only: nginx uses 499, too, for a client that closed the connection. */
 const GONE = errorResponse(499, "gone", { message: "The client has gone" });
 const SLOW = errorResponse(408, "slow", { message: "The body took too long" });
 const BUSY = errorResponse(503, "busy", {
@@ -64,15 +64,15 @@ const BUSY = errorResponse(503, "busy", {
 });
 const FAILED = errorResponse(500, "failed", { message: "The registry could not answer" });
 
-/** Returns the answer to a request that did not come whole. */
-function unread(error: unknown, request: IncomingMessage): HubResponse | undefined {
+/** Returns the answer to a request whose body did not arrive completely; undefined for others. */
+function answerToUnread(error: unknown, request: IncomingMessage): HubResponse | undefined {
   if (Object(error).code === "ERR_HTTP_REQUEST_TIMEOUT") return SLOW;
   return isGone(request) ? GONE : undefined;
 }
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const { store, publicUrl, signer, warn, observe, named = new Set() } = options;
+  const { store, publicUrl, signer, warn, observe, privateHosts = new Set() } = options;
   const { isModerated = false, perMinute = PER_MINUTE } = options;
   let [isStopping, isLocal] = [false, true];
   const address = Promise.withResolvers<string>();
@@ -81,11 +81,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
     ...{ isModerated, perMinute, warn },
   });
-  const kept = new KeptAnswers(() => store.stamp());
+  const cache = new AnswerCache(() => store.stamp());
   const clientKeys = options.needsClientKeys === true ? new ClientKeys(store.desk) : undefined;
-  const [mcp, proxy] = [openMcp(store), openProxy({ store, named })];
+  const [mcp, proxy] = [openMcp(store), openProxy({ store, privateHosts })];
   const bodies = new OpenBodies();
-  const answered = async (
+  const respondTo = async (
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<HubResponse> => {
@@ -93,22 +93,21 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, mcp, kept, proxy: proxy.pass, write, bodies, clientKeys, url },
+      ...{ store, mcp, cache, proxy: proxy.pass, write, bodies, clientKeys, url },
       publicKey: signer?.publicKey,
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,
     });
   };
-  const failed = failing(warn);
+  const onError = errorHandler(warn);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const seen = watched(request);
-    answered(request, response).catch((error) => unread(error, request) ?? failed(error)).then(
-      async (made) => {
-        await send(response, made, request);
-        observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
-      },
-    ).catch(failed);
+    const report = observer(request);
+    const recover = (error: unknown) => answerToUnread(error, request) ?? onError(error);
+    respondTo(request, response).catch(recover).then(async (reply) => {
+      await send(response, reply, request);
+      observe?.(report(reply.status, reply instanceof Response ? 0 : reply.body?.length ?? 0));
+    }).catch(onError);
   };
   const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
   ({ isLocal } = listener);
@@ -132,8 +131,8 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   };
 }
 
-/** Returns the handler of requests whose handler threw. */
-function failing(warn: HubOptions["warn"]): (error: unknown) => HubResponse {
+/** Returns a function that turns an error of a handler into an answer, and logs unexpected errors. */
+function errorHandler(warn: HubOptions["warn"]): (error: unknown) => HubResponse {
   return (error) => {
     if (error instanceof Busy) return BUSY;
     warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);

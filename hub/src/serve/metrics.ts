@@ -10,7 +10,7 @@ import { PROXY_PATH } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { OFFICIAL_PATH } from "./_official.ts";
 
-/** The kind of a request. */
+/** The kind of a request. Each has its own counts. */
 export type Route =
   | "entry"
   | "catalog"
@@ -24,8 +24,8 @@ export type Route =
   | "ready"
   | "other";
 
-/** A request that was answered. */
-export interface Seen {
+/** The facts about an answered request that are counted and logged. */
+export interface RequestRecord {
   /** The id that a proxy sent, or a new one. */
   readonly id: string;
   readonly method: string;
@@ -45,23 +45,25 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "/mcp/routing": "routing",
 };
 const PAGE = /^\/($|search$|entry\/)/;
-/** In seconds. */
+/** The upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+/** A connection that is silent for this long is closed. */
 const SILENT_MS = 60_000;
+/** The time limit for counting the names in the store. */
 const STORE_MS = 2_000;
 
-/** Begins to observe a request. Returns the function that reports its answer. */
-export function watched(
+/** Starts the clock for a request. Returns a function that takes the answer's status and bytes. */
+export function observer(
   { method = "", url = "", headers }: IncomingMessage,
-): (status: number, bytes: number) => Seen {
+): (status: number, bytes: number) => RequestRecord {
   const start = performance.now();
-  const given = headers["x-request-id"];
-  const id = typeof given === "string" && ID.test(given) ? given : crypto.randomUUID();
-  const known = METHODS.includes(method) ? method : "OTHER";
-  const route = routeOf(known, url.split("?", 1)[0] ?? "");
+  const header = headers["x-request-id"];
+  const id = typeof header === "string" && ID.test(header) ? header : crypto.randomUUID();
+  const knownMethod = METHODS.includes(method) ? method : "OTHER";
+  const route = routeOf(knownMethod, url.split("?", 1)[0] ?? "");
   return (status, bytes) => ({
     id,
-    method: known,
+    method: knownMethod,
     route,
     status,
     bytes,
@@ -92,19 +94,22 @@ export class Metrics {
   readonly #routes = new Map<Route, Counts>();
 
   /** Counts a request. */
-  count({ route, status, ms, bytes }: Seen): void {
+  count({ route, status, ms, bytes }: RequestRecord): void {
     const counts = this.#routes.get(route) ??
       { bytes: 0, seconds: 0, statuses: new Map(), buckets: BUCKETS.map(() => 0) };
     this.#routes.set(route, counts);
     counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1);
     counts.bytes += bytes;
     counts.seconds += ms / 1_000;
-    const at = BUCKETS.findIndex((most) => ms / 1_000 <= most);
+    const at = BUCKETS.findIndex((bound) => ms / 1_000 <= bound);
     if (at >= 0) counts.buckets[at] = (counts.buckets[at] ?? 0) + 1;
   }
 
-  /** Returns all of it, and the number of names if the store answers. */
-  text(names: number | undefined): string {
+  /**
+   * Returns all metrics in the text format of Prometheus. `nameCount` is the number of names in the
+   * store; undefined if the store does not answer.
+   */
+  text(nameCount: number | undefined): string {
     const all = [...this.#routes].sort(([a], [b]) => a < b ? -1 : 1);
     const requests = all.flatMap(([route, { statuses }]) =>
       [...statuses].sort(([a], [b]) => a - b).map(([status, count]) =>
@@ -118,8 +123,12 @@ export class Metrics {
       ...metric("pml_hub_requests_total", "counter", requests),
       ...metric("pml_hub_response_bytes_total", "counter", bytes),
       ...metric("pml_hub_request_seconds", "histogram", all.flatMap(histogram)),
-      ...metric("pml_hub_store_up", "gauge", [`pml_hub_store_up ${names === undefined ? 0 : 1}`]),
-      ...names === undefined ? [] : metric("pml_hub_names", "gauge", [`pml_hub_names ${names}`]),
+      ...metric("pml_hub_store_up", "gauge", [
+        `pml_hub_store_up ${nameCount === undefined ? 0 : 1}`,
+      ]),
+      ...nameCount === undefined
+        ? []
+        : metric("pml_hub_names", "gauge", [`pml_hub_names ${nameCount}`]),
       ...metric("pml_hub_memory_bytes", "gauge", [
         `pml_hub_memory_bytes ${Deno.memoryUsage().rss}`,
       ]),
@@ -136,9 +145,9 @@ function histogram([route, { buckets, seconds, statuses }]: [Route, Counts]): re
   const name = "pml_hub_request_seconds";
   const count = statuses.values().reduce((sum, one) => sum + one, 0);
   let sum = 0;
-  const lines = BUCKETS.map((most, at) => {
+  const lines = BUCKETS.map((bound, at) => {
     sum += buckets[at] ?? 0;
-    return `${name}_bucket{route="${route}",le="${most}"} ${sum}`;
+    return `${name}_bucket{route="${route}",le="${bound}"} ${sum}`;
   });
   return [
     ...lines,
@@ -167,31 +176,31 @@ export async function openMetrics(
     silentMs: SILENT_MS,
     answer: (request, response) => {
       const status = refusedSender(request, { hosts });
-      const isAsked = request.method === "GET" && request.url === "/metrics";
-      if (status !== undefined || !isAsked) {
+      const isForMetrics = request.method === "GET" && request.url === "/metrics";
+      if (status !== undefined || !isForMetrics) {
         const refused = errorResponse(status ?? 404, "not_found", { message: "Ask for /metrics" });
         response.writeHead(refused.status, refused.headers).end(refused.body);
         return;
       }
-      namesIn(store).then((names) => {
+      countNames(store).then((nameCount) => {
         const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
-        response.writeHead(200, headers).end(metrics.text(names));
+        response.writeHead(200, headers).end(metrics.text(nameCount));
       });
     },
   });
-  const { host, port: own } = new URL(listener.origin);
-  hosts.add(host).add(`localhost:${own}`);
+  const { host, port: actualPort } = new URL(listener.origin);
+  hosts.add(host).add(`localhost:${actualPort}`);
   return listener;
 }
 
-/** Returns the number of names; undefined if the store does not answer soon. */
-export async function namesIn(store: Pick<HubStore, "size">): Promise<number | undefined> {
+/** Returns the number of names in the store; undefined if the store fails or exceeds `STORE_MS`. */
+export async function countNames(store: Pick<HubStore, "size">): Promise<number | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), STORE_MS);
   try {
     return await Promise.race([store.size(), promise]);
   } catch {
-    return undefined; // it is down
+    return undefined; // the store is down
   } finally {
     clearTimeout(timer);
   }

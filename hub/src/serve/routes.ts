@@ -21,8 +21,8 @@ import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse, OpenBodies } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
 import type { ClientKeys } from "./_client_keys.ts";
-import { namesIn } from "./metrics.ts";
-import type { KeptAnswers } from "./_kept_answers.ts";
+import { countNames } from "./metrics.ts";
+import type { AnswerCache } from "./_answer_cache.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** The collaborators of the routes. */
@@ -41,7 +41,7 @@ export interface RouteOptions {
   /** Requires keys of clients; undefined for a hub that everybody may read. */
   readonly clientKeys: ClientKeys | undefined;
   /** Cached answers to reading requests. */
-  readonly kept: KeptAnswers;
+  readonly cache: AnswerCache;
   /** Whether the hub is about to stop, and wants no more requests. */
   readonly isStopping: () => boolean;
   /** The URL that clients configure, and the key that they pin. */
@@ -54,58 +54,58 @@ const QUERY_MAX = 500;
 const CLOUD_MAX = 5_000;
 
 /** Answers a request. Publishers use another kind of key; health checks need none. */
-export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubResponse> {
-  const { method, target } = asked;
+export async function respond(request: HubRequest, of: RouteOptions): Promise<HubResponse> {
+  const { method, target } = request;
   const options = { ...of, store: readable(of.store) };
   const [path = ""] = target.split("?", 1);
   const isOpenEnded = method === "POST" && path === "/mcp" || path.startsWith(PROXY_PATH);
   const isRead = method === "GET" || method === "HEAD";
   if (!isOpenEnded && !isRead) {
-    return await options.write(asked) ?? await answer(asked, signing(options));
+    return await options.write(request) ?? await answer(request, signing(options));
   }
-  const answering = (asked: HubRequest) =>
-    isOpenEnded ? passed(asked, { path, of }) : read(asked, { path, options });
+  const answering = (inner: HubRequest) =>
+    isOpenEnded ? passed(inner, { path, of }) : read(inner, { path, options });
   const isHealth = path === "/health" || path === "/ready";
   return of.clientKeys === undefined || isHealth
-    ? await answering(asked)
-    : await of.clientKeys.guard(asked, { isOpenEnded, answer: answering });
+    ? await answering(request)
+    : await of.clientKeys.guard(request, { isOpenEnded, answer: answering });
 }
 
 /** Answers a request of MCP, to the hub itself or to a server behind it. */
 async function passed(
-  asked: HubRequest,
+  request: HubRequest,
   { path, of: { mcp, proxy, bodies } }: { readonly path: string; readonly of: RouteOptions },
 ): Promise<HubResponse> {
-  return await (path.startsWith(PROXY_PATH) ? proxy : mcp)(bodies.of(asked));
+  return await (path.startsWith(PROXY_PATH) ? proxy : mcp)(bodies.of(request));
 }
 
 /** Answers a reader. */
 async function read(
-  asked: HubRequest,
+  request: HubRequest,
   { path, options }: { readonly path: string; readonly options: Reading },
 ): Promise<HubResponse> {
   const store = signing(options);
-  if (hasNul(asked.target)) return badQuery(path, "a value of the query has the character NUL");
-  const shown = await page(asked, {
+  if (hasNul(request.target)) return badQuery(path, "a value of the query has the character NUL");
+  const pageAnswer = await page(request, {
     ...options,
     needsKey: options.clientKeys !== undefined,
   });
-  if (shown !== undefined) return shown;
-  if (isLong(asked.target)) {
+  if (pageAnswer !== undefined) return pageAnswer;
+  if (isLong(request.target)) {
     return badQuery(path, `a value of the query has more than ${QUERY_MAX} characters`);
   }
-  if (path.startsWith(OFFICIAL_PATH)) return await official(asked, options.store);
+  if (path.startsWith(OFFICIAL_PATH)) return await official(request, options.store);
   switch (path) {
     case "/health":
-      return conditional(json({ status: "ok" }), asked);
+      return conditional(json({ status: "ok" }), request);
     case "/ready":
-      return conditional(await ready(options), asked);
+      return conditional(await ready(options), request);
     case "/mcp/routing":
-      return conditional(json({ cloud: await options.store.cloudNames(CLOUD_MAX) }), asked);
+      return conditional(json({ cloud: await options.store.cloudNames(CLOUD_MAX) }), request);
     default:
-      return await options.kept.to(
-        asked,
-        async () => await answer({ ...asked, target: programPath(asked.target) }, store),
+      return await options.cache.to(
+        request,
+        async () => await answer({ ...request, target: programPath(request.target) }, store),
       );
   }
 }
@@ -173,7 +173,7 @@ function badQuery(path: string, message: string): RegistryResponse {
 
 async function ready({ store, isStopping }: Reading): Promise<RegistryResponse> {
   if (isStopping()) return errorResponse(503, "stopping", { message: "This hub is stopping" });
-  const names = await namesIn(store);
+  const names = await countNames(store);
   return names === undefined
     ? errorResponse(503, "not_ready", { message: "The store of this hub does not answer" })
     : json({ status: "ready", names });

@@ -15,11 +15,11 @@ const TIME = /^[\d:.TZ-]{1,40}$/;
  * latter was signed: its owner can sign the same content with that time, and gets the same manifest.
  */
 export function publishedAgain(
-  kept: string,
+  storedText: string,
   { text, state }: { readonly text: string; readonly state: "public" | "waiting" },
 ): Published {
-  if (kept === text || rounded(kept) === rounded(text)) return { state, isNew: false };
-  const issued = textOf(objectOf(parseJson(kept)).issued);
+  if (storedText === text || rounded(storedText) === rounded(text)) return { state, isNew: false };
+  const issued = textOf(objectOf(parseJson(storedText)).issued);
   return TIME.test(issued) ? { why: "exists", issued } : { why: "exists" };
 }
 

@@ -44,8 +44,8 @@ export class Pg implements Queries {
   #callers = 0;
 
   /** Connects when it is asked for the first time. */
-  constructor({ host, port, database, user, password, ssl, shown }: PgPlace) {
-    this.#shown = shown;
+  constructor({ host, port, database, user, password, ssl, label }: PgPlace) {
+    this.#shown = label;
     this.#sql = postgres({
       // Lists, because a text would be split at colons; the types of the client leave them out.
       host: (host.startsWith("/") ? host : [host]) as string,
@@ -150,19 +150,21 @@ export class Pg implements Queries {
 }
 
 function queriesOf(sql: postgres.Sql | postgres.TransactionSql): Queries {
-  const asked = (text: string, values: readonly PgValue[]) =>
-    sql.unsafe<Record<string, unknown>[]>(text, values.map(kept), { prepare: values.length > 0 });
+  const query = (text: string, values: readonly PgValue[]) =>
+    sql.unsafe<Record<string, unknown>[]>(text, values.map(withoutNul), {
+      prepare: values.length > 0,
+    });
   const all = async (text: string, values: readonly PgValue[] = []) => [
-    ...await asked(text, values),
+    ...await query(text, values),
   ];
   return {
     all,
     get: async (text, values) => (await all(text, values))[0],
-    run: async (text, values = []) => (await asked(text, values)).count,
+    run: async (text, values = []) => (await query(text, values)).count,
   };
 }
 
 /** PostgreSQL has no text with the character 0, and JSON has it only escaped. */
-function kept(value: PgValue): PgValue {
+function withoutNul(value: PgValue): PgValue {
   return typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 }

@@ -7,7 +7,7 @@
 
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { JsonObject } from "@casys/pml/registry";
-import { failed } from "./backup.ts";
+import { backupError } from "./backup.ts";
 import { openDatabase } from "./_database.ts";
 import type { Pg, PgRow, PgValue, Queries } from "./_pg.ts";
 import { shownOf } from "./_pg_versions.ts";
@@ -95,7 +95,7 @@ export async function copyToPg(pg: Pg, db: DatabaseSync): Promise<void> {
   await pg.long("changing", async (queries) => {
     for (const { name } of TABLES) {
       if (await queries.get(`SELECT 1 AS there FROM ${name} LIMIT 1`) !== undefined) {
-        throw failed("restore to", "the database of DATABASE_URL", {
+        throw backupError("restore to", "the database of DATABASE_URL", {
           why: "there is a hub already",
           hint: "Stop the hub, and name an empty database",
         });
@@ -122,8 +122,8 @@ async function copyIn(
     // The query selects these columns.
     const values = columns.map((column) => row[column] as PgValue);
     // It was a manifest when it was added.
-    const shown = hasView ? shownOf(JSON.parse(String(row.manifest)) as JsonObject) : [];
-    await queries.run(insert, [...values, ...shown]);
+    const facts = hasView ? shownOf(JSON.parse(String(row.manifest)) as JsonObject) : [];
+    await queries.run(insert, [...values, ...facts]);
   }
 }
 

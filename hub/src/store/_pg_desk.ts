@@ -167,13 +167,13 @@ export class PgDesk implements Desk {
   async takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
     const values = [keyHash, perMinute] as const;
     if (await this.#pg.get(TAKE_TURN, values) !== undefined) return undefined;
-    const left = await this.#pg.get(
+    const row = await this.#pg.get(
       `SELECT t.turns, t.at, ${NOW} AS now FROM keys JOIN turns t USING (hash)
        WHERE hash = $1 AND kind = 'publisher' AND revoked IS NULL`,
       [keyHash],
     );
-    if (left === undefined) return NO_KEY;
-    const { turns, at, now } = left as unknown as Left & { now: number }; // the query selects them
+    if (row === undefined) return NO_KEY;
+    const { turns, at, now } = row as unknown as Left & { now: number }; // the query selects them
     return { why: "rate", seconds: waitOf({ turns, at }, { most: perMinute, now }) };
   }
 

@@ -15,7 +15,7 @@ export interface PgPlace {
   readonly password: string;
   readonly ssl: "verify-full" | "require" | false;
   /** The URL without its password. */
-  readonly shown: string;
+  readonly label: string;
 }
 
 const PORT = 5432;
@@ -42,8 +42,8 @@ export function pgPlaceOf(text: string): PgPlace {
   const port = Number(url.port || PORT);
   const password = decoded(url.password);
   const ssl = sslOf(sslmode, host);
-  const shown = `${user}@${host}:${port}/${database}`;
-  return { host, port, database, user, password, ssl, shown };
+  const label = `${user}@${host}:${port}/${database}`;
+  return { host, port, database, user, password, ssl, label };
 }
 
 /** Returns how to use TLS. By default a remote server requires TLS with a valid certificate. */

@@ -29,12 +29,12 @@ export async function addVersion(
   const table = tableOf(fqdn);
   const text = JSON.stringify(manifest);
   const code = await keepCode(sql, offered);
-  const known = await sql.get(
+  const row = await sql.get(
     `SELECT manifest, code FROM ${table} WHERE fqdn = $1 AND version = $2`,
     [fqdn, version],
   );
-  if (known !== undefined) {
-    return known.manifest === text && known.code === code ? "same" : "refused";
+  if (row !== undefined) {
+    return row.manifest === text && row.code === code ? "same" : "refused";
   }
   await sql.run(
     `INSERT INTO ${table} (fqdn, version, type, routing, manifest, code, created, owner,

@@ -42,8 +42,10 @@ const RECORD_COUNT = `SELECT count(*) AS count FROM key_records WHERE what <> 'i
 
 /** Returns whether a database with this many migrations contains only rows that a hub writes. */
 export function isSound(db: DatabaseSync, steps: number): boolean {
-  using made = openDatabase(":memory:", MIGRATIONS.slice(0, steps));
-  if (JSON.stringify(db.prepare(RUNS).all()) !== JSON.stringify(made.prepare(RUNS).all())) {
+  using schemaDatabase = openDatabase(":memory:", MIGRATIONS.slice(0, steps));
+  if (
+    JSON.stringify(db.prepare(RUNS).all()) !== JSON.stringify(schemaDatabase.prepare(RUNS).all())
+  ) {
     return false;
   }
   if (steps >= RECORDED_KEYS && !areKeysRecorded(db, steps >= KEY_KINDS ? "kind" : "")) {
@@ -75,21 +77,21 @@ function areKeysRecorded(db: DatabaseSync, kind: "" | "kind"): boolean {
 
 function isEntry(row: Row, table: string): boolean {
   const { fqdn, version, created, code } = row;
-  const said = manifestOf(row.manifest);
-  const isNamed = said.fqdn === fqdn && said.version === version &&
+  const manifest = manifestOf(row.manifest);
+  const isNamed = manifest.fqdn === fqdn && manifest.version === version &&
     fqdnOf(`${fqdn}@${version}`)?.version === version;
   const isHere = table === "waiting" || tableOf(fqdn) === table;
-  const isSame = [[row.type, said.type], [row.routing, said.routing]]
+  const isSame = [[row.type, manifest.type], [row.routing, manifest.routing]]
     .every(([column, member]) => column === null || column === textOf(member));
   const isCode = code === null ||
-    row.has === 1 && [undefined, code].includes(said.integrity as string);
+    row.has === 1 && [undefined, code].includes(manifest.integrity as string);
   return isNamed && isHere && isSame && isCode && !Number.isNaN(Date.parse(created));
 }
 
 function manifestOf(text: string): Readonly<Record<string, unknown>> {
   try {
-    const said = parseJson(text);
-    return isObject(said) ? said : {};
+    const json = parseJson(text);
+    return isObject(json) ? json : {};
   } catch {
     return {}; // it has no name, and so is no entry
   }

@@ -40,9 +40,9 @@ export class Sql {
   together<T>(work: () => T): T {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
-      const made = work();
+      const result = work();
       this.#db.exec("COMMIT");
-      return made;
+      return result;
     } catch (error) {
       // After some errors, such as a full disk, SQLite has done so by itself.
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");

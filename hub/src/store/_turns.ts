@@ -51,14 +51,14 @@ export function waitOf(
 export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefined {
   const now = Date.now() / 1_000;
   // Reads the key first, because a write by a request with an invalid key would delay writers.
-  const left = sql.get(
+  const row = sql.get(
     `SELECT coalesce(t.turns, 0) AS turns, coalesce(t.at, 0) AS at
      FROM keys LEFT JOIN turns t USING (hash)
      WHERE hash = ? AND kind = 'publisher' AND revoked IS NULL`,
     [hash],
   );
-  if (left === undefined) return { why: "key" };
+  if (row === undefined) return { why: "key" };
   if (sql.get(TAKE_TURN, [hash, most, now]) !== undefined) return undefined;
-  const { turns, at } = left as unknown as Left; // the query selects them
+  const { turns, at } = row as unknown as Left; // the query selects them
   return { why: "rate", seconds: waitOf({ turns, at }, { most, now }) };
 }

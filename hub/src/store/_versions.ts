@@ -24,12 +24,12 @@ export function addVersion(sql: Sql, offered: Offered, owner: string | null = nu
   const table = tableOf(fqdn);
   const text = JSON.stringify(manifest);
   const code = keepCode(sql, offered);
-  const known = sql.get(
+  const row = sql.get(
     `SELECT manifest, code FROM ${table} WHERE fqdn = ? AND version = ?`,
     [fqdn, version],
   );
-  if (known !== undefined) {
-    return known.manifest === text && known.code === code ? "same" : "refused";
+  if (row !== undefined) {
+    return row.manifest === text && row.code === code ? "same" : "refused";
   }
   sql.run(
     `INSERT INTO ${table} (fqdn, version, type, routing, manifest, code, created, owner)

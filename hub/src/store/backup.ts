@@ -16,7 +16,7 @@ import { isSound } from "./_sound.ts";
 /** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
 export async function backup(folder: string, file: string): Promise<void> {
   if (!exists(join(folder, DATABASE))) {
-    throw failed("back up", folder, {
+    throw backupError("back up", folder, {
       why: "there is no database of a hub",
       hint: "Give the folder of the hub with --data",
     });
@@ -32,7 +32,7 @@ export async function restore(folder: string, file: string, checkpoint?: string)
   if (!exists(file)) throw missing(file);
   await assertCheckpoint(file, checkpoint);
   if ([target, `${target}-wal`].some(exists)) {
-    throw failed("restore to", folder, {
+    throw backupError("restore to", folder, {
       why: "there is a database already",
       hint: "Stop the hub and move its folder away, or give a new folder with --data",
     });
@@ -52,10 +52,10 @@ export async function checkpointOf(file: string): Promise<string> {
   return `sha256-${hash.digest("base64")}`;
 }
 
-async function assertCheckpoint(file: string, wanted: string | undefined): Promise<void> {
-  if (wanted === undefined || await checkpointOf(file) === wanted) return;
-  throw failed("restore", file, {
-    why: `its hash is not the checkpoint ${quoted(wanted)}`,
+async function assertCheckpoint(file: string, expected: string | undefined): Promise<void> {
+  if (expected === undefined || await checkpointOf(file) === expected) return;
+  throw backupError("restore", file, {
+    why: `its hash is not the checkpoint ${quoted(expected)}`,
     hint: "Give the backup whose checkpoint `pml-hub backup` printed",
   });
 }
@@ -90,7 +90,7 @@ export async function opened(
 /** Throws if there is a file already. */
 export function assertNew(file: string): void {
   if (!exists(file)) return;
-  throw failed("back up to", file, {
+  throw backupError("back up to", file, {
     why: "there is a file already",
     hint: "Give the name of a new file",
   });
@@ -121,8 +121,8 @@ function assertWhole(part: string, file: string): void {
     using db = new DatabaseSync(part, { allowExtension: false });
     db.exec("PRAGMA query_only = 1");
     const version = versionOf(db, { file });
-    const [{ integrity_check: said } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
-    if (version > 0 && said === "ok" && isSound(db, version)) {
+    const [{ integrity_check: verdict } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
+    if (version > 0 && verdict === "ok" && isSound(db, version)) {
       db.exec("PRAGMA query_only = 0");
       return revokeUnrecordedKeys(db, version);
     }
@@ -130,7 +130,7 @@ function assertWhole(part: string, file: string): void {
     if (cause instanceof PmlError) throw cause;
     // the message of SQLite would not help the user
   }
-  throw failed("restore", file, {
+  throw backupError("restore", file, {
     why: "it is not a complete backup",
     hint: "Use another backup: this one was cut or changed",
   });
@@ -147,7 +147,7 @@ function revokeUnrecordedKeys(db: DatabaseSync, version: number): void {
 }
 
 function missing(file: string): PmlError {
-  return failed("restore", file, {
+  return backupError("restore", file, {
     why: "there is no such file",
     hint: "Give a file that `pml-hub backup` wrote",
   });
@@ -164,7 +164,7 @@ function exists(path: string): boolean {
 }
 
 /** Returns the error of a copy that was not made. */
-export function failed(
+export function backupError(
   what: string,
   path: string,
   { why, hint }: { readonly why: string; readonly hint: string },

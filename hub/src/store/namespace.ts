@@ -63,16 +63,16 @@ export function shapesLike(fqdn: string): readonly string[] {
 function shapesNear(namespace: string): readonly string[] {
   const shape = shapeOf(namespace);
   if (shape.length < LONG) return [shape];
-  const made = new Set([shape]);
+  const shapes = new Set([shape]);
   for (let at = 0; at <= shape.length; at++) {
     const [left, right] = [shape.slice(0, at), shape.slice(at)];
     const [first = "", second = ""] = right;
-    if (first !== "" && shape.length > LONG) made.add(left + right.slice(1));
-    if (second !== "") made.add(left + second + first + right.slice(2));
+    if (first !== "" && shape.length > LONG) shapes.add(left + right.slice(1));
+    if (second !== "") shapes.add(left + second + first + right.slice(2));
     for (const letter of LETTERS) {
-      made.add(left + letter + right);
-      if (first !== "") made.add(left + letter + right.slice(1));
+      shapes.add(left + letter + right);
+      if (first !== "") shapes.add(left + letter + right.slice(1));
     }
   }
-  return [...made];
+  return [...shapes];
 }

@@ -45,13 +45,13 @@ export async function openPostgres(url: string, steps = PG_MIGRATIONS): Promise<
   const place = pgPlaceOf(url);
   const pg = new Pg(place);
   try {
-    await migratePg(pg, { shown: place.shown, steps });
+    await migratePg(pg, { shown: place.label, steps });
     return new PostgresStore(pg);
   } catch (error) {
     await pg.close();
     if (error instanceof PmlError) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    throw new PmlError("CONFIG_INVALID", `Cannot open ${quoted(place.shown, 300)}: ${why}`, {
+    throw new PmlError("CONFIG_INVALID", `Cannot open ${quoted(place.label, 300)}: ${why}`, {
       hint:
         "Check DATABASE_URL, and that its user may make a schema; where the server has no TLS " +
         "and the network to it is private, add ?sslmode=disable",
@@ -189,11 +189,11 @@ export class PostgresStore implements HubStore {
 
   /** Returns the tools that capabilities call right after or before a tool. */
   async related(tool: string, limit: number): Promise<readonly Related[]> {
-    const found = await Promise.all((["after", "before"] as const).map(async (place) => {
+    const related = await Promise.all((["after", "before"] as const).map(async (place) => {
       const rows = await this.#pg.all(relatedQuery(place, ["$1", "$2"]), [tool, limit]);
       return rows.map((row) => relatedOf(place, row));
     }));
-    return found.flat();
+    return related.flat();
   }
 
   /** Returns the rows of a name in the view. */

@@ -25,7 +25,7 @@ Deno.test("pgPlaceOf() encrypts what leaves this machine, and never says the pas
   assert.equal(of("postgres://u:geheim@db/d?sslmode=disable").ssl, false);
   assert.equal(of("postgres://u:geheim@db/d?sslmode=require").ssl, "require");
   assert.deepEqual(
-    [of("postgres://u:p%40%2F@db/d").password, of("postgres://u:geheim@db/d").shown],
+    [of("postgres://u:p%40%2F@db/d").password, of("postgres://u:geheim@db/d").label],
     ["p@/", "u@db:5432/d"],
   );
   const cases: readonly (readonly [string, RegExp])[] = [

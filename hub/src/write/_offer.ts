@@ -102,8 +102,8 @@ function checkMembers(manifest: JsonObject, target: Target): void {
     throw new Unfit(`its fqdn is ${quoted(textOf(manifest.fqdn))}, wanted ${quoted(name)}`);
   }
   if (manifest.version !== target.version) {
-    const found = quoted(textOf(manifest.version));
-    throw new Unfit(`its version is ${found}, wanted ${quoted(target.version)}`);
+    const version = quoted(textOf(manifest.version));
+    throw new Unfit(`its version is ${version}, wanted ${quoted(target.version)}`);
   }
 }
 

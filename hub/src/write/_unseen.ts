@@ -19,8 +19,8 @@ const OTHER = /(?!\p{Script=Latin})\p{L}/u;
 /** Returns the first character of a text that a reader does not see, as `U+200B`. */
 export function unseenIn(text: string): string | undefined {
   const plain = text.replace(BREAKS, "").replace(EMOJI, "").replace(JOINERS, "");
-  const [found] = UNSEEN.exec(plain) ?? [];
-  const point = found?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
+  const [match] = UNSEEN.exec(plain) ?? [];
+  const point = match?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
   return point && `U+${point}`;
 }
 

@@ -37,7 +37,7 @@ export interface WriteOptions {
 }
 
 /** Answers a request that changes something. Returns undefined for other requests. */
-export type Writing = (asked: HubRequest) => Promise<RegistryResponse | undefined>;
+export type Writing = (request: HubRequest) => Promise<RegistryResponse | undefined>;
 
 /** The subject of a change. */
 type Work =
@@ -47,7 +47,7 @@ type Work =
 
 /** A change that came with a key that is known. */
 interface Keyed {
-  readonly asked: HubRequest;
+  readonly request: HubRequest;
   readonly keyHash: string;
 }
 
@@ -69,11 +69,11 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
 /** Returns the handler of publishers' requests. */
 export function openWriting(options: WriteOptions): Writing {
   const lanes = new Lanes();
-  return async (asked) => {
-    const work = workOf(asked);
+  return async (request) => {
+    const work = workOf(request);
     if (work === undefined) return undefined;
     if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
-    const keyHash = keyHashOf(bearerOf(asked.headers.authorization), "publisher");
+    const keyHash = keyHashOf(bearerOf(request.headers.authorization), "publisher");
     if (keyHash === undefined) return refused({ why: "key" });
     try {
       const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
@@ -82,10 +82,10 @@ export function openWriting(options: WriteOptions): Writing {
       if (lane === undefined) {
         return later("busy", { message: "This hub takes other uploads; try again" });
       }
-      return await changed(work, { asked, keyHash }, options);
+      return await changed(work, { request, keyHash }, options);
     } catch (error) {
       if (error instanceof Unfit) return unfit(work, error);
-      if (asked.isGone()) throw error;
+      if (request.isGone()) throw error;
       options.warn(`Cannot ${work.what}: ${error instanceof Error ? error.message : error}`);
       const message = "The store of this hub does not take it now. Send the same again later";
       return later("not_kept", { message, seconds: 2 });
@@ -101,7 +101,7 @@ async function changed(
   const { desk } = options;
   const target = targetOf(work);
   if (work.what === "publish") return await publish(target, keyed, options);
-  const { asked, keyHash } = keyed;
+  const { request, keyHash } = keyed;
   const fqdn = entryName(target);
   if (work.what === "tag" || work.what === "untag") {
     const { tag } = work;
@@ -109,13 +109,13 @@ async function changed(
     if (!isVersion(tag) || VERSION.test(tag)) {
       throw new Unfit(`the tag ${quoted(tag)} is no word such as "beta"`);
     }
-    const version = work.what === "untag" ? undefined : textIn(await membersOf(asked), "version");
+    const version = work.what === "untag" ? undefined : textIn(await membersOf(request), "version");
     const refusal = await desk.setTag({ fqdn, tag, keyHash }, version);
     if (refusal !== undefined) return refused(refusal, { fqdn, version, tag });
     return json(200, { fqdn, tags: await desk.tagsOf(fqdn) });
   }
   const isYanked = work.what === "yank";
-  const reason = isYanked ? reasonIn(await membersOf(asked)) : undefined;
+  const reason = isYanked ? reasonIn(await membersOf(request)) : undefined;
   const { version } = target;
   const refusal = await desk.yank({ fqdn, version, keyHash }, reason);
   if (refusal !== undefined) return refused(refusal, { fqdn, version });
@@ -124,24 +124,24 @@ async function changed(
 
 async function publish(
   target: Target,
-  { asked, keyHash }: Keyed,
+  { request, keyHash }: Keyed,
   { desk, url, isModerated }: WriteOptions,
 ): Promise<RegistryResponse> {
-  if (!JSON_TYPE.test(asked.headers["content-type"] ?? "")) {
+  if (!JSON_TYPE.test(request.headers["content-type"] ?? "")) {
     return errorResponse(415, "unsupported", { message: "Send content-type: application/json" });
   }
-  const body = await asked.body(BODY);
+  const body = await request.body(BODY);
   if (body === undefined) throw new Unfit(`the body has more than ${BODY} bytes`, 413);
   const registry = await url();
   const offered = await offeredIn(body, { target, registry });
   const { fqdn, version } = offered;
   const builtin = builtinLike(fqdn);
   const shares = SHARES;
-  const made = builtin === undefined
+  const result = builtin === undefined
     ? await desk.publish({ offered, keyHash, isModerated, shares })
     : { why: "look_alike", namespace: builtin } as const;
-  if ("why" in made) return refused(made, { fqdn, version });
-  const { state, isNew } = made;
+  if ("why" in result) return refused(result, { fqdn, version });
+  const { state, isNew } = result;
   const { integrity } = offered.manifest;
   const answer = { fqdn, version, ...integrity !== undefined && { integrity }, state };
   return json(isNew ? 201 : 200, answer, { location: `${registry}/${fqdn}@${version}` });
@@ -177,8 +177,8 @@ function targetOf({ what, name }: Work): Target {
   throw new Unfit(`its version is ${quoted(version)}, wanted one such as 1.2.0`);
 }
 
-async function membersOf(asked: HubRequest): Promise<Readonly<Record<string, unknown>>> {
-  const body = await asked.body(SMALL_BODY);
+async function membersOf(request: HubRequest): Promise<Readonly<Record<string, unknown>>> {
+  const body = await request.body(SMALL_BODY);
   if (body === undefined) throw new Unfit(`the body has more than ${SMALL_BODY} bytes`, 413);
   if (body.length === 0) return {};
   const value = jsonOf(body);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openEmbedded } from "../store/embedded.ts";
 import { folder, server } from "../store/_stores_test.ts";
-import { KeptAnswers } from "./_kept_answers.ts";
+import { AnswerCache } from "./_answer_cache.ts";
 
 const asked = { method: "GET", target: "/mcp/weather" };
 const answered = (body: string, status = 200) => ({
@@ -10,13 +10,13 @@ const answered = (body: string, status = 200) => ({
   body: new TextEncoder().encode(body),
 });
 
-Deno.test("KeptAnswers makes an answer anew after each change, whichever process makes it", async () => {
+Deno.test("AnswerCache makes a new answer after each change by any process", async () => {
   await using place = await folder();
   await using store = await openEmbedded(place.path);
   await using other = await openEmbedded(place.path);
   let made = 0;
-  const kept = new KeptAnswers(() => store.stamp());
-  const ask = async () => await kept.to(asked, () => Promise.resolve(answered(`${++made}`)));
+  const cache = new AnswerCache(() => store.stamp());
+  const ask = async () => await cache.to(asked, () => Promise.resolve(answered(`${++made}`)));
   await ask();
   await ask();
   assert.equal(made, 1);
@@ -32,25 +32,25 @@ Deno.test("KeptAnswers makes an answer anew after each change, whichever process
   assert.equal(made, 4);
 });
 
-Deno.test("KeptAnswers keeps no answer that a change has overtaken, and no other request's", async () => {
+Deno.test("AnswerCache returns neither outdated answers nor answers to other requests", async () => {
   let stamp = 1;
-  const kept = new KeptAnswers(() => `${stamp}`);
-  const late = await kept.to(asked, () => {
+  const cache = new AnswerCache(() => `${stamp}`);
+  const late = await cache.to(asked, () => {
     stamp++;
     return Promise.resolve(answered("old"));
   });
   assert.equal(new TextDecoder().decode(late.body), "old");
-  const fresh = await kept.to(asked, () => Promise.resolve(answered("new")));
+  const fresh = await cache.to(asked, () => Promise.resolve(answered("new")));
   assert.equal(new TextDecoder().decode(fresh.body), "new");
   for (const more of [{ accept: "application/json" }, { method: "HEAD" }, { ifNoneMatch: "x" }]) {
-    const own = await kept.to({ ...asked, ...more }, () => Promise.resolve(answered("own")));
+    const own = await cache.to({ ...asked, ...more }, () => Promise.resolve(answered("own")));
     assert.equal(new TextDecoder().decode(own.body), "own");
   }
-  // Failures and what is large are made each time, and all together stays small.
+  // Failures and large answers are not cached.
   let count = 0;
   for (const answer of [answered("", 404), answered("x".repeat(70_000))]) {
     for (const _ of [1, 2]) {
-      await kept.to({ ...asked, target: `/${answer.status}` }, () => {
+      await cache.to({ ...asked, target: `/${answer.status}` }, () => {
         count++;
         return Promise.resolve(answer);
       });
