@@ -24,19 +24,21 @@ import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, makeScenery, SLOW } from "./stage.ts";
 
-/** A call that shows whether a configuration that denies it is active. */
+/** A call for finding out whether a new configuration is active, which denies this call. */
 type Probe = { readonly id: string; readonly name: string; readonly arguments: object };
 
+/** A built-in tool, for tests in which the server `s` cannot start. */
 const LIST: Probe = {
   id: "filesystem:list_directory",
   name: "filesystem__list_directory",
   arguments: { path: "." },
 };
+/** A tool of the server `s`, for tests in which no sandbox child is free. */
 const OTHER: Probe = { id: "s:other", name: "s__other", arguments: {} };
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const ALLOW = ["filesystem:*", "s:*", "slow:*", "my:*"];
 
-/** A server that starts only while a file exists. */
+/** A server that starts only while the file `open` exists. */
 function slowServer() {
   const { command, args } = scriptServer() as { command: string; args: string[] };
   const line = 'echo $$ >> starting; until [ -e open ]; do sleep 0.02; done; exec "$@"';
@@ -52,8 +54,8 @@ function configuration(deny: readonly string[] = []) {
   };
 }
 
-/** Waits until a configuration is active that was just written. */
-async function applied(pml: RawStdio, write: () => Promise<void>): Promise<void> {
+/** Writes a configuration, and waits until it is active. */
+async function apply(pml: RawStdio, write: () => Promise<void>): Promise<void> {
   const count = () => pml.stderr.split("The configuration was applied").length;
   const before = count();
   await write();
@@ -73,7 +75,7 @@ async function deny(
 }
 
 async function scenery(limits = {}): Promise<Workspace> {
-  const files = { ...SLOW.files, open: "", starting: "", ledger: "", there: "so" };
+  const files = { ...SLOW.files, open: "", starting: "", ledger: "", there: "content" };
   return await makeScenery({ files, pml: configuration(), limits });
 }
 
@@ -106,9 +108,9 @@ Deno.test("a call that is denied while it waits for a child does not run", async
   await using ws = await scenery({ children: 1 });
   await using pml = await open(ws, "2025-11-25");
   const wait = (path: string) => ({ name: "slow__wait", arguments: { path } });
-  assert.equal(textOf(await answerOf(pml, wait("there"))), "so");
+  assert.equal(textOf(await answerOf(pml, wait("there"))), "content");
   assert.equal(textOf(await answerOf(pml, { name: "s__run", arguments: {} })), "done");
-  const held = pml.begin("tools/call", wait("free"));
+  const occupying = pml.begin("tools/call", wait("free"));
   const write = pml.begin("tools/call", {
     name: "filesystem__write_file",
     arguments: { path: "made.txt", content: "made" },
@@ -116,8 +118,8 @@ Deno.test("a call that is denied while it waits for a child does not run", async
   });
   await until(() => pml.messages.some(({ params }) => /fewer sandbox/.test(`${params?.message}`)));
   await deny("filesystem:write_file", { ws, pml, probe: OTHER });
-  await writeFile(ws.file("free"), "so");
-  assert.equal(textOf(await held.answer), "so");
+  await writeFile(ws.file("free"), "content");
+  assert.equal(textOf(await occupying.answer), "content");
   assert.equal(codeOf(await write.answer), "PERMISSION_DENIED");
   await assert.rejects(Deno.stat(ws.file("made.txt")), Deno.errors.NotFound);
   await endWell(ws, pml);
@@ -140,8 +142,8 @@ Deno.test("a capability that is denied while it waits for a child does not run",
   const late = pml.begin("tools/call", { name: "my__late", arguments: {} });
   await until(() => began(2));
   await deny("my:late", { ws, pml, probe: OTHER });
-  await writeFile(ws.file("free"), "so");
-  assert.equal(textOf(await holds.answer), "so");
+  await writeFile(ws.file("free"), "content");
+  assert.equal(textOf(await holds.answer), "content");
   assert.equal(codeOf(await late.answer), "PERMISSION_DENIED");
   assert.doesNotMatch(await Deno.readTextFile(ws.file("ledger")), /late/);
   await endWell(ws, pml);
@@ -161,28 +163,28 @@ Deno.test("a waiting run may no longer call a tool that leaves the tool set of i
       await mcp.led.gated({ text: "asked" });
       await mcp.led.note({ text: "late" });`);
   const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
-  await applied(pml, () => writeConfig(ws, setOf(["led:gated", "filesystem:*"])));
+  await apply(pml, () => writeConfig(ws, setOf(["led:gated", "filesystem:*"])));
   assert.match(textOf(await asked.answer(picked("Yes"))), /PERMISSION_DENIED/);
   assert.deepEqual(await ledgerOf(ws), ["gated asked"]);
   await endWell(ws, pml);
 });
 
 for (const era of ERAS) {
-  Deno.test(`a client that may no longer ask the user answers no question, on ${era}`, async () => {
+  Deno.test(`an answer has no effect if the client may no longer ask the user, on ${era}`, async () => {
     await using scene = await ledgerScene({ era, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const plain = await questionOf(pml, { name: "led__gated", arguments: { text: "late" } });
     const code = untyped(`await mcp.led.gated({ text: "late" })`);
-    const parked = await questionOf(pml, { name: "execute_code", arguments: { code } });
-    await applied(pml, () => writeConfig(ws, { approvals: { channel: "terminal" } }));
+    const inCode = await questionOf(pml, { name: "execute_code", arguments: { code } });
+    await apply(pml, () => writeConfig(ws, { approvals: { channel: "terminal" } }));
     assert.match(textOf(await plain.answer(picked("Yes"))), /APPROVAL_REQUIRED/);
-    assert.match(textOf(await parked.answer(picked("Yes"))), /APPROVAL_REQUIRED/);
+    assert.match(textOf(await inCode.answer(picked("Yes"))), /APPROVAL_REQUIRED/);
     assert.deepEqual(await ledgerOf(ws), []);
     await endWell(ws, pml);
   });
 }
 
-Deno.test("a provider that is removed before the approval is sent nothing", async () => {
+Deno.test("PML sends nothing to a provider that was removed before the approval", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   const servers = { legacy: full("legacy") };
   await using scene = await samplingScene({
@@ -193,27 +195,27 @@ Deno.test("a provider that is removed before the approval is sent nothing", asyn
   });
   const { ws, pml } = scene;
   const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
-  await applied(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
+  await apply(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
   assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 0);
   await endWell(ws, pml);
 });
 
-Deno.test("a provider other than the one in the question is sent nothing", async () => {
-  await using shown = new FakeProvider("anthropic", { text: "it is" });
+Deno.test("PML sends nothing to a provider that the question did not show", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using other = new FakeProvider("anthropic", { text: "it is" });
   const servers = { legacy: full("legacy") };
   const options = { era: "2026-07-28", capabilities: CAN_ASK } as const;
-  await using scene = await samplingScene({ provider: shown, servers, ...options });
+  await using scene = await samplingScene({ provider, servers, ...options });
   const { ws, pml } = scene;
   const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
-  await applied(pml, () => writeFile(`${ws.home}/config.yaml`, other.config()));
+  await apply(pml, () => writeFile(`${ws.home}/config.yaml`, other.config()));
   assert.match(textOf(await asked.answer(picked("Yes"))), /its configuration keeps changing/);
-  assert.deepEqual([shown.received.length, other.received.length], [0, 0]);
+  assert.deepEqual([provider.received.length, other.received.length], [0, 0]);
   await endWell(ws, pml);
 });
 
-Deno.test("a provider that is removed while its model waits for a tool is sent nothing more", async () => {
+Deno.test("PML sends nothing more to a provider that is removed while its model waits for a tool", async () => {
   const uses = [{ name: "filesystem__read_file", input: { path: "good.txt" } }];
   await using provider = new FakeProvider("anthropic", { uses }, { text: "it is" });
   await using scene = await samplingScene({
@@ -225,7 +227,7 @@ Deno.test("a provider that is removed while its model waits for a tool is sent n
   const wants = { name: "legacy__sample", arguments: { allowedToolPatterns: ["**"] } };
   const asked = await questionOf(pml, wants);
   assert.match(asked.text, /Tool: "read_file"/);
-  await applied(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
+  await apply(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
   assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 1);
   assert.equal((await pml.close()).code, 0);
@@ -249,7 +251,7 @@ Deno.test("a server that is removed during its installation does not start", asy
   const free = npm.hold();
   const call = pml.begin("tools/call", { name: "hello__tell", arguments: {} });
   await until(() => npm.asked.length > 0);
-  await applied(pml, () => writeFile(ws.file(".pml.json"), JSON.stringify(withServer({}))));
+  await apply(pml, () => writeFile(ws.file(".pml.json"), JSON.stringify(withServer({}))));
   free();
   assert.equal(codeOf(await call.answer), "UNKNOWN_TOOL");
   await assert.rejects(Deno.stat(ws.file("started")), Deno.errors.NotFound);

@@ -44,8 +44,8 @@ const REFUSALS: readonly Reply[] = [
   ["picks No by itself", picked("No"), "APPROVAL_REQUIRED", "at once"],
 ];
 
-/** Invalid replies: the call never runs, whatever its outcome. */
-const NO_ANSWERS: readonly unknown[] = [
+/** Replies that are not valid answers to the question. The call does not run after any of them. */
+const INVALID_REPLIES: readonly unknown[] = [
   null,
   {},
   [],
@@ -91,15 +91,15 @@ for (const era of ERAS) {
   });
 
   Deno.test(`an invalid reply runs nothing, on ${era} (PM10)`, async () => {
-    // Some of these are not JSON-RPC responses either: the question then times out.
+    // PML ignores replies that are not even JSON-RPC responses: then the question times out.
     const limits = { approval_ms: 1000 };
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK, limits });
     const { ws, pml } = scene;
-    for (const result of NO_ANSWERS) {
+    for (const result of INVALID_REPLIES) {
       const asked = await questionOf(pml, WRITE);
       const answer = await asked.answer(result);
-      const came = JSON.stringify(answer);
-      assert.ok(codeOf(answer) !== undefined || came.includes("input_required"), came);
+      const json = JSON.stringify(answer);
+      assert.ok(codeOf(answer) !== undefined || json.includes("input_required"), json);
       assert.equal(await madeIn(ws), undefined, JSON.stringify(result));
     }
     await endWell(ws, pml);
@@ -107,7 +107,7 @@ for (const era of ERAS) {
 
   Deno.test(`Yes approves one call, once, on ${era} (PM10)`, async () => {
     await using scene = await makeScene({
-      // The test kills it.
+      // The test kills the process of PML.
       ownProcess: true,
       era,
       pml: READS,
@@ -151,7 +151,7 @@ Deno.test("Always applies from the next call on, and is in the file (PM13)", asy
 });
 
 for (const era of ERAS) {
-  Deno.test(`Always is not accepted where it was not offered, on ${era}`, async () => {
+  Deno.test(`an answer Always that the question did not offer has no effect, on ${era}`, async () => {
     const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
     await using scene = await makeScene({ era, pml, trusted: false, capabilities: CAN_ASK });
     const { ws } = scene;
@@ -159,10 +159,10 @@ for (const era of ERAS) {
     assert.deepEqual(asked.replies, ["Yes", "No"]);
     const answer = asked.answer(picked("Always"));
     // PML asks again: in the older protocol while the call still waits.
-    answer.catch(() => {}); // the second one has no answer
+    answer.catch(() => {}); // the test does not answer the second question
     const again = era === "2025-11-25" ? questionIn(scene.pml, 1) : answer;
-    const came = await Promise.race([answer, again]);
-    assert.match(JSON.stringify(came), /elicitation\/create/);
+    const message = await Promise.race([answer, again]);
+    assert.match(JSON.stringify(message), /elicitation\/create/);
     assert.equal(await madeIn(ws), undefined);
     assert.equal(await readFile(ws.file(".pml.json"), "utf8"), JSON.stringify(pml, null, 2));
     assert.ok(!(await eventsOf(ws)).includes("always"));
@@ -171,11 +171,11 @@ for (const era of ERAS) {
   Deno.test(`the SDK's client answers Yes, Always and No, on ${era}`, async () => {
     await using ws = await makeScenery({ pml: READS });
     const answers = ["Yes", "No", "Always"];
-    const shown: string[] = [];
+    const questions: string[] = [];
     await using connection = await connect(ws, {
       era,
       elicit: async ({ message }) => {
-        shown.push(message);
+        questions.push(message);
         await read();
         return { action: "accept", content: { answer: answers.shift() ?? "No" } };
       },
@@ -187,7 +187,7 @@ for (const era of ERAS) {
       made.push(result.isError ?? false, await madeIn(ws));
     }
     assert.deepEqual(made, [false, "one", true, "one", false, "three", false, "four"]);
-    assert.equal(shown.length, 3);
+    assert.equal(questions.length, 3);
     await client.close();
     await raw.ended;
     await assertAftermath(ws, raw);
@@ -211,7 +211,7 @@ Deno.test("a call whose question is never answered times out, and nothing runs (
   assert.equal(await madeIn(ws), undefined);
 });
 
-Deno.test("a client that fails to ask refers the user to the terminal (PM10)", async () => {
+Deno.test("if the client fails to ask, PML refers the user to the terminal (PM10)", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { answer } = pml.begin("tools/call", { ...WRITE });
@@ -223,7 +223,7 @@ Deno.test("a client that fails to ask refers the user to the terminal (PM10)", a
   assert.equal(await madeIn(ws), undefined);
 });
 
-Deno.test("an answer to another id, and a second one, have no effect (PM10)", async () => {
+Deno.test("answers to unknown ids and repeated answers have no effect (PM10)", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const { answer } = pml.begin("tools/call", { ...WRITE });
@@ -241,7 +241,7 @@ Deno.test("an answer to another id, and a second one, have no effect (PM10)", as
   assert.equal(await madeIn(ws), "made");
   assert.deepEqual(await eventsOf(ws), ["asked", "approved"]);
   await endWell(ws, pml);
-  // The write, and the read of the good file.
+  // One result is of the write, one of the read with which `endWell()` checks the gateway.
   assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 2);
 });
 
@@ -266,11 +266,11 @@ Deno.test("a call approved by `pml approve` runs once, with exactly these argume
   await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: {} });
   const { ws, pml } = scene;
   assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
-  const ran = await runPmlOnTerminal(ws, ["approve"], {
+  const approval = await runPmlOnTerminal(ws, ["approve"], {
     typed: [["Approve exactly this call?", "y"]],
   });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /"write_file"[^]*"path": "made.txt"/);
+  assert.equal(approval.code, 0, approval.stdout);
+  assert.match(approval.stdout, /"write_file"[^]*"path": "made.txt"/);
   assert.equal(codeOf(await answerOf(pml, writing("made.txt", "other"))), "APPROVAL_REQUIRED");
   assert.equal(codeOf(await answerOf(pml, writing("other.txt", "made"))), "APPROVAL_REQUIRED");
   assert.equal(await madeIn(ws), undefined);
@@ -282,7 +282,7 @@ Deno.test("a call approved by `pml approve` runs once, with exactly these argume
   await endWell(ws, pml);
 });
 
-Deno.test("`pml approve` on a terminal refuses a call with no, and nothing runs", async () => {
+Deno.test("a call does not run if the user answers no to `pml approve`", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: {} });
   const { ws, pml } = scene;
   await answerOf(pml, WRITE);
@@ -292,7 +292,7 @@ Deno.test("`pml approve` on a terminal refuses a call with no, and nothing runs"
   await endWell(ws, pml);
 });
 
-Deno.test("a batch asks once, and No runs nothing of it", async () => {
+Deno.test("a batch asks once, and none of its calls run after the answer No", async () => {
   const permissions = { allow: ["filesystem:read_file"], deny: ["filesystem:move_file"] };
   const file = { version: 1, permissions };
   await using scene = await makeScene({ era: "2026-07-28", pml: file, capabilities: CAN_ASK });
@@ -339,7 +339,7 @@ async function madeIn(ws: Workspace): Promise<string | undefined> {
 async function questionIn(pml: RawStdio, index: number): Promise<Message> {
   const questions = () => pml.messages.filter(({ method }) => method === "elicitation/create");
   assert.ok(await waitUntil(() => questions().length > index), "no question came");
-  return questions()[index] as Message; // there is one more than index
+  return questions()[index] as Message; // the condition above found it
 }
 
 function isResult({ outcome }: { readonly outcome?: string }): boolean {

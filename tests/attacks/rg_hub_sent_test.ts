@@ -62,7 +62,7 @@ Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and neve
   }
 });
 
-Deno.test("RG5: bodies that are too long, endless or slow cost a hub nothing", async () => {
+Deno.test("RG5: a hub limits long, endless and slow bodies, and serves other clients meanwhile", async () => {
   await using scene = await openHub();
   const { hub, key } = scene;
   const { port, pid } = hub.serving;
@@ -86,7 +86,8 @@ Deno.test("RG5: bodies that are too long, endless or slow cost a hub nothing", a
   ];
   const answered = async ([texts, statuses]: (typeof wrong)[number]) => {
     const { status, closed } = await rawHttp(port, texts, { ms: 40_000 });
-    assert.ok(closed, "it was left open");
+    assert.ok(closed, "the connection was left open");
+    // The status is 0 if the connection was closed before the client had sent everything.
     assert.ok(statuses.includes(status) || status === 0, `${status}: ${texts[0]}`);
   };
   for (const one of wrong) await answered(one);
@@ -103,7 +104,7 @@ Deno.test("RG5: bodies that are too long, endless or slow cost a hub nothing", a
   assert.match(await asked(port, "GET /mcp/acme"), /^HTTP\/1\.1 200 /);
   const weather = goer("1.0.0", { fqdn: "weather" });
   assert.equal((await put(hub.url, other, weather)).status, 201);
-  assert.ok(performance.now() - since < 5_000, "others waited for them");
+  assert.ok(performance.now() - since < 5_000, "other clients waited for the slow bodies");
   await sending;
   assert.equal((await put(hub.url, key, goer("2.0.0"))).status, 201);
   assert.ok(await rssOf(pid) - rss < 100 << 20, "memory does not stay flat");
@@ -137,7 +138,7 @@ const BAD_NAMES = [
   ],
 ];
 
-Deno.test("RG6: an invalid name is neither accepted nor answered by a hub, nor requested by PML", async () => {
+Deno.test("RG6: a hub refuses invalid names, and PML does not request them", async () => {
   await using scene = await openHub();
   const { hub, key, proxy } = scene;
   for (const name of BAD_NAMES) {
@@ -148,19 +149,19 @@ Deno.test("RG6: an invalid name is neither accepted nor answered by a hub, nor r
     const { manifest, code } = goer("1.0.0", { fqdn: "acme" });
     const fqdn = decodeURIComponent(name);
     const body = { code, manifest: { ...manifest, fqdn } };
-    const told = await sent(`${hub.url}/${name}@1.0.0`, { method: "PUT", key, body });
-    assert.ok([400, 403, 404, 405].includes(told.status), `${name}: ${told.status}`);
+    const { status } = await sent(`${hub.url}/${name}@1.0.0`, { method: "PUT", key, body });
+    assert.ok([400, 403, 404, 405].includes(status), `${name}: ${status}`);
   }
   assert.deepEqual(await names(scene), ["acme"]);
-  // The test writes them into its file, which cannot contain a NUL in a text.
+  // The test writes the names into the file of the hub. SQLite cannot store a NUL in a text.
   for (const name of BAD_NAMES.filter((one) => !one.includes("%00"))) {
     copy(scene, decodeURIComponent(name));
   }
   await using ws = await personOf(proxy.url);
   await within(ws, async (pml) => {
-    const found = textOf(await pml.callTool("search", { query: "goes go", limit: 20 }));
-    const listed = [...found.matchAll(/^(\S+?):go/gm)].map(([, name]) => name);
-    assert.deepEqual(listed, ["acme"], found);
+    const hits = textOf(await pml.callTool("search", { query: "goes go", limit: 20 }));
+    const servers = [...hits.matchAll(/^(\S+?):go/gm)].map(([, name]) => name);
+    assert.deepEqual(servers, ["acme"], hits);
     proxy.asked.length = 0;
     for (const name of BAD_NAMES) {
       for (const tool of [name, decodeURIComponent(name)]) {
@@ -219,8 +220,8 @@ Deno.test("RG12: tools with names outside of the module are refused by a hub, an
   ];
   for (const tool of foreign) {
     const body = { code, manifest: { ...manifest, tools: [go, tool] } };
-    const told = await sent(`${hub.url}/acme@1.1.0`, { method: "PUT", key, body });
-    assert.equal(told.status, 400, JSON.stringify(tool));
+    const { status } = await sent(`${hub.url}/acme@1.1.0`, { method: "PUT", key, body });
+    assert.equal(status, 400, JSON.stringify(tool));
   }
   for (
     const fqdn of [
@@ -237,16 +238,16 @@ Deno.test("RG12: tools with names outside of the module are refused by a hub, an
     assert.ok([400, 403].includes(status), `${fqdn}: ${status}`);
   }
   assert.deepEqual(await names(scene), ["acme"]);
-  // The same, written into its file.
-  const { manifest: kept } = goer("1.0.0");
-  const tools = [...kept.tools as readonly object[], ...foreign];
-  scene.change("UPDATE servers SET manifest = ?", JSON.stringify({ ...kept, tools }));
+  // The attacker writes the same tools and names into the file of the hub.
+  const { manifest: stored } = goer("1.0.0");
+  const tools = [...stored.tools as readonly object[], ...foreign];
+  scene.change("UPDATE servers SET manifest = ?", JSON.stringify({ ...stored, tools }));
   for (const fqdn of ["filesystem", "pml"]) copy(scene, fqdn);
   await using ws = await personOf(proxy.url);
   await within(ws, async (pml) => {
-    const found = textOf(await pml.callTool("search", { query: "go goes x", limit: 20 }));
-    const offered = found.split("\n").filter((line) => /\[registry/.test(line));
-    assert.deepEqual(offered.map((line) => line.split("(")[0]), ["acme:go"], found);
+    const hits = textOf(await pml.callTool("search", { query: "go goes x", limit: 20 }));
+    const offers = hits.split("\n").filter((line) => /\[registry/.test(line));
+    assert.deepEqual(offers.map((line) => line.split("(")[0]), ["acme:go"], hits);
     assert.equal((await came(pml)).said, "acme 1.0.0");
     for (const tool of ["acme:read_file", "acme:search", "acme:Go", "pml:go", "filesystem:go"]) {
       const { said } = await came(pml, tool);
