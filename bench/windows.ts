@@ -11,7 +11,7 @@
 
 import { parseArgs } from "node:util";
 import { floodServers } from "../tests/attacks/floods.ts";
-import { makeScenery } from "../tests/attacks/stage.ts";
+import { makeAttackWorkspace } from "../tests/attacks/stage.ts";
 import { servePml } from "../tests/kit/pml_serve.ts";
 import { treeOf } from "../tests/kit/procwatch.ts";
 import { RawStdio } from "../tests/kit/raw_stdio.ts";
@@ -67,7 +67,7 @@ async function measure(isAttached: boolean): Promise<void> {
     permissions: { allow: ["filesystem:read_file", ...NAMES.map((name) => `${name}:*`)] },
     mcpServers: floodServers(NAMES),
   };
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   const served = isAttached ? await servePml(ws) : undefined;
   const all: Awaited<ReturnType<typeof opened>>[] = [];
   const sizes: number[] = [];

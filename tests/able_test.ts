@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { ledgerOf } from "./full_scene.ts";
 import { ERAS, type Json } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -27,7 +27,7 @@ function wire(kind: string) {
 }
 
 async function workspaceOf(): Promise<Workspace> {
-  return await makeScenery({
+  return await makeAttackWorkspace({
     limits: { first_list_ms: 60_000 },
     pml: {
       version: 1,

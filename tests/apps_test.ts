@@ -11,7 +11,7 @@ import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { repoFile } from "./kit/pml_command.ts";
 
 const APPS = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
@@ -29,7 +29,7 @@ function appServer(name: string): object {
 const WIDE = { allow: ["a:*", "b:*"] };
 
 async function workspaceWith(exposure: string) {
-  return await makeScenery({
+  return await makeAttackWorkspace({
     pml: {
       version: 1,
       permissions: WIDE,
@@ -92,7 +92,7 @@ for (const era of ERAS) {
 
 Deno.test("a page of the only server that has it is read by its own address, too", async () => {
   const pml = { version: 1, permissions: WIDE, mcpServers: { a: appServer("a") } };
-  await using ws = await makeScenery({ pml, limits: { first_list_ms: 60_000 } });
+  await using ws = await makeAttackWorkspace({ pml, limits: { first_list_ms: 60_000 } });
   await using connection = await connect(ws, { capabilities: { extensions: APPS } });
   const { client } = connection;
   for (const uri of ["ui://get-time/app.html", "ui://a/get-time/app.html"]) {

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { full, KINDS } from "./full_scene.ts";
 import { assertError } from "./cli_greeter.ts";
 import { denoCommand } from "./kit/pml_command.ts";
-import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { runPml, runPmlOnTerminal, type TerminalInput } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const ANSWER = /Answer it\?.*\[N\] no/s;
@@ -19,7 +19,11 @@ function withFull(kind: string, rules: Readonly<Record<string, unknown>> = {}): 
   return makeWorkspace({ pml: { version: 1, permissions, mcpServers: { [kind]: full(kind) } } });
 }
 
-async function called(ws: Workspace, tool: string, typed: readonly Typed[]): Promise<string> {
+async function called(
+  ws: Workspace,
+  tool: string,
+  typed: readonly TerminalInput[],
+): Promise<string> {
   const ran = await runPmlOnTerminal(ws, ["call", tool], { typed });
   return ran.stdout;
 }
@@ -62,7 +66,7 @@ Deno.test("pml call asks for each field of a form until its value is valid", asy
   };
   const schema = { type: "object", properties, required: ["name", "age", "ok"] };
   await using ws = await makeWorkspace();
-  const typed: readonly Typed[] = [
+  const typed: readonly TerminalInput[] = [
     [/Fill this in\r?\nplease\\u\{1b\}.*Answer it\?.*\[N\] no/s, "y"],
     [/Your name \(string\): $/, ""],
     [/an answer is needed.*Your name \(string\): $/s, "Ada"],

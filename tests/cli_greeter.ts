@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import type { Ran } from "./kit/run.ts";
+import type { CommandResult } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 /** A module that greets, shows a picture, fails and waits. */
@@ -60,7 +60,7 @@ export function greeting(options: { readonly trusted?: boolean } = {}): Promise<
 
 /** Asserts that a command failed with a code, and wrote to stderr only. */
 export function assertError(
-  ran: Ran,
+  ran: CommandResult,
   wanted: { readonly code: string; readonly exit: number },
 ): void {
   assert.match(ran.stderr, new RegExp(`^error: ${wanted.code}: .+\n  .+`, "m"));

@@ -4,7 +4,7 @@ import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { repoFile } from "./kit/pml_command.ts";
-import { type Ran, runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { type CommandResult, runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
 async function house(
@@ -29,7 +29,7 @@ async function plan(ws: Workspace, ...args: string[]) {
   };
 }
 
-function assertNoKey({ stdout, stderr }: Ran): void {
+function assertNoKey({ stdout, stderr }: CommandResult): void {
   assertClean(stdout + stderr, "what was said");
 }
 
@@ -50,7 +50,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
   }
 }
 
-function take(ws: Workspace, ...args: string[]): Promise<Ran> {
+function take(ws: Workspace, ...args: string[]): Promise<CommandResult> {
   return runPmlOnTerminal(ws, ["import", ...args], {
     typed: [[/Import .*\?.*\[y\]/s, "yes"]],
     ifAsked: [/Keep .* for PML, .*\?.*\[N\] no/, "n"],

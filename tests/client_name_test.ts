@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { CLIENT_INFO, ERAS, type Json } from "./kit/json_rpc.ts";
 import { EXTENSION, TRIAL } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
@@ -21,7 +21,7 @@ const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 async function stage(isModern: boolean) {
   const m = { command: COMMAND, args: [...ARGS, ...isModern ? ["--modern"] : []] };
   const permissions = { allow: ["m:*"] };
-  return await makeScenery({ pml: { version: 1, permissions, mcpServers: { m } } });
+  return await makeAttackWorkspace({ pml: { version: 1, permissions, mcpServers: { m } } });
 }
 
 /** Returns the name and the capabilities that the server got. */

@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { type Json, paramsFor } from "./kit/json_rpc.ts";
 import { PROGRESS_TOKEN, serveMembers } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
@@ -28,7 +28,9 @@ for (const { on, ...way } of WAYS) {
       const [command, ...args] = denoCommand("tests/kit/members_server.ts");
       const m = http === undefined ? { command, args } : { type: "http", url: http.url };
       const permissions = { allow: ["m:*"] };
-      await using ws = await makeScenery({ pml: { version: 1, permissions, mcpServers: { m } } });
+      await using ws = await makeAttackWorkspace({
+        pml: { version: 1, permissions, mcpServers: { m } },
+      });
       const tokens: unknown[] = [];
       const answers = Object.values(ANSWERS);
       await using pml: RawStdio = new RawStdio(ws, {

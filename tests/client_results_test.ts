@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import type { Table } from "./kit/said_server.ts";
@@ -31,7 +31,7 @@ interface Failed {
 for (const era of ERAS) {
   Deno.test(`clients that show too much or too little get adapted results, on ${era}`, async () => {
     const tables = { s: TABLE, l: LARGE };
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files: filesOf(tables),
       pml: {
         version: 1,
@@ -71,7 +71,7 @@ for (const era of ERAS) {
 }
 
 Deno.test("a question of a server keeps its lines, and none of them looks like a line of PML", async () => {
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     pml: {
       version: 1,
       permissions: { allow: ["s:*"] },

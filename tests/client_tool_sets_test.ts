@@ -8,8 +8,8 @@
 import assert from "node:assert/strict";
 import type { Client } from "@modelcontextprotocol/client";
 import { called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
-import { untyped } from "./attacks/code_tools.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
@@ -29,7 +29,7 @@ const WRITE = { path: "made.txt", content: "x" };
 const REFUSED = /PERMISSION_DENIED/;
 
 async function scenery(config: object = CONFIG): Promise<Workspace> {
-  const ws = await makeScenery({ files: { "a.txt": "hello" } });
+  const ws = await makeAttackWorkspace({ files: { "a.txt": "hello" } });
   await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify(config));
   return ws;
 }
@@ -57,7 +57,9 @@ async function assertReads(client: Client): Promise<void> {
   assert.match(await said(client, "batch", { calls: [write] }), REFUSED);
   const plan = { tasks: [{ id: "w", ...write }] };
   assert.match(await said(client, "execute_workflow", { plan }), REFUSED);
-  const code = untyped(`return await mcp["filesystem:write_file"](${JSON.stringify(WRITE)})`);
+  const code = withoutTypeCheck(
+    `return await mcp["filesystem:write_file"](${JSON.stringify(WRITE)})`,
+  );
   assert.match(await said(client, "execute_code", { code }), REFUSED);
   const intent = "write the text 'x' to the file made.txt";
   assert.doesNotMatch(await said(client, "execute_workflow", { intent }), /write_file/);

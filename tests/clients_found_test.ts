@@ -6,18 +6,18 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { signInThere } from "./clients_oauth.ts";
 import { useOverStdio } from "./clients_stdio.ts";
 import { installedClients, runClient } from "./kit/found_clients.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const READ = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
 const HELLO = [{ type: "text", text: "hello" }];
 
 interface At {
-  readonly served: Served;
+  readonly served: TestServer;
   readonly ws: Workspace;
   /** The program and its first arguments. */
   readonly start: readonly string[];
@@ -64,7 +64,7 @@ async function port({ served, ws, start }: At): Promise<void> {
 }
 
 Deno.test("published clients use pml serve and pml stdio", async (t) => {
-  await using ws = await makeScenery({ files: { "a.txt": "hello" } });
+  await using ws = await makeAttackWorkspace({ files: { "a.txt": "hello" } });
   await using served = await servePml(ws);
   const folder = `${ws.root}/clients`;
   await Deno.mkdir(folder);

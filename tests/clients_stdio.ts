@@ -7,9 +7,9 @@
 
 import assert from "node:assert/strict";
 
-import { type FoundClients, runClient, type Said } from "./kit/found_clients.ts";
+import { type FoundClients, type ProgramOutput, runClient } from "./kit/found_clients.ts";
 import { denoCommand, pmlCommand, repoFile } from "./kit/pml_command.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const READ = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
@@ -55,7 +55,7 @@ async function useOf(name: string, { ws, clients }: At): Promise<void> {
   const [command, ...args] = pmlCommand();
   const pml = { command, args: [...args, "stdio"], env: ws.env, cwd: ws.path };
   await Deno.writeTextFile(config, JSON.stringify({ mcpServers: { pml } }));
-  const ask = (words: readonly string[]): Promise<Said> =>
+  const ask = (words: readonly string[]): Promise<ProgramOutput> =>
     runClient([...clients.start(name), ...words], { cwd: ws.path, env: { HOME: ws.root } });
   const { list, call } = CLIENTS[name] ?? assert.fail(name);
   const listing = list(config);
@@ -81,7 +81,7 @@ function kitServer(file: string, ...more: readonly string[]) {
 /** Lets the Inspector verify a skill, and find the page of a tool. */
 async function inspectExtensions({ start }: FoundClients): Promise<void> {
   const head = "---\nname: a\ndescription: Describes a\n---\n";
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: { "skills/a/SKILL.md": head, "skills/a/references/b.md": "b" },
     pml: {
       version: 1,

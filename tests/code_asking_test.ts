@@ -5,8 +5,8 @@ import {
   runCode,
   STUCK,
   textsOf,
-  untyped,
   valueOf,
+  withoutTypeCheck,
 } from "./attacks/code_tools.ts";
 import { endWell } from "./attacks/oracles.ts";
 import type { Message } from "./kit/json_rpc.ts";
@@ -19,7 +19,7 @@ const GATED = `await mcp.led.note({ text: "first" });
   const gated = await mcp.led.gated({ text: "second" });
   await mcp.led.note({ text: "third" });
   return gated.line;`;
-const UNTYPED_GATED = untyped(GATED);
+const UNTYPED_GATED = withoutTypeCheck(GATED);
 
 /**
  * Waits until a client of revision 2025-11-25 received this number of questions. Returns the
@@ -69,7 +69,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       },
     });
     const { ws, pml } = scene;
-    const code = untyped(`
+    const code = withoutTypeCheck(`
       await mcp.led.note({ text: "once" });
       const all = await Promise.allSettled(["first", "second", "third"].map((text) => mcp.led.gated({ text })));
       return all.map(({ value, reason }) => value?.line ?? [reason.name, reason.code]);`);
@@ -89,7 +89,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
 Deno.test("code gets an error that it can catch where no user can be asked", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28", capabilities: {} });
   const { ws, pml } = scene;
-  const code = untyped(`
+  const code = withoutTypeCheck(`
       await mcp.led.note({ text: "before" });
       try { await mcp.led.gated() } catch (error) { return [error.name, error.code, error.hint] }`);
   const [name, why, hint] = JSON.parse(await valueOf(pml, code));
@@ -109,7 +109,7 @@ Deno.test("the time of a user's answer does not count for code", async () => {
   });
   const { ws, pml } = scene;
   assert.equal(await valueOf(pml, UNTYPED_GATED, { timeout_ms: 4_000 }), "gated second");
-  const late = await valueOf(pml, untyped(`await mcp.led.gated(); ${STUCK}`), {
+  const late = await valueOf(pml, withoutTypeCheck(`await mcp.led.gated(); ${STUCK}`), {
     timeout_ms: 1_000,
   });
   assert.match(late, /^TIMED_OUT/);
@@ -123,7 +123,7 @@ Deno.test("a run that waits for a client of 2026-07-28 continues meanwhile, and 
   });
   const { ws, pml } = scene;
   const args = {
-    code: untyped(`const other = mcp.led.gated({ text: "asked" });
+    code: withoutTypeCheck(`const other = mcp.led.gated({ text: "asked" });
       await mcp.led.note({ text: "meanwhile" });
       return [(await other).line];`),
   };
@@ -156,15 +156,17 @@ Deno.test("the number of runs that wait for the user is limited; one more is ref
   });
   const { ws, pml } = scene;
   // A run with several questions counts as one.
-  const two = untyped("return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length");
-  const one = untyped("return (await mcp.led.gated()).line");
+  const two = withoutTypeCheck(
+    "return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length",
+  );
+  const one = withoutTypeCheck("return (await mcp.led.gated()).line");
   const first = runCode(pml, two);
   first.catch(() => {}); // asserted below
   await asked(pml, 2);
   const second = runCode(pml, one);
   second.catch(() => {});
   await asked(pml, 3);
-  const third = untyped(
+  const third = withoutTypeCheck(
     "try { await mcp.led.gated() } catch (error) { return [error.name, error.code] }",
   );
   const refused = valueOf(pml, third);
@@ -173,7 +175,7 @@ Deno.test("the number of runs that wait for the user is limited; one more is ref
   isAsked.catch(() => {}); // it never is
   assert.equal(await Promise.race([refused, isAsked]), '["ToolError","OVERLOADED"]');
   // Runs without a question continue.
-  assert.equal(await valueOf(pml, untyped("return (await mcp.led.note()).line")), "note ");
+  assert.equal(await valueOf(pml, withoutTypeCheck("return (await mcp.led.note()).line")), "note ");
   assert.equal(waiting.length, 3);
   for (const answer of waiting) answer(YES);
   assert.deepEqual([textsOf(await first)[0], textsOf(await second)[0]], ["2", "gated "]);
@@ -202,7 +204,7 @@ Deno.test("a plan that waits for the user counts like code; one more is refused 
   isAsked.catch(() => {}); // it never is
   const refused = Promise.all([
     plan("second"),
-    runCode(pml, untyped("await mcp.led.gated({ text: 'third' })")),
+    runCode(pml, withoutTypeCheck("await mcp.led.gated({ text: 'third' })")),
   ]).then((answers) => answers.map((answer) => /OVERLOADED|1 runs/.test(JSON.stringify(answer))));
   refused.catch(() => {});
   assert.deepEqual(await Promise.race([refused, isAsked]), [true, true]);

@@ -5,8 +5,8 @@ import {
   runCode,
   STUCK,
   textsOf,
-  untyped,
   valueOf,
+  withoutTypeCheck,
 } from "./attacks/code_tools.ts";
 import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
@@ -43,7 +43,7 @@ Deno.test("execute_code returns the value of the code, or of its last expression
     ["return typeof this", "undefined"],
   ];
   for (const [code, value] of cases) {
-    assert.equal(await valueOf(pml, untyped(code)), value, code);
+    assert.equal(await valueOf(pml, withoutTypeCheck(code)), value, code);
   }
   await endWell(ws, pml, { calls: 1 });
 });
@@ -88,7 +88,7 @@ Deno.test("execute_code reports errors with the line and column of the code", as
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: /],
   ];
   for (const [code, told] of cases) {
-    const answer = await runCode(pml, untyped(code));
+    const answer = await runCode(pml, withoutTypeCheck(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", told, code);
   }
@@ -118,7 +118,7 @@ Deno.test("execute_code refuses a result that is not plain JSON, and names its t
     ["return Array(60_000).fill(1)", /RESULT_TOO_LARGE/],
   ];
   for (const [code, told] of cases) {
-    const answer = await runCode(pml, untyped(code));
+    const answer = await runCode(pml, withoutTypeCheck(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", told, code);
   }
@@ -239,7 +239,7 @@ Deno.test("execute_code reports its progress", async () => {
     const before = pml.messages.length;
     const params = {
       name: "execute_code",
-      arguments: { code: untyped(code) },
+      arguments: { code: withoutTypeCheck(code) },
       _meta: { progressToken: 7 },
     };
     await pml.request("tools/call", params);
@@ -268,7 +268,9 @@ Deno.test("execute_code ends with its child when the client cancels it", async (
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {
     name: "execute_code",
-    arguments: { code: untyped("await mcp.led.hang(); await mcp.led.note({ text: 'late' })") },
+    arguments: {
+      code: withoutTypeCheck("await mcp.led.hang(); await mcp.led.note({ text: 'late' })"),
+    },
   });
   await until(async () => (await ledgerOf(ws)).includes("hang"));
   await pml.notify("notifications/cancelled", { requestId: id });
@@ -276,7 +278,7 @@ Deno.test("execute_code ends with its child when the client cancels it", async (
   answer.catch(() => {}); // a cancelled request has no answer
   const spin = pml.begin("tools/call", {
     name: "execute_code",
-    arguments: { code: untyped("await mcp.led.note({ text: 'spins' }); for (;;);") },
+    arguments: { code: withoutTypeCheck("await mcp.led.note({ text: 'spins' }); for (;;);") },
   });
   await until(async () => (await ledgerOf(ws)).includes("note spins"));
   spin.answer.catch(() => {});
@@ -293,7 +295,7 @@ Deno.test("execute_code runs nothing where the configuration is broken or not tr
   assert.match(textsOf(refused).join(), /CONFIG_INVALID/);
   await using untrusted = await ledgerScene({ trusted: false, capabilities: {} });
   const code = `try { await mcp.led.note() } catch ({ code }) { return code }`;
-  assert.equal(await valueOf(untrusted.pml, untyped(code)), "WORKSPACE_UNTRUSTED");
+  assert.equal(await valueOf(untrusted.pml, withoutTypeCheck(code)), "WORKSPACE_UNTRUSTED");
   assert.deepEqual(await ledgerOf(untrusted.ws), []);
 });
 

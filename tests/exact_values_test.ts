@@ -11,7 +11,7 @@ import { Scripted, stream } from "../src/servers/http/_stage_test.ts";
 import { parseExact } from "../src/core/exact_json.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf } from "./attacks/questions.ts";
-import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, makeScene, type SceneOptions } from "./attacks/stage.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { EACH_WAY, RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
@@ -151,7 +151,7 @@ for (const { on, ...way } of EACH_WAY) {
 }
 
 Deno.test("a later process shows numbers of a cached list with their text", async () => {
-  await using ws = await makeScenery(options({ gateway: FULL }));
+  await using ws = await makeAttackWorkspace(options({ gateway: FULL }));
   for (let time = 0; time < 2; time++) {
     await using pml = new RawStdio(ws);
     await pml.open();
@@ -171,7 +171,7 @@ Deno.test("numbers of fixed arguments reach the server with their text", async (
 });
 
 Deno.test("numbers keep their text through an attached pml stdio", async () => {
-  await using ws = await makeScenery(options());
+  await using ws = await makeAttackWorkspace(options());
   await using _served = await servePml(ws);
   await using pml = new RawStdio(ws);
   await pml.open();
@@ -250,7 +250,7 @@ Deno.test("a member that occurs twice at any depth reaches the server once, with
 });
 
 Deno.test("pml call passes numbers on as they are typed", async () => {
-  await using ws = await makeScenery(options());
+  await using ws = await makeAttackWorkspace(options());
   for (const args of [[`id:=${BIG}`, "one:=1.0"], [`{"id":${BIG},"one":1.0}`]]) {
     const { stdout } = await runPml(ws, ["call", "s:echo", ...args]);
     assert.ok(stdout.includes(BIG), stdout);

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { textOf } from "./attacks/oracles.ts";
 import type { Era, Message } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
@@ -32,7 +32,7 @@ export async function extensionScene(
   const names = Object.keys(servers);
   const { allow = [], deny = [] } = rules;
   const tools = ["echo", "tell", "ask", "heard", "able"];
-  const ws = await makeScenery({
+  const ws = await makeAttackWorkspace({
     limits: { first_list_ms: 60_000, ...limits },
     pml: {
       version: 1,

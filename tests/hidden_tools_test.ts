@@ -7,8 +7,8 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { untyped } from "./attacks/code_tools.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { approve, WEATHER } from "./capability_scene.ts";
 import { DoorClient } from "./kit/door_client.ts";
 import { FullHttp } from "./kit/full_http.ts";
@@ -54,7 +54,9 @@ function requestsOf(id: string): readonly Request[] {
         }],
       },
     }],
-    ["execute_code", { code: untyped(`return await mcp["${id}"](${JSON.stringify(args)})`) }],
+    ["execute_code", {
+      code: withoutTypeCheck(`return await mcp["${id}"](${JSON.stringify(args)})`),
+    }],
   ].map(([name, args]) => ["tools/call", { name, arguments: args }]);
   return [
     ...tools,
@@ -88,7 +90,7 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
 Deno.test("a tool that is hidden from an identity answers like a missing one", async () => {
   await using full = new FullHttp("legacy");
   const hidden = ["filesystem:write_file", "weather:*", "full:*", "my:*"];
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: { "a.txt": "hello", "weather.js": WEATHER },
     pml: {
       version: 1,

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import type { Era } from "./kit/json_rpc.ts";
-import { answered, type Json, serveHttp } from "./kit/odd_server.ts";
+import { faultyAnswer, type Json, serveHttp } from "./kit/odd_server.ts";
 import { waitUntil } from "./kit/wait.ts";
 
 const TOOLS = ["done", "held", "broken"];
@@ -26,7 +26,9 @@ async function listen(isModern: boolean) {
       const tools = TOOLS.map((name) => ({ name, inputSchema: { type: "object" } }));
       return say({ jsonrpc: "2.0", id, result: { tools } });
     }
-    if (method !== "tools/call") return say(answered(message, { fault: "result is {}", isModern }));
+    if (method !== "tools/call") {
+      return say(faultyAnswer(message, { fault: "result is {}", isModern }));
+    }
     const name = String((params as Json).name);
     calls.push(name);
     if (name === "done") say({ jsonrpc: "2.0", id, result: { content: [] } });

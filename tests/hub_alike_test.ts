@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { moduleOffer, put, sent, spawnHubWith } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHubWith } from "./kit/hub.ts";
 import { startPostgres, type TestPostgres } from "./kit/postgres.ts";
 import { until } from "./kit/wait.ts";
 
@@ -70,7 +70,7 @@ async function assertAlike(
     if (found !== wanted) odd.push(`${what}: ${found}, wanted ${wanted}`);
   };
   const post = async (method: string, path: string, body: object) =>
-    assert.equal((await sent(`${one}/${path}`, { method, key, body })).status, 200, path);
+    assert.equal((await sendRequest(`${one}/${path}`, { method, key, body })).status, 200, path);
   for (let at = 1; at <= ROUNDS; at++) {
     const version = `1.0.${at}`;
     assert.equal((await put(one, key, moduleOffer("acme", version))).status, 201);
@@ -81,7 +81,7 @@ async function assertAlike(
     same("yanked", await versionAt(`${other}/acme`), at === 1 ? "1.0.0" : `1.0.${at - 1}`);
     same("its tag", await versionAt(`${other}/acme@beta`), null);
     await post("POST", `acme@${version}/unyank`, {});
-    const { body } = await sent(`${other}?q=acme`, { method: "GET" });
+    const { body } = await sendRequest(`${other}?q=acme`, { method: "GET" });
     same("shown again", body.items[0]?.version ?? null, version);
   }
   isOver = true;

@@ -9,7 +9,7 @@ import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeRegistry, manifestEntry } from "./kit/fake_registry.ts";
-import { moduleOffer, put, sent, spawnHub, spawnHubWith, type TestHub } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHub, spawnHubWith, type TestHub } from "./kit/hub.ts";
 import { startPostgres } from "./kit/postgres.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
@@ -52,7 +52,7 @@ for (const [place, spawn] of Object.entries(STORES)) {
     await using hub = await spawn();
     const { publisher, client } = await filled(hub);
     const get = (path: string, key?: string) =>
-      sent(new URL(path, hub.url).href, { method: "GET", key });
+      sendRequest(new URL(path, hub.url).href, { method: "GET", key });
     const unknown = `pmlclient_${"A".repeat(43)}`;
     for (const path of PATHS) {
       for (const key of [undefined, publisher.key, unknown, "x"]) {
@@ -72,7 +72,7 @@ for (const [place, spawn] of Object.entries(STORES)) {
     assert.match((await get("/mcp", unknown)).body.message, /know this key/);
     for (const path of ["/health", "/ready"]) assert.equal((await get(path)).status, 200);
     const post = (path: string, key?: string) =>
-      sent(`${hub.url}${path}`, { method: "POST", key, body: LIST, headers: JSON_RPC });
+      sendRequest(`${hub.url}${path}`, { method: "POST", key, body: LIST, headers: JSON_RPC });
     for (const [path, then] of [["", 200], ["/proxy/none", 404]] as const) {
       assert.equal((await post(path)).status, 401);
       assert.equal((await post(path, publisher.key)).status, 401);
@@ -81,7 +81,7 @@ for (const [place, spawn] of Object.entries(STORES)) {
     // A client's key may not publish.
     assert.equal((await put(hub.url, client.key, moduleOffer("other", "1.0.0"))).status, 401);
     const yank = { method: "POST", key: client.key, body: {} };
-    assert.equal((await sent(`${hub.url}/greeter@1.0.0/yank`, yank)).status, 401);
+    assert.equal((await sendRequest(`${hub.url}/greeter@1.0.0/yank`, yank)).status, 401);
     const { stdout } = await hub.run("key", "list");
     assert.match(stdout, new RegExp(`^${publisher.id} +publisher +acme .* valid$`, "m"));
     assert.match(stdout, new RegExp(`^${client.id} +client +acme .* valid$`, "m"));
@@ -96,10 +96,10 @@ for (const [place, spawn] of Object.entries(STORES)) {
 Deno.test("shared caches store no answer of a hub that requires keys, and a browser sends a key as a password", async () => {
   await using hub = await spawnHub(REQUIRED);
   const { client } = await filled(hub);
-  const exact = await sent(`${hub.url}/greeter@1.0.0`, { method: "GET", key: client.key });
+  const exact = await sendRequest(`${hub.url}/greeter@1.0.0`, { method: "GET", key: client.key });
   assert.match(exact.headers.get("cache-control") ?? "", /^private, /);
   assert.match(exact.headers.get("vary") ?? "", /authorization/);
-  const refused = await sent(`${hub.url}/greeter@1.0.0`, { method: "GET" });
+  const refused = await sendRequest(`${hub.url}/greeter@1.0.0`, { method: "GET" });
   assert.deepEqual(
     [refused.headers.get("www-authenticate"), refused.headers.get("cache-control")],
     [
@@ -109,7 +109,7 @@ Deno.test("shared caches store no answer of a hub that requires keys, and a brow
   );
   const origin = new URL("/", hub.url).href;
   const browser = (authorization?: string) =>
-    sent(origin, {
+    sendRequest(origin, {
       method: "GET",
       headers: { accept: "text/html", ...authorization !== undefined && { authorization } },
     });
@@ -124,13 +124,13 @@ Deno.test("shared caches store no answer of a hub that requires keys, and a brow
   }
   // Another site can make a browser send a request with its password.
   const headers = { ...JSON_RPC, authorization: basic(client.key) };
-  assert.equal((await sent(hub.url, { method: "POST", body: LIST, headers })).status, 401);
+  assert.equal((await sendRequest(hub.url, { method: "POST", body: LIST, headers })).status, 401);
 });
 
 Deno.test("a hub without the setting answers clients without a key", async () => {
   await using hub = await spawnHub();
   await filled(hub);
-  const { status, headers } = await sent(`${hub.url}/greeter@1.0.0`, { method: "GET" });
+  const { status, headers } = await sendRequest(`${hub.url}/greeter@1.0.0`, { method: "GET" });
   assert.deepEqual([status, headers.get("cache-control")?.startsWith("public")], [200, true]);
 });
 
@@ -142,8 +142,8 @@ Deno.test("a backup contains clients' keys, which may still read and not publish
   assert.equal(restored.code, 0, restored.stderr);
   await using back = await hub.again("--data", "back");
   const url = `http://127.0.0.1:${back.port}/mcp`;
-  assert.equal((await sent(url, { method: "GET", key: client.key })).status, 200);
-  assert.equal((await sent(url, { method: "GET" })).status, 401);
+  assert.equal((await sendRequest(url, { method: "GET", key: client.key })).status, 200);
+  assert.equal((await sendRequest(url, { method: "GET" })).status, 401);
   assert.equal((await put(url, client.key, moduleOffer("other", "1.0.0"))).status, 401);
 });
 

@@ -12,7 +12,7 @@ import type { AddressInfo } from "node:net";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
-import { moduleOffer, put, sent, spawnHub } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHub } from "./kit/hub.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -86,7 +86,7 @@ Deno.test("nothing of a call that runs here reaches the hub, and a yanked versio
   }
   assert.equal(kept.text.length, before, kept.text.slice(before));
   const yank = { method: "POST", key, body: { reason: "old" } };
-  assert.equal((await sent(`${hub.url}/hello@1.0.0/yank`, yank)).status, 200);
+  assert.equal((await sendRequest(`${hub.url}/hello@1.0.0/yank`, yank)).status, 200);
   assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
   assert.equal((await pml.close()).code, 0);
   // Without an approval, a workspace no longer finds it.

@@ -10,10 +10,10 @@ import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { integrityOf } from "../src/core/hash.ts";
 import { agreeing, called, WEATHER } from "./capability_scene.ts";
-import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
+import { put, sendRequest, spawnHub, type TestHub } from "./kit/hub.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { asked, spawnServing } from "./kit/registry_contract.ts";
+import { rawRequest, spawnServing } from "./kit/registry_contract.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -90,7 +90,7 @@ async function offered(hub: TestHub, author: Workspace) {
       .json();
   assert.deepEqual(copy.tools_used, ["filesystem:read_file", "filesystem:write_file"]);
   const asked = async (name: string, args: object) => {
-    const { body } = await sent(hub.url, {
+    const { body } = await sendRequest(hub.url, {
       method: "POST",
       headers: { accept: "application/json, text/event-stream" },
       body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } },
@@ -163,7 +163,7 @@ Deno.test("an export in a folder is served and imported like one published by it
     await Promise.all(
       ["text:words@1.0.0", "text:copy@1.0.0", "text:copy"].flatMap((name) =>
         ["", "accept: application/json\r\n"].map((wanted) =>
-          asked(port, `GET /mcp/${name}`, wanted)
+          rawRequest(port, `GET /mcp/${name}`, wanted)
         )
       ),
     );
@@ -213,7 +213,7 @@ Deno.test("rules apply to the calls of a hub's capability, and other content nev
     [offer({ fqdn: "text" }), /its fqdn is "text"/],
   ];
   for (const [wrong, why] of bad) {
-    const { status, body } = await sent(`${hub.url}/text:copy@1.0.1`, {
+    const { status, body } = await sendRequest(`${hub.url}/text:copy@1.0.1`, {
       method: "PUT",
       key,
       body: wrong,

@@ -15,7 +15,7 @@ import {
   type Offer,
   packageOffer,
   put,
-  sent,
+  sendRequest,
   spawnHub,
   type TestHub,
 } from "./kit/hub.ts";
@@ -162,7 +162,7 @@ Deno.test("no publication makes a hub fail, and clients can read each accepted o
       const fqdn = name ?? String(base.manifest.fqdn);
       const body = changed({ ...base, manifest: { ...base.manifest, fqdn, version } }, changes);
       const at = `${hub.url}/${encodeURIComponent(fqdn)}@${version}`;
-      const { status } = await sent(at, { method: "PUT", key, body });
+      const { status } = await sendRequest(at, { method: "PUT", key, body });
       assert.ok([200, 201, 400, 403, 404, 405, 409, 413].includes(status), `${status}`);
       if (status !== 201) return void taken.no++;
       taken.yes++;

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { denoCommand } from "./kit/pml_command.ts";
 import { rssOf } from "./kit/procwatch.ts";
-import { asked, FILES, type Serving, spawnServing } from "./kit/registry_contract.ts";
+import { FILES, rawRequest, type Serving, spawnServing } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -33,7 +33,10 @@ function statusOf(answer: string): number {
 }
 
 async function assertWell({ port }: Serving): Promise<void> {
-  assert.match(await asked(port, "GET /mcp/greeter", "accept: application/json\r\n"), /"greeter"/);
+  assert.match(
+    await rawRequest(port, "GET /mcp/greeter", "accept: application/json\r\n"),
+    /"greeter"/,
+  );
 }
 
 const PIECES = [
@@ -78,7 +81,7 @@ Deno.test("no request of a reader makes a hub fail or grow", async () => {
   const request = fc.record({ method: METHOD, target: TARGET, header: HEADER });
   await fc.assert(
     fc.asyncProperty(request, async ({ method, target, header }) => {
-      const answer = await asked(hub.port, `${method} ${target}`, header);
+      const answer = await rawRequest(hub.port, `${method} ${target}`, header);
       const status = statusOf(answer);
       assert.ok(status >= 200 && status < 500, `${method} ${target}: ${answer.slice(0, 200)}`);
       // Only reading methods succeed.

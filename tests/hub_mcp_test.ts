@@ -8,10 +8,10 @@ import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
-import { moduleOffer, packageOffer, put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
+import { moduleOffer, packageOffer, put, sendRequest, spawnHub, type TestHub } from "./kit/hub.ts";
 import { CLIENT_INFO, type Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { asked } from "./kit/registry_contract.ts";
+import { rawRequest } from "./kit/registry_contract.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
@@ -100,7 +100,7 @@ Deno.test("PML calls a hub's own tools", async () => {
 Deno.test("invalid MCP messages are refused, and the hub keeps running", async () => {
   await using hub = await filled();
   const post = (body: unknown, headers = {}) =>
-    sent(hub.url, { method: "POST", body, headers: { ...JSON_RPC, ...headers } });
+    sendRequest(hub.url, { method: "POST", body, headers: { ...JSON_RPC, ...headers } });
   const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
   const wrong = ["", "{", "[]", "5", { jsonrpc: "1.0" }, JSON.stringify(Array(1_000).fill(list))];
   for (const body of wrong) {
@@ -109,13 +109,13 @@ Deno.test("invalid MCP messages are refused, and the hub keeps running", async (
   }
   assert.equal((await post(list, { "content-type": "text/plain" })).status, 415);
   assert.equal((await post("x".repeat(1_000_001))).status, 413);
-  const foreign = await asked(
+  const foreign = await rawRequest(
     hub.serving.port,
     "POST /mcp",
     "host: evil.example\r\ncontent-length: 0\r\n",
   );
   assert.match(foreign, /^HTTP\/1.1 403 /);
-  const page = await asked(
+  const page = await rawRequest(
     hub.serving.port,
     "POST /mcp",
     "host: 127.0.0.1\r\norigin: https://evil.example\r\ncontent-length: 0\r\n",

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
-import { type Offer, put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
+import { type Offer, put, sendRequest, spawnHub, type TestHub } from "./kit/hub.ts";
 import { rssOf } from "./kit/procwatch.ts";
 import { rawHttp } from "./kit/raw_http.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -109,7 +109,7 @@ Deno.test("keys of an approved version never go to the address of a newer one (G
   assert.deepEqual(evil.received, []);
   const headers = { "x-pml-key-tavily_api_key": SECRET };
   const post = (path: string) =>
-    sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
+    sendRequest(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
   const { status, body } = await post("tavily");
   assert.deepEqual([status, body.error], [409, "version_required"]);
   assert.match(body.message, /Approve it again/);
@@ -126,7 +126,8 @@ Deno.test("keys of an approved version never go to the address of a newer one (G
 Deno.test("a request without a version is passed on while all versions are at one address (GX8)", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
-  const post = (path: string) => sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL });
+  const post = (path: string) =>
+    sendRequest(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL });
   assert.equal((await post("tavily")).status, 200);
   for (const path of ["tavily@latest", "tavily@2.0.0", "tavily@1.0"]) {
     assert.equal((await post(path)).status, 404, path);
@@ -136,7 +137,7 @@ Deno.test("a request without a version is passed on while all versions are at on
 Deno.test("an entry contains the host and the header names of a server behind a hub (GX8)", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
-  const { body } = await sent(`${hub.url}/tavily@1.0.0`, { method: "GET" });
+  const { body } = await sendRequest(`${hub.url}/tavily@1.0.0`, { method: "GET" });
   assert.equal(body.upstream.host, `127.0.0.1:${cloud.port}`);
   assert.deepEqual(body.upstream.headers, ["Authorization", "X-Client"]);
   assert.match(body.upstream.hash, /^sha256-[0-9a-f]{64}$/);
@@ -162,7 +163,7 @@ Deno.test("answers of a server behind a hub pass through, except for refused key
   await using hub = await opened(cloud);
   const headers = { "x-pml-key-tavily_api_key": SECRET, cookie: "a=b", "mcp-session-id": "s1" };
   const post = (path = "tavily") =>
-    sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
+    sendRequest(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
   const usual = await post();
   assert.equal(usual.body.result?.content[0].text, "search ran", JSON.stringify(usual.body));
   const [first] = cloud.calls;
@@ -192,9 +193,9 @@ Deno.test("answers of a server behind a hub pass through, except for refused key
   for (const path of ["none", "..%2Fx", "%ff"]) {
     assert.equal((await post(path)).status, 404, path);
   }
-  const put = await sent(`${hub.url}/proxy/tavily`, { method: "PUT", body: {} });
+  const put = await sendRequest(`${hub.url}/proxy/tavily`, { method: "PUT", body: {} });
   assert.equal(put.status, 405);
-  const huge = await sent(`${hub.url}/proxy/tavily`, {
+  const huge = await sendRequest(`${hub.url}/proxy/tavily`, {
     method: "POST",
     body: "x".repeat(4_000_001),
   });
@@ -210,7 +211,7 @@ Deno.test("no server behind a hub shows a page at the hub's address", async () =
     for (const status of [200, 404]) {
       cloud.script = () => new Response(live, { status, headers: { "content-type": type } });
       for (const method of ["GET", "POST"]) {
-        const { headers } = await sent(`${hub.url}/proxy/tavily`, {
+        const { headers } = await sendRequest(`${hub.url}/proxy/tavily`, {
           method,
           headers: { accept: "text/html" },
           ...method === "POST" && { body: CALL },
@@ -222,7 +223,10 @@ Deno.test("no server behind a hub shows a page at the hub's address", async () =
   }
   for (const type of ["application/json; charset=utf-8", "text/event-stream"]) {
     cloud.script = () => new Response("{}", { headers: { "content-type": type } });
-    const { headers } = await sent(`${hub.url}/proxy/tavily`, { method: "POST", body: CALL });
+    const { headers } = await sendRequest(`${hub.url}/proxy/tavily`, {
+      method: "POST",
+      body: CALL,
+    });
     assert.equal(headers.get("content-type"), type);
     assert.equal(headers.get("x-content-type-options"), "nosniff");
   }
@@ -247,12 +251,15 @@ Deno.test("a server behind a hub that never answers delays no caller of another"
   const asked = Array.from(
     { length: 200 },
     () =>
-      sent(`${hub.url}/proxy/slow`, { method: "POST", body: CALL, signal: gone.signal })
+      sendRequest(`${hub.url}/proxy/slow`, { method: "POST", body: CALL, signal: gone.signal })
         .then(({ status }) => status, () => 0),
   );
   const refused = await Promise.race(asked);
   assert.equal(refused, 503, "one server has its share");
-  const { status, body } = await sent(`${hub.url}/proxy/tavily`, { method: "POST", body: CALL });
+  const { status, body } = await sendRequest(`${hub.url}/proxy/tavily`, {
+    method: "POST",
+    body: CALL,
+  });
   assert.equal(status, 200, JSON.stringify(body));
   assert.ok(waiting > 0);
   gone.abort();
@@ -354,7 +361,11 @@ Deno.test("no client learns the whole address of a server, and no entry leads to
     const { manifest } = behind(hub, url, { fqdn: "other", proxy_to, version });
     assert.equal((await put(hub.url, key, { manifest })).status, 201);
     const headers = { "x-pml-key-tavily_api_key": SECRET };
-    const told = await sent(`${proxy_to}@${version}`, { method: "POST", body: CALL, headers });
+    const told = await sendRequest(`${proxy_to}@${version}`, {
+      method: "POST",
+      body: CALL,
+      headers,
+    });
     assert.equal(told.status, 502, url);
     assert.match(told.body.error.message, /cannot be reached/);
   }

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { moduleOffer, put, sent, spawnHubWith } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHubWith } from "./kit/hub.ts";
 import { freePort } from "./kit/free_port.ts";
 import { startNginx } from "./kit/nginx.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -41,7 +41,7 @@ Deno.test("two hubs on one database lose or duplicate no accepted version when o
   const reading = async () => {
     while (!isOver) {
       const [name] = [...told.keys()].slice(-1);
-      const { status } = await sent(`${url}/${name ?? "x"}`, { method: "GET" });
+      const { status } = await sendRequest(`${url}/${name ?? "x"}`, { method: "GET" });
       if (status !== (name === undefined ? 404 : 200)) odd.push(`GET ${name}: ${status}`);
     }
   };
@@ -54,7 +54,7 @@ Deno.test("two hubs on one database lose or duplicate no accepted version when o
   await Promise.all(lanes);
   assert.deepEqual(odd, []);
   for (const fqdn of told.keys()) {
-    const { status, body } = await sent(`${urls[0]}/${fqdn}@1.0.0`, { method: "GET" });
+    const { status, body } = await sendRequest(`${urls[0]}/${fqdn}@1.0.0`, { method: "GET" });
     assert.deepEqual([status, body], [200, moduleOffer(fqdn, "1.0.0").code], fqdn);
   }
   const count = await server.psql(DATABASE_URL, "SELECT count(*) FROM pml_hub.capabilities");

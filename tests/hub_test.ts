@@ -17,11 +17,11 @@ import { assertGolden } from "./kit/golden.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import {
-  asked,
   assertContract,
   EVIL,
   FILES,
   GREETER,
+  rawRequest,
   type Serving,
   spawnServing,
 } from "./kit/registry_contract.ts";
@@ -59,17 +59,20 @@ Deno.test("a hub answers an imported folder byte for byte as pml registry serve 
   const { port } = serving;
   assert.deepEqual(JSON.parse(serving.said), { url: `http://127.0.0.1:${port}/mcp` });
   await assertContract(port);
-  assert.match(await asked(port, "GET /mcp/routing"), /\r\n\r\n\{"cloud":\["tavily"\]\}$/);
-  assert.match(await asked(port, "GET /health"), /^HTTP\/1.1 200 .*\{"status":"ok"\}$/s);
-  assert.match(await asked(port, "GET /ready"), /\{"status":"ready","names":6\}$/);
-  const tools = await asked(port, "GET /mcp?include=tools&q=GREET%20somebody%20");
+  assert.match(await rawRequest(port, "GET /mcp/routing"), /\r\n\r\n\{"cloud":\["tavily"\]\}$/);
+  assert.match(await rawRequest(port, "GET /health"), /^HTTP\/1.1 200 .*\{"status":"ok"\}$/s);
+  assert.match(await rawRequest(port, "GET /ready"), /\{"status":"ready","names":6\}$/);
+  const tools = await rawRequest(port, "GET /mcp?include=tools&q=GREET%20somebody%20");
   assert.match(tools, /"next_cursor":null/);
-  assert.match(await asked(port, "GET /mcp?q=greet&include=tools"), /"tools":\[\{"description"/);
+  assert.match(
+    await rawRequest(port, "GET /mcp?q=greet&include=tools"),
+    /"tools":\[\{"description"/,
+  );
   for (const path of ["/mcp", "/v0.1/servers"]) {
-    assert.match(await asked(port, `GET ${path}?q=${"a".repeat(501)}`), /^HTTP\/1.1 400 /);
+    assert.match(await rawRequest(port, `GET ${path}?q=${"a".repeat(501)}`), /^HTTP\/1.1 400 /);
   }
   for (const path of ["/mcp/../../etc/passwd", "/mcp/%2e%2e%2fhub.db", "/mcp/x%00", "/mcp/%ff"]) {
-    assert.match(await asked(port, `GET ${path}`), /^HTTP\/1.1 404 /, path);
+    assert.match(await rawRequest(port, `GET ${path}`), /^HTTP\/1.1 404 /, path);
   }
   const { code, stderr } = await serving.end();
   assert.deepEqual([code, stderr], [143, ""]);
@@ -80,7 +83,7 @@ Deno.test("a hub accepts a version once, while it serves, and refuses other cont
   await using ws = await hubWorkspace({ "greeter.ts": GREETER });
   await using serving = await serveHub(ws);
   assert.equal((await hub(ws, "import", "served")).code, 0);
-  assert.match(await asked(serving.port, "GET /mcp/greeter@1.2.0"), /immutable[^]*"hello "/);
+  assert.match(await rawRequest(serving.port, "GET /mcp/greeter@1.2.0"), /immutable[^]*"hello "/);
   const again = await hub(ws, "import", "served");
   assert.equal(again.stdout, "Added 0, known already 1, refused 0, left out 0\n");
   await Deno.writeTextFile(ws.file("served/greeter.ts"), GREETER.replace("hello", "hi"));
@@ -88,18 +91,18 @@ Deno.test("a hub accepts a version once, while it serves, and refuses other cont
   assert.equal(other.code, 1);
   assertGolden("hub/add with another content", other.stderr);
   assert.match(other.stderr, /"greeter@1\.2\.0"/);
-  assert.match(await asked(serving.port, "GET /mcp/greeter@1.2.0"), /"hello "/);
+  assert.match(await rawRequest(serving.port, "GET /mcp/greeter@1.2.0"), /"hello "/);
   const newer = GREETER.replace("hello", "hi").replace("1.2.0", "1.3.0");
   await Deno.writeTextFile(ws.file("served/greeter.ts"), newer);
   await Deno.writeTextFile(ws.file("served/tags.json"), `{"greeter": {"old": "1.2.0"}}`);
   assert.equal((await hub(ws, "import", "served")).code, 0);
-  assert.match(await asked(serving.port, "GET /mcp/greeter"), /"hi "/);
-  assert.match(await asked(serving.port, "GET /mcp/greeter@old"), /no-cache[^]*"hello "/);
+  assert.match(await rawRequest(serving.port, "GET /mcp/greeter"), /"hi "/);
+  assert.match(await rawRequest(serving.port, "GET /mcp/greeter@old"), /no-cache[^]*"hello "/);
 
   assert.equal((await hub(ws, "backup", "copy")).code, 0);
   assert.equal((await hub(ws, "restore", "copy", "--data", "again")).code, 0);
   await using second = await serveHub(ws, "--data", "again");
-  assert.match(await asked(second.port, "GET /mcp/greeter@old"), /"hello "/);
+  assert.match(await rawRequest(second.port, "GET /mcp/greeter@old"), /"hello "/);
   const over = await hub(ws, "restore", "copy", "--data", "again");
   assert.equal(over.code, 2);
   assert.match(over.stderr, /^error: USAGE: Cannot restore to "again": there is a database/);
@@ -115,10 +118,10 @@ Deno.test("a hub signs entries for the address that clients configure, and answe
   await using serving = await serveHub(ws, "--key", "key.pem", "--url", `${url}/`);
   const pinned = publicKey.export({ type: "spki", format: "der" }).toString("base64");
   assert.equal(JSON.parse(serving.said).public_key, pinned);
-  const answer = await asked(serving.port, "GET /mcp/docs", "host: hub.example.com\r\n");
+  const answer = await rawRequest(serving.port, "GET /mcp/docs", "host: hub.example.com\r\n");
   const entry = JSON.parse(answer.split("\r\n\r\n")[1] ?? "");
   assert.ok(verifyManifest(entry, { registry: url, publicKey: pinned }) > 0);
-  const evil = await asked(serving.port, "GET /mcp/docs", "host: evil.example\r\n");
+  const evil = await rawRequest(serving.port, "GET /mcp/docs", "host: evil.example\r\n");
   assert.match(evil, /^HTTP\/1.1 403 /);
   await Deno.writeTextFile(ws.file("key.pem"), "secret-text");
   const wrong = await hub(ws, "serve", "--key", "key.pem");
@@ -182,7 +185,7 @@ Deno.test("a hub has the API of an official registry, and returns entries as the
     one: Record<string, Record<string, Record<string, unknown>>>,
   ) => [one.server?.version, one._meta?.[OFFICIAL]?.isLatest]);
   assert.deepEqual(latest, [["2.0.1", true], ["2.0.0", false]]);
-  assert.match(await asked(serving.port, "GET /v0.1/servers?limit=0"), /^HTTP\/1.1 400 /);
+  assert.match(await rawRequest(serving.port, "GET /v0.1/servers?limit=0"), /^HTTP\/1.1 400 /);
 });
 
 Deno.test("a hub ends within seconds after a signal, also where a client sent half a request", async () => {

@@ -6,10 +6,10 @@
 
 import assert from "node:assert/strict";
 import { assertGolden } from "./kit/golden.ts";
-import { moduleOffer, type Offer, packageOffer, put, sent, spawnHub } from "./kit/hub.ts";
+import { moduleOffer, type Offer, packageOffer, put, sendRequest, spawnHub } from "./kit/hub.ts";
 import { until } from "./kit/wait.ts";
 
-const get = (url: string) => sent(url, { method: "GET" });
+const get = (url: string) => sendRequest(url, { method: "GET" });
 
 Deno.test("a key publishes a version once, and all clients can read it at once", async () => {
   await using hub = await spawnHub();
@@ -142,7 +142,7 @@ Deno.test("offers that clients could not use are refused with the reason, and no
     [{ manifest: { ...good, type: "http", url: "https://u:p@evil.example/" } }, /url is/],
   ];
   for (const [body, why] of bad) {
-    const told = await sent(`${url}/weather@1.0.0`, { method: "PUT", key, body });
+    const told = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
     assert.deepEqual([told.status, told.body.error], [400, "invalid_entry"], `${why}`);
     assert.match(told.body.message, /^Cannot publish "weather@1\.0\.0": /);
     assert.match(told.body.message, why);
@@ -151,7 +151,8 @@ Deno.test("offers that clients could not use are refused with the reason, and no
   assert.equal((await get(`${url}/weather`)).status, 404);
   assertGolden("hub/no names", (await hub.run("owners")).stdout);
   assert.equal(
-    (await sent(`${url}/weather@1.0.0`, { method: "PUT", key, body: { manifest: good } })).status,
+    (await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body: { manifest: good } }))
+      .status,
     201,
   );
 });
@@ -171,7 +172,11 @@ Deno.test("invalid names, other types and offers over the size limit are refused
     "pml@1.0.0",
   ];
   for (const name of [...names, "con@1.0.0", "__proto__@1.0.0", "a%2Fb@1.0.0", "%ff@1.0.0"]) {
-    const told = await sent(`${url}/${name}`, { method: "PUT", key, body: { manifest: good } });
+    const told = await sendRequest(`${url}/${name}`, {
+      method: "PUT",
+      key,
+      body: { manifest: good },
+    });
     assert.deepEqual([told.status, told.body.error], [400, "invalid_entry"], name);
   }
   const plain = {
@@ -180,12 +185,12 @@ Deno.test("invalid names, other types and offers over the size limit are refused
     body: { manifest: good },
     headers: { "content-type": "x/y" },
   };
-  assert.equal((await sent(`${url}/weather@1.0.0`, plain)).status, 415);
+  assert.equal((await sendRequest(`${url}/weather@1.0.0`, plain)).status, 415);
   const large = { ...code, code: "x".repeat(2_000_001) };
   const huge = "x".repeat(8_000_001);
   const long = { manifest: { ...good, description: "x".repeat(1_000_001) } };
   for (const body of [large, huge, long]) {
-    const told = await sent(`${url}/weather@1.0.0`, { method: "PUT", key, body });
+    const told = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
     const wanted = [413, "too_large"];
     assert.deepEqual([told.status, told.body.error], wanted, told.body.message);
   }
@@ -198,7 +203,7 @@ Deno.test("a yanked version leaves lists and tags, and is still found by its exa
   const { key } = await hub.key("acme");
   const other = (await hub.key("other")).key;
   for (const version of ["1.0.0", "1.1.0"]) await put(url, key, moduleOffer("hello", version));
-  const tag = await sent(`${url}/hello/tags/beta`, {
+  const tag = await sendRequest(`${url}/hello/tags/beta`, {
     method: "PUT",
     key,
     body: { version: "1.1.0" },
@@ -207,7 +212,7 @@ Deno.test("a yanked version leaves lists and tags, and is still found by its exa
   const at = async (name: string) => (await get(`${url}/${name}`)).headers.get("x-pml-version");
   assert.deepEqual([await at("hello"), await at("hello@beta")], ["1.1.0", "1.1.0"]);
   const yank = async (by: string, name: string, body?: object) =>
-    await sent(`${url}/${name}`, { method: "POST", key: by, ...body && { body } });
+    await sendRequest(`${url}/${name}`, { method: "POST", key: by, ...body && { body } });
   assert.equal((await yank(other, "hello@1.1.0/yank")).status, 403);
   assert.equal((await yank(key, "hello@9.9.9/yank")).status, 404);
   assert.equal((await yank(key, "hello@1.1.0/yank", { reason: "a\u001b" })).status, 400);
@@ -223,13 +228,13 @@ Deno.test("a yanked version leaves lists and tags, and is still found by its exa
   for (const bad of ["1.0.0", "a b", "a..b", "latest%00"]) {
     const path = `${url}/hello/tags/${bad}`;
     assert.equal(
-      (await sent(path, { method: "PUT", key, body: { version: "1.0.0" } })).status,
+      (await sendRequest(path, { method: "PUT", key, body: { version: "1.0.0" } })).status,
       400,
     );
   }
   const missing = { method: "PUT", key, body: { version: "7.0.0" } };
-  assert.equal((await sent(`${url}/hello/tags/beta`, missing)).status, 404);
-  const gone = await sent(`${url}/hello/tags/beta`, { method: "DELETE", key });
+  assert.equal((await sendRequest(`${url}/hello/tags/beta`, missing)).status, 404);
+  const gone = await sendRequest(`${url}/hello/tags/beta`, { method: "DELETE", key });
   assert.deepEqual(gone.body.tags, {});
   assert.equal(
     (await hub.run("yank", "hello@1.1.0", "--reason", "old")).stdout,

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import process from "node:process";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
@@ -38,7 +38,7 @@ const PML = {
 };
 
 async function scenery(): Promise<Workspace> {
-  const ws = await makeScenery({ files: { "a.txt": "hello" }, pml: PML });
+  const ws = await makeAttackWorkspace({ files: { "a.txt": "hello" }, pml: PML });
   await configure(ws, CONFIG);
   return ws;
 }
@@ -133,7 +133,7 @@ Deno.test("a server without a usable tool is missing for an identity", async () 
   const script = repoFile("tests/kit/script_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
   const program = { command: process.execPath, args };
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: { ledger: "" },
     pml: {
       version: 1,
@@ -179,7 +179,7 @@ for (const state of ["reachable", "offline"] as const) {
     await using registry = await FakeRegistry.open([]);
     const script = repoFile("tests/kit/script_server.ts");
     const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files: { ledger: "" },
       pml: {
         version: 1,
@@ -256,7 +256,7 @@ Deno.test("a revoked identity loses access at once, with its sessions", async ()
 });
 
 Deno.test("pml token new asks, and shows the token once", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const refused = await runPml(ws, ["token", "new", "ci"]);
   assert.match(refused.stderr, /terminal/);
   const { stdout } = await runPmlOnTerminal(ws, ["token", "new", "ci"], {
@@ -311,7 +311,7 @@ Deno.test("the handle of a question is useless to another identity, and its owne
 });
 
 Deno.test("a missing tool set is reported, and has no tools", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await configure(ws, { gateway: { toolset: "gone" }, client_toolsets: { cursor: "lost" } });
   const { stdout, stderr } = await runPml(ws, ["why", "filesystem:read_file"]);
   assert.match(stderr, /tool set "gone"/);

@@ -15,7 +15,7 @@ import { inSession } from "./kit/keyring_session.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { type Ran, runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { type CommandResult, runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { signIn } from "./kit/sign_in.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -39,7 +39,9 @@ async function assertNowhere(ws: Workspace, secrets: readonly string[]): Promise
   }
 }
 
-async function doctorLine(run: (args: readonly string[]) => Promise<Ran>): Promise<string> {
+async function doctorLine(
+  run: (args: readonly string[]) => Promise<CommandResult>,
+): Promise<string> {
   return /^.*sign-in far: .*$/m.exec((await run(["doctor"])).stdout)?.[0] ?? "";
 }
 

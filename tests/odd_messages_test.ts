@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { parseExact } from "../src/core/exact_json.ts";
-import { makeScene, makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace, makeScene } from "./attacks/stage.ts";
 import { type Era, paramsFor } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
@@ -117,7 +117,7 @@ for (const { on, ...way } of WAYS) {
 }
 
 Deno.test("each odd request is answered, and ids come back, through an attached window", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using _served = await servePml(ws);
   await using pml = new RawStdio(ws);
   await pml.open();
@@ -141,7 +141,7 @@ for (const door of ["stdio", "http"] as const) {
       ["6", { method: "tools/list", params: null }],
       ["7", { method: "no/such", params: {} }],
     ];
-    await using ws = await makeScenery();
+    await using ws = await makeAttackWorkspace();
     for (const [id, shape] of first) {
       await using pml = new RawStdio(ws, { door });
       const text = requestText("2025-11-25", id, shape);

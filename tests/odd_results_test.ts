@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
@@ -47,7 +47,7 @@ for (const era of ERAS) {
     await using newest = servedOverHttp({ ...NEWEST, ...TABLE });
     const tables = { s: TABLE, n: { ...NEWEST, ...TABLE } };
     const url = (server: Deno.HttpServer<Deno.NetAddr>) => `http://127.0.0.1:${server.addr.port}/`;
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files: filesOf(tables),
       pml: {
         version: 1,
@@ -95,7 +95,7 @@ for (const era of ERAS) {
 Deno.test("the error about a result that cannot be delivered reports that the tool did run", async () => {
   const blocks = Array.from({ length: 5_000 }, () => SAID);
   const tables = { s: { ...TABLE, "tools/call": { result: { content: blocks } } } };
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: {
       ...filesOf(tables),
       "m.js": `export const __meta__ = { name: "m", version: "1.0.0", tools: { go: {} } };
@@ -147,7 +147,7 @@ Deno.test("a result with a null error member is a result", async () => {
       return Response.json({ jsonrpc: "2.0", id, result: result ?? null, error });
     },
   );
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     pml: {
       version: 1,
       permissions: { allow: ["s:*"] },

@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { connect } from "./kit/client.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -120,7 +120,7 @@ function sceneryOf(tools: readonly object[], other?: Table) {
   const listed = { "tools/list": { result: { tools } }, "tools/call": { result: ANSWER } };
   const table: Table = other ?? listed;
   const tables = { older: table, newest: { ...NEWEST, ...table } };
-  return makeScenery({
+  return makeAttackWorkspace({
     files: filesOf(tables),
     pml: {
       version: 1,

@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import type { Table } from "./kit/said_server.ts";
 import { definitions, filesOf } from "./said_scene.ts";
@@ -24,7 +24,7 @@ const TABLE: Table = {
 
 Deno.test("an address that a template covers or a prompt links is read without a prefix", async () => {
   const tables = { s: TABLE, other: { "tools/list": { result: { tools: [] } } } };
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: filesOf(tables),
     pml: {
       version: 1,

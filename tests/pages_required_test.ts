@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { type Said, scriptScene, scriptServer } from "./script_scene.ts";
 
@@ -31,7 +31,7 @@ const PAGE: Said = {
 
 for (const era of ["2025-11-25", "2026-07-28"] as const) {
   Deno.test(`a client that can open pages is asked for those that a server requires, on ${era}`, async () => {
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files: { ledger: "" },
       pml: {
         version: 1,

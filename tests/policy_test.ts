@@ -16,7 +16,7 @@ import {
   NOT_OFFERED,
 } from "./attacks/entry_points.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
-import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, makeScene, type SceneOptions } from "./attacks/stage.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
@@ -47,7 +47,7 @@ function pathOf({ root }: Pick<Workspace, "root">): string {
 
 /** Creates a workspace with a policy. */
 async function ruled(policy: object, options: SceneOptions = {}): Promise<Workspace> {
-  const ws = await makeScenery({ pml: WIDE, ...options });
+  const ws = await makeAttackWorkspace({ pml: WIDE, ...options });
   await setPolicy(ws, policy);
   return { ...ws, env: { ...ws.env, PML_POLICY: pathOf(ws) } };
 }

@@ -9,7 +9,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { textOf } from "./attacks/oracles.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
 import type { Era, Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
@@ -250,7 +250,7 @@ async function retried<T extends Pick<Message, "result">>(call: () => Promise<T>
 
 Deno.test("the reference servers work behind PML, in both revisions, free and confined", async () => {
   const limits = { start_ms: INSTALL_MS, call_ms: INSTALL_MS };
-  await using ws = await makeScenery({ pml: { version: 1 }, limits });
+  await using ws = await makeAttackWorkspace({ pml: { version: 1 }, limits });
   await install(ws);
   for (const [confine, era] of [[false, "2026-07-28"], [true, "2025-11-25"]] as const) {
     await define(ws, confine);

@@ -17,11 +17,11 @@ import { FakeRegistry } from "./kit/fake_registry.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import {
-  asked,
   assertContract,
   EVIL,
   FILES,
   GREETER,
+  rawRequest,
   spawnServing,
 } from "./kit/registry_contract.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -43,9 +43,9 @@ Deno.test("pml registry serve answers byte for byte as the contract specifies, a
   await assert.rejects(Deno.stat(mark), Deno.errors.NotFound);
 
   await Deno.writeTextFile(workspace.file("served/greeter.ts"), GREETER.replace("hello", "hi"));
-  assert.match(await asked(port, "GET /mcp/greeter"), /return "hi " \+ who/);
+  assert.match(await rawRequest(port, "GET /mcp/greeter"), /return "hi " \+ who/);
   await Deno.writeTextFile(workspace.file("served/greeter.ts"), "throw new Error('no')");
-  assert.match(await asked(port, "GET /mcp/greeter"), /x-pml-version: 1\.1\.0/);
+  assert.match(await rawRequest(port, "GET /mcp/greeter"), /x-pml-version: 1\.1\.0/);
 
   const { code, stderr } = await serving.end();
   assert.equal(code, 143);

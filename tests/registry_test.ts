@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questions.ts";
+import { answerOf, picked, type Question, questionOf, read } from "./attacks/questions.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
@@ -276,7 +276,7 @@ Deno.test("servers of every kind come from a registry, each with one complete qu
 });
 
 /** Starts a call that asks, and asserts that the question contains all of this. */
-async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Promise<Asked> {
+async function asked(pml: RawStdio, tool: string, texts: readonly RegExp[]): Promise<Question> {
   const question = await questionOf(pml, called(tool));
   for (const text of texts) assert.match(question.text, text);
   await read();

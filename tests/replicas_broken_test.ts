@@ -10,7 +10,7 @@ import { basename, join } from "node:path";
 import { sealedLines } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { repoFile } from "./kit/pml_command.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { KEY, sceneryOf } from "./replicas_scene.ts";
 
 /** A request is forwarded to another process. */
@@ -56,7 +56,7 @@ function answersIn(text: string): readonly (readonly [id: number, isGone: boolea
 }
 
 /** Sends a request that another process has to answer. */
-function post(to: Served, file: string, body: object): Promise<Response> {
+function post(to: TestServer, file: string, body: object): Promise<Response> {
   return to.fetch({
     method: "POST",
     body: JSON.stringify(body),

@@ -13,7 +13,7 @@ import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { tokenHash } from "../src/transport/http/token.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { ledgerOf } from "./full_scene.ts";
-import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";
+import { connectHttp, servePml, type TestServer } from "./kit/pml_serve.ts";
 import { rssOf } from "./kit/procwatch.ts";
 import { rawHttp } from "./kit/raw_http.ts";
 import { until } from "./kit/wait.ts";
@@ -55,7 +55,7 @@ function waiting({ result, text }: Answered, answer: unknown = NAME): Waiting {
 }
 
 /** Starts a call whose server asks the user. */
-async function askedBy(at: Pick<Served, "url" | "token">): Promise<Waiting> {
+async function askedBy(at: Pick<TestServer, "url" | "token">): Promise<Waiting> {
   return waiting(await callAt(at, "asks:ask_name"));
 }
 
@@ -140,7 +140,7 @@ Deno.test("a session continues through another process, and ends with its own", 
   const { one, two } = both;
   await using client = await one.connect();
   const id = client.transport.sessionId ?? "";
-  const post = (at: Served, message: object) =>
+  const post = (at: TestServer, message: object) =>
     at.fetch({
       method: "POST",
       body: JSON.stringify({ jsonrpc: "2.0", id: 7, ...message }),

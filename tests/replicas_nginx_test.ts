@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ERAS } from "./kit/json_rpc.ts";
-import { connectHttp, type Served } from "./kit/pml_serve.ts";
+import { connectHttp, type TestServer } from "./kit/pml_serve.ts";
 import { type Nginx, startNginx } from "./kit/nginx.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
@@ -25,14 +25,14 @@ import {
   YES,
 } from "./replicas_scene.ts";
 
-type Place = Pick<Served, "url" | "token">;
+type Place = Pick<TestServer, "url" | "token">;
 
 const inputResponses = YES;
 
 interface Scene extends Two {
   readonly nginx: Nginx;
   /** The address of nginx, with a token. */
-  readonly at: Pick<Served, "url" | "token">;
+  readonly at: Pick<TestServer, "url" | "token">;
 }
 
 async function behindNginx(ws: Workspace): Promise<Scene> {

@@ -9,9 +9,9 @@ import assert from "node:assert/strict";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { createHash } from "node:crypto";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { full } from "./full_scene.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 /** Requests are forwarded to another process. */
@@ -72,7 +72,7 @@ export async function sceneryOf(
     readonly trusted?: boolean;
   } = {},
 ): Promise<Workspace> {
-  const ws = await makeScenery({
+  const ws = await makeAttackWorkspace({
     trusted,
     files: { "note.js": NOTE },
     pml: {
@@ -101,8 +101,8 @@ export async function configure(ws: Workspace, config: object = {}): Promise<voi
 }
 
 export interface Two extends AsyncDisposable {
-  readonly one: Served;
-  readonly two: Served;
+  readonly one: TestServer;
+  readonly two: TestServer;
 }
 
 /** Starts two processes. */
@@ -137,7 +137,7 @@ export interface Answered {
 
 /** Calls a tool with a request of the newest revision. */
 export async function callAt(
-  { url, token }: Pick<Served, "url" | "token">,
+  { url, token }: Pick<TestServer, "url" | "token">,
   tool: string,
   { args = {}, code, ...more }: {
     /** Code to run instead of a call of the tool. */
@@ -174,7 +174,7 @@ export async function callAt(
 
 /** Starts a call that asks. Returns the state of its question. */
 export async function stateOf(
-  at: Pick<Served, "url" | "token">,
+  at: Pick<TestServer, "url" | "token">,
   tool: string,
   args: Readonly<Record<string, unknown>>,
 ): Promise<string> {

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { paramsFor } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { answerIn, HELLO } from "./kit/speaker.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -32,7 +32,7 @@ function request(id: number, method: string, params: object = {}): object {
   return { jsonrpc: "2.0", id, method, params };
 }
 
-async function begin(served: Served, revision: string): Promise<Headers> {
+async function begin(served: TestServer, revision: string): Promise<Headers> {
   const hello = request(1, "initialize", { protocolVersion: revision, ...HELLO });
   const response = await served.fetch({ method: "POST", body: JSON.stringify(hello) });
   await answerIn(response, 1);
@@ -40,7 +40,7 @@ async function begin(served: Served, revision: string): Promise<Headers> {
   return revision >= "2025-06-18" ? { ...session, "mcp-protocol-version": revision } : session;
 }
 
-async function post(served: Served, body: unknown, headers: Headers = {}): Promise<Response> {
+async function post(served: TestServer, body: unknown, headers: Headers = {}): Promise<Response> {
   return await served.fetch({ method: "POST", body: JSON.stringify(body), headers });
 }
 

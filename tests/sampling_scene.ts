@@ -8,7 +8,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { journalOf } from "./attacks/oracles.ts";
-import { makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { full } from "./full_scene.ts";
 import type { FakeProvider } from "./kit/fake_provider.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -65,7 +65,7 @@ export async function samplingWorkspace(options: SamplingOptions = {}): Promise<
   const { servers = { legacy: full("legacy"), modern: full("modern") } } = options;
   const names = Object.keys(servers);
   const allow = [...names.map((name) => `${name}:sample`), "writer:ask", "writer:later"];
-  return await makeScenery({
+  return await makeAttackWorkspace({
     ...rest,
     files: { "writer.js": WRITER, ...files },
     pml: {

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
-import { untyped } from "./attacks/code_tools.ts";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
 import { journalOf, textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
 import { ALL_ABLE, call, KINDS } from "./full_scene.ts";
@@ -140,7 +140,7 @@ for (const era of ERAS) {
     const ways = {
       batch: { calls: [{ tool: "writer:ask", arguments: {} }] },
       execute_workflow: { plan: { tasks } },
-      execute_code: { code: untyped("return await mcp.writer.ask({})") },
+      execute_code: { code: withoutTypeCheck("return await mcp.writer.ask({})") },
     };
     for (const [name, args] of Object.entries(ways)) {
       assert.match(textOf(await scene.pml.callTool(name, args)), /of the client/, name);

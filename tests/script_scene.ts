@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import type { Era, Json, Message } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -56,7 +56,7 @@ export async function scriptScene(
   { rules = { allow: ["s:*"] }, server = {}, config, warm = [RUN], ...options }: ScriptOptions = {},
 ): Promise<ScriptScene> {
   const pml = { version: 1, permissions: rules, mcpServers: { s: scriptServer(server) } };
-  const ws = await makeScenery({ pml, ...options });
+  const ws = await makeAttackWorkspace({ pml, ...options });
   if (config !== undefined) await writeConfig(ws, config);
   const raw = new RawStdio(ws, { ...options, era });
   const scene = sceneOf(ws, raw);

@@ -6,14 +6,14 @@
 
 import assert from "node:assert/strict";
 import { repoFile } from "./kit/pml_command.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 import { formOf } from "../src/cli/_client_form.ts";
 
 const page = await Deno.readTextFile(repoFile("docs/serve.md"));
 
 /** Runs the lines of the page, and more after them. Returns their output. */
-async function run(script: string, { url, token }: Served, more = ""): Promise<string> {
+async function run(script: string, { url, token }: TestServer, more = ""): Promise<string> {
   const mine = script.replaceAll("http://127.0.0.1:3003/mcp", url)
     .replaceAll("$(cat ~/.pml/serve_token)", token);
   const { success, stdout, stderr } = await new Deno.Command("sh", {

@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { openChromium } from "./kit/chromium.ts";
 import { servePml } from "./kit/pml_serve.ts";
 
@@ -58,7 +58,7 @@ const ACCEPTS: readonly (readonly [string, number, RegExp])[] = [
 ];
 
 Deno.test("answers have a type that the client accepts, in both revisions", async () => {
-  await using ws = await makeScenery({ files: { "a.txt": "hello" } });
+  await using ws = await makeAttackWorkspace({ files: { "a.txt": "hello" } });
   await using served = await servePml(ws);
   for (const [accept, status, type] of ACCEPTS) {
     const posts = [
@@ -81,7 +81,7 @@ Deno.test("answers have a type that the client accepts, in both revisions", asyn
 });
 
 Deno.test("a missing Accept header means that everything is accepted", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   const { hostname, port } = new URL(served.url);
   const body = JSON.stringify(INITIALIZE);
@@ -105,7 +105,7 @@ Deno.test("a missing Accept header means that everything is accepted", async () 
 });
 
 Deno.test("only origins that the user named get CORS headers", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws, ["--allow-origin", ORIGIN]);
   const ask = async (init: RequestInit) => {
     const response = await served.fetch(init);
@@ -175,7 +175,7 @@ Deno.test("a page of a named origin lists tools in a browser, and a page of anot
   await using named = Deno.serve(quiet, blank);
   await using other = Deno.serve(quiet, blank);
   const [origin, foreign] = [named, other].map(({ addr }) => `http://127.0.0.1:${addr.port}`);
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws, ["--allow-origin", origin ?? ""]);
   await using browser = await openChromium();
   const ask = async (from: string) => {

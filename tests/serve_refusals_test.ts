@@ -7,8 +7,8 @@
 import assert from "node:assert/strict";
 import { journalOf } from "./attacks/oracles.ts";
 import { objectOf } from "../src/core/json.ts";
-import { makeScenery } from "./attacks/stage.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { rawHttp } from "./kit/raw_http.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
@@ -25,14 +25,14 @@ async function refusals(ws: Workspace): Promise<readonly Refusal[]> {
     .map(({ about }) => objectOf(about));
 }
 
-async function statusOf(served: Served, init: RequestInit, path?: string): Promise<number> {
+async function statusOf(served: TestServer, init: RequestInit, path?: string): Promise<number> {
   const response = await served.fetch({ method: "POST", body: "{}", ...init }, path);
   await response.body?.cancel();
   return response.status;
 }
 
 Deno.test("each refused request is in the journal with its reason, and without its token", async () => {
-  await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  await using ws = await makeAttackWorkspace({ limits: { input_bytes: 65_536 } });
   await using served = await servePml(ws);
   const port = Number(new URL(served.url).port);
   const secret = "a-wrong-token-of-somebody";
@@ -59,7 +59,7 @@ Deno.test("each refused request is in the journal with its reason, and without i
 });
 
 Deno.test("the journal counts a flood of refused requests", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   // A signal ends it.
   const served = await servePml(ws, [], { ownProcess: true });
   const wrong = { headers: { authorization: "Bearer wrong" } };

@@ -6,17 +6,17 @@
  */
 
 import { readFile } from "node:fs/promises";
-import { makeScenery, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, type SceneOptions } from "./attacks/stage.ts";
 import { DoorClient, type DoorClientOptions } from "./kit/door_client.ts";
 import type { Message } from "./kit/json_rpc.ts";
-import { type Served, servePml } from "./kit/pml_serve.ts";
+import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 import { codeIn, type Said, scriptServer, writeConfig } from "./script_scene.ts";
 
 export interface ServeScene extends AsyncDisposable {
   readonly ws: Workspace;
-  readonly served: Served;
+  readonly served: TestServer;
   readonly client: DoorClient;
   /** Connects another client of the newest revision. */
   open(options?: DoorClientOptions): Promise<DoorClient>;
@@ -34,7 +34,7 @@ export async function serveScene(
 ): Promise<ServeScene> {
   const mcpServers = { s: scriptServer() };
   const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
-  const ws = await makeScenery({ pml, ...options });
+  const ws = await makeAttackWorkspace({ pml, ...options });
   if (config !== undefined) await writeConfig(ws, config);
   const served = await servePml(ws, [], { env, ownProcess: options.ownProcess });
   const open = (more: DoorClientOptions = {}) =>

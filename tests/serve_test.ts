@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { readFile, stat } from "node:fs/promises";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
-import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { makeAttackWorkspace, SLOW } from "./attacks/stage.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { type HttpClient, servePml } from "./kit/pml_serve.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -36,7 +36,7 @@ async function read({ client }: HttpClient): Promise<unknown> {
 }
 
 Deno.test("clients of both revisions find and call tools over HTTP, many at once", async () => {
-  await using ws = await makeScenery({ files: { "a.txt": "hello" } });
+  await using ws = await makeAttackWorkspace({ files: { "a.txt": "hello" } });
   await using served = await servePml(ws);
   const clients = await Promise.all([...ERAS, ...ERAS].map((era) => served.connect({ era })));
   const told = await Promise.all(clients.map(read));
@@ -51,7 +51,7 @@ Deno.test("clients of both revisions find and call tools over HTTP, many at once
 });
 
 Deno.test("a question goes to the client that called, in both revisions", async () => {
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: { "a.txt": "hello" },
     pml: { version: 1, permissions: { ask: ["filesystem:*"] } },
   });
@@ -94,7 +94,7 @@ const REFUSED:
   ];
 
 Deno.test("invalid and unauthorized requests are refused", async (t) => {
-  await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  await using ws = await makeAttackWorkspace({ limits: { input_bytes: 65_536 } });
   await using served = await servePml(ws);
   for (const [what, status, { path, ...init }] of REFUSED) {
     await t.step(what, async () => {
@@ -130,7 +130,7 @@ Deno.test("invalid and unauthorized requests are refused", async (t) => {
 });
 
 Deno.test("pml serve ends after a signal and the calls that run, with exit code 0", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
@@ -145,7 +145,7 @@ Deno.test("pml serve ends after a signal and the calls that run, with exit code 
 });
 
 Deno.test("pml serve ends at once after a second signal, with its child processes", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   // Two signals end it.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
@@ -165,7 +165,7 @@ Deno.test("pml serve ends at once after a second signal, with its child processe
 });
 
 Deno.test("wrong usage of pml serve is reported", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const table: readonly (readonly [RegExp, ...string[]])[] = [
     [/could read the token/, "--host", "0.0.0.0"],
     [/not a number/, "--port", "70000"],
@@ -188,7 +188,7 @@ Deno.test({
   name: "the error of a port that this account may not use contains the next step (HT6)",
   ignore: FREE_FROM < 2,
   fn: async () => {
-    await using ws = await makeScenery();
+    await using ws = await makeAttackWorkspace();
     const bare = pmlCommand();
     // Root may use the port, so this drops that capability.
     const without = ["setpriv", "--bounding-set=-net_bind_service", ...bare] as const;
@@ -201,7 +201,7 @@ Deno.test({
 });
 
 Deno.test("pml init --http writes an entry that names the token's variable, once", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const { code, stdout, stderr } = await runPml(ws, ["init", "--yes", "--http"]);
   assert.equal(code, 0, stderr);
   assert.match(stdout + stderr, /pml serve/);

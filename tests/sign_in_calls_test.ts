@@ -7,10 +7,10 @@
 
 import assert from "node:assert/strict";
 import { sha256 } from "../src/core/hash.ts";
-import { untyped } from "./attacks/code_tools.ts";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
-import { makeScene, makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import { makeAttackWorkspace, makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
 import { browse, type BrowseOptions } from "./kit/browser.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
@@ -22,7 +22,7 @@ import { signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-const CODE = untyped(
+const CODE = withoutTypeCheck(
   "const all = [await mcp.far.meta({}), await mcp.far.link({})]; all.length",
 );
 const ABLE = { elicitation: { form: {}, url: {} } };
@@ -325,7 +325,7 @@ Deno.test("another identity uses the user's sign-ins only where it may use their
     poor: { token: sha256(tokens.poor), permissions, keys: false },
   };
   const pml = { version: 1, permissions, mcpServers: { far: { type: "http", url: mcp.url } } };
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify({ identities }));
   assert.equal((await signIn(ws, "far")).code, 0);
   await using served = await servePml(ws);

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { read } from "./attacks/questions.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
@@ -95,7 +95,7 @@ async function assertSkills(client: ConstructorParameters<typeof SkillsClient>[0
 for (const era of ERAS) {
   for (const exposure of EXPOSURES) {
     Deno.test(`skills of servers of both revisions are read with ${exposure}, on ${era}`, async () => {
-      await using ws = await makeScenery({
+      await using ws = await makeAttackWorkspace({
         files: FILES,
         pml: configOf("both", exposure),
         limits: { first_list_ms: 60_000 },
@@ -107,7 +107,7 @@ for (const era of ERAS) {
   }
 
   Deno.test(`skills of servers of both revisions are read through pml serve, on ${era}`, async () => {
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files: FILES,
       pml: configOf("both"),
       limits: { first_list_ms: 60_000 },
@@ -129,7 +129,7 @@ async function listed(client: ConstructorParameters<typeof SkillsClient>[0]): Pr
 Deno.test("a changed skill asks with its difference, and is shown as approved until then", async () => {
   const questions: string[] = [];
   let reply = "No";
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: FILES,
     pml: configOf("legacy", "full_proxy"),
     limits: { first_list_ms: 60_000 },
@@ -172,7 +172,7 @@ Deno.test("a changed skill asks with its difference, and is shown as approved un
 });
 
 Deno.test("pml lock update shows and approves a changed skill", async () => {
-  await using ws = await makeScenery({ files: FILES, pml: configOf("modern") });
+  await using ws = await makeAttackWorkspace({ files: FILES, pml: configOf("modern") });
   const { read } = readers(ws);
   await read();
   await writeFiles(ws.path, skill("one", "shared", "changed"));
@@ -198,7 +198,7 @@ function readers(ws: Workspace) {
 }
 
 Deno.test("the skills of a removed server are gone from the next list", async () => {
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: FILES,
     pml: configOf("modern"),
     limits: { first_list_ms: 60_000 },

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { finishLists } from "../src/cli/_stdio.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
-import { gated } from "./kit/gated_server.ts";
+import { gatedServer } from "./kit/gated_server.ts";
 import type { Message } from "./kit/json_rpc.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
@@ -30,7 +30,7 @@ async function sceneOf(
     pml: {
       version: 1,
       permissions: { allow: ["slow:*", "slow:@prompts", "slow:@resources"] },
-      mcpServers: { slow: gated("slow") },
+      mcpServers: { slow: gatedServer("slow") },
       gateway: { tools_exposure: exposure },
     },
     limits: { first_list_ms: firstListMs, start_ms: LONG_MS },

@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
 import { TaskHttp } from "./kit/task_http.ts";
@@ -41,7 +41,9 @@ async function sceneOf(
     KINDS.map((kind) => [kind, { type: "http", url: servers[kind].url }]),
   );
   const permissions = { allow: KINDS.map((kind) => `${kind}:*`) };
-  const ws = stack.use(await makeScenery({ pml: { version: 1, permissions, mcpServers }, limits }));
+  const ws = stack.use(
+    await makeAttackWorkspace({ pml: { version: 1, permissions, mcpServers }, limits }),
+  );
   const capabilities = speaks && era === "2026-07-28" ? EXTENSIONS : {};
   const connection = stack.use(await connect(ws, { era, capabilities }));
   const ask = async (method: string, params: Json) => {

@@ -12,14 +12,14 @@ import { join } from "node:path";
 import { codeOf, eventsOf, textOf } from "./attacks/oracles.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { runPml, runPmlOnTerminal, type TerminalInput } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const CRM = { command: "node", args: ["crm.mjs"] };
 const FILES = { "crm.mjs": tinyServer('"fine"'), "good.txt": "good\n" };
-const TRUST: Typed = [/Trust exactly this\?.*\[N\] no/s, "y"];
+const TRUST: TerminalInput = [/Trust exactly this\?.*\[N\] no/s, "y"];
 
 function makeScene(more: Readonly<Record<string, unknown>> = {}): Promise<Workspace> {
   const permissions = { allow: ["crm:*", "filesystem:read_file"] };
@@ -94,7 +94,7 @@ Deno.test("a call approved after its workspace lost its trust does not run, and 
   await trustIt(ws);
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
   const approve = async () => {
-    const typed: Typed[] = [[/this call\?.*\[N\] no/, "y"]];
+    const typed: TerminalInput[] = [[/this call\?.*\[N\] no/, "y"]];
     return (await runPmlOnTerminal(ws, ["approve"], { typed })).stdout;
   };
   await runPml(ws, write);

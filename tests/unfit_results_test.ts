@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { NEWEST } from "./kit/said_server.ts";
 import { definitions, filesOf } from "./said_scene.ts";
@@ -28,7 +28,7 @@ Deno.test("a result that does not match the schema of its tool is delivered as i
     }),
   );
   const allow = Object.keys(tables).map((name) => `${name}:*`);
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: filesOf(tables),
     pml: {
       version: 1,

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { BothHttp } from "./kit/both_server.ts";
-import { makeScenery } from "./attacks/stage.ts";
+import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { ERAS, type Json, type Message, paramsFor } from "./kit/json_rpc.ts";
 import { EXTENSION, MORE, serveMembers, TOLD, WITHDRAWN } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
@@ -88,7 +88,7 @@ async function opened(
   const m = http === undefined
     ? { command, args: [...args, ...isModern ? ["--modern"] : []] }
     : { type: "http", url: http.url };
-  const ws = await makeScenery({
+  const ws = await makeAttackWorkspace({
     limits: { first_list_ms: 60_000 },
     pml: {
       version: 1,
@@ -285,7 +285,7 @@ for (const over of ["stdio", "http"] as const) {
     const b = http === undefined
       ? { command, args: [...args, "./ledger"] }
       : { type: "http", url: http.url };
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       pml: { version: 1, permissions: { allow: ["b:*"] }, mcpServers: { b } },
     });
     for (const era of ERAS) {

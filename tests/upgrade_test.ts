@@ -11,7 +11,7 @@ import { newestIn } from "../tools/npm.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { repoFile } from "./kit/pml_command.ts";
-import { type Ran, runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { type CommandResult, runPml, runPmlOnTerminal, type TerminalInput } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -40,7 +40,7 @@ async function said(ws: Workspace): Promise<string> {
   return stdout + stderr;
 }
 
-function upgrade(ws: Workspace, typed: readonly Typed[]): Promise<Ran> {
+function upgrade(ws: Workspace, typed: readonly TerminalInput[]): Promise<CommandResult> {
   return runPmlOnTerminal(ws, ["upgrade", "tiny"], { typed, ...MS });
 }
 

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { assertError } from "./cli_greeter.ts";
 import { runPml } from "./kit/run.ts";
-import { HttpSink, type Received } from "./kit/sinks.ts";
+import { HttpSink, type SinkRequest } from "./kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const KEY = "CANARY/key value-123";
 const ENCODED = encodeURIComponent(KEY);
 
 /** Returns an answer of MCP over HTTP in an older revision. */
-function answers({ method, body }: Received): Response {
+function answers({ method, body }: SinkRequest): Response {
   if (method !== "POST") return new Response(null, { status: 405 });
   const { id, method: asked, params } = JSON.parse(body);
   if (id === undefined) return new Response(null, { status: 202 });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
-import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { makeAttackWorkspace, SLOW } from "./attacks/stage.ts";
 import { scriptServer } from "./script_scene.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
@@ -64,7 +64,7 @@ async function othersThan(
 }
 
 Deno.test("the running PML serves windows of both revisions", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws, [], OWN_PROCESS);
   for (const era of ERAS) {
     await using here = await windowOf(ws, { era });
@@ -78,7 +78,10 @@ Deno.test("the running PML serves windows of both revisions", async () => {
 Deno.test("a window works alone with another environment or workspace, or without a running PML", async () => {
   const mcpServers = { one: { command: "none", env: { KEY: "${ONE_KEY}" } } };
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] }, mcpServers };
-  await using ws = await makeScenery({ pml, files: { "other/.pml.json": '{"version":1}' } });
+  await using ws = await makeAttackWorkspace({
+    pml,
+    files: { "other/.pml.json": '{"version":1}' },
+  });
   const served = await servePml(ws, [], OWN_PROCESS);
   const others: readonly RawStdioOptions[] = [
     { env: { PML_LOG_LEVEL: "debug" } },
@@ -114,7 +117,7 @@ Deno.test("a window works alone with another environment or workspace, or withou
 
 for (const era of ERAS) {
   Deno.test(`a window works alone after the running PML was killed, and loses nothing (${era})`, async () => {
-    await using ws = await makeScenery(SLOW);
+    await using ws = await makeAttackWorkspace(SLOW);
     const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
     await read(here);
@@ -142,7 +145,7 @@ for (const era of ERAS) {
   });
 
   Deno.test(`calls of a window end with the window (${era})`, async () => {
-    await using ws = await makeScenery(SLOW);
+    await using ws = await makeAttackWorkspace(SLOW);
     await using _served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { ...OWN_PROCESS, era });
     here.callTool("call", WAIT);
@@ -157,7 +160,7 @@ for (const era of ERAS) {
 Deno.test("a call that waits for an answer of a window ends with the window", async () => {
   const mcpServers = { s: scriptServer() };
   const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
-  await using ws = await makeScenery({ files: { ledger: "" }, pml });
+  await using ws = await makeAttackWorkspace({ files: { ledger: "" }, pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
   const capabilities = { elicitation: { form: {} } };
   await using here = await windowOf(ws, { ...OWN_PROCESS, era: "2026-07-28", capabilities });
@@ -174,7 +177,7 @@ Deno.test("a call that waits for an answer of a window ends with the window", as
 
 Deno.test("the answer to a question of one window is useless in another", async () => {
   const pml = { version: 1, permissions: { ask: ["filesystem:read_file"] } };
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
   const capabilities = { elicitation: { form: {} } };
   const options = { era: "2026-07-28", capabilities } as const;
@@ -204,7 +207,7 @@ Deno.test("the answer to a question of one window is useless in another", async 
 
 Deno.test("a window works alone when the configuration names another variable", async () => {
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
   await using here = await windowOf(ws);
   await read(here);
@@ -218,7 +221,7 @@ Deno.test("a window works alone when the configuration names another variable", 
 
 Deno.test("a window that connects while the configuration names another variable is compared again", async () => {
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   await using _served = await servePml(ws, [], OWN_PROCESS);
   await using here = await windowOf(ws);
   await read(here);
@@ -253,7 +256,7 @@ Deno.test("many windows share servers, which end when no call uses them any long
     mcpServers: Object.fromEntries(names.map((name) => [name, server])),
   };
   const files = { "tiny.js": tinyServer("params.arguments.said") };
-  await using ws = await makeScenery({ pml, files, limits: { idle_ms: 3_000 } });
+  await using ws = await makeAttackWorkspace({ pml, files, limits: { idle_ms: 3_000 } });
   const sets = 'toolsets:\n  few: ["s0:*"]\nclient_toolsets:\n  small: few\n';
   await Deno.writeTextFile(join(ws.home, "config.yaml"), sets, { append: true });
   await using served = await servePml(ws, [], OWN_PROCESS);
@@ -301,7 +304,7 @@ Deno.test("a client of a window that reads late gets all messages; too many end 
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = { version: 1, permissions: { allow: ["big:*"] }, mcpServers: { big: server } };
   const files = { "tiny.js": tinyServer("'x'.repeat(1_000_000)") };
-  await using ws = await makeScenery({ pml, files, limits: { queued_bytes: 4_000_000 } });
+  await using ws = await makeAttackWorkspace({ pml, files, limits: { queued_bytes: 4_000_000 } });
   await using served = await servePml(ws, [], OWN_PROCESS);
   let held: PromiseWithResolvers<void> | undefined;
   await using here = await windowOf(ws, { ...OWN_PROCESS, reads: () => held?.promise });
@@ -335,7 +338,7 @@ Deno.test("a client of a window that reads late gets all messages; too many end 
 
 for (const era of ERAS) {
   Deno.test(`a PML that ends waits for the calls of its windows (${era})`, async () => {
-    await using ws = await makeScenery(SLOW);
+    await using ws = await makeAttackWorkspace(SLOW);
     const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
     if (era === "2026-07-28") {
@@ -390,7 +393,7 @@ Deno.test("a long answer with any id is delivered once", async () => {
   const mcpServers = { big: server, fails: { ...server, args: ["run", "-A", "fails.js"] } };
   const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
   const files = { "tiny.js": tinyServer("'x'.repeat(100_000)"), "fails.js": FAILS };
-  await using ws = await makeScenery({ pml, files });
+  await using ws = await makeAttackWorkspace({ pml, files });
   await using served = await servePml(ws, [], OWN_PROCESS);
   await using here = new RawStdio(ws);
   // After this notification the SDK handles all messages.

@@ -30,7 +30,7 @@ import {
 } from "../tests/kit/old_home.ts";
 import { type Command, repoFile } from "../tests/kit/pml_command.ts";
 import { RawStdio } from "../tests/kit/raw_stdio.ts";
-import { runPml, runPmlOnTerminal, type Typed } from "../tests/kit/run.ts";
+import { runPml, runPmlOnTerminal, type TerminalInput } from "../tests/kit/run.ts";
 import { beginLogin } from "../tests/kit/sign_in.ts";
 import { makeWorkspace, type Workspace } from "../tests/kit/workspace.ts";
 import { CALLS, DECIDED, FILES, ownFile, PACKAGED, workspaceFile } from "./old_home/contents.ts";
@@ -44,8 +44,8 @@ const LEFT_OUT = /(?<!pml)\.lock$|\.edit$|\/servers\/deno\//;
 /** Variables of this machine that the question about a workspace file would show. */
 const MACHINE = ["SSL_CERT_DIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "DENO_TLS_CA_STORE"];
 
-const TRUST: Typed = [/Trust exactly this\?.*\[N\] no/s, "y"];
-const WRITE: Typed = ['Type "write"', "write"];
+const TRUST: TerminalInput = [/Trust exactly this\?.*\[N\] no/s, "y"];
+const WRITE: TerminalInput = ['Type "write"', "write"];
 
 /** Runs commands of the earlier version in one workspace. */
 class Earlier {
@@ -68,7 +68,7 @@ class Earlier {
   }
 
   /** Runs a command on a terminal, and answers its questions. Throws if it fails. */
-  async type(args: readonly string[], ...typed: readonly Typed[]): Promise<string> {
+  async type(args: readonly string[], ...typed: readonly TerminalInput[]): Promise<string> {
     const ran = await runPmlOnTerminal(this.#ws, args, { command: this.#command, typed, ms: MS });
     assert.equal(ran.code, 0, `pml ${args.join(" ")}: ${ran.stdout}`);
     return ran.stdout;

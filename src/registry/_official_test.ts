@@ -1,18 +1,22 @@
 import assert from "node:assert/strict";
-import { officialAnswers, type Published } from "../../tests/kit/fake_official.ts";
+import { officialAnswers, type OfficialEntry } from "../../tests/kit/fake_official.ts";
 import { FakeRegistry } from "../../tests/kit/fake_registry.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { Official } from "./_official.ts";
 import { parseFqdn } from "./fqdn.ts";
 import type { Lookup, RegistryReader } from "./source.ts";
 
-function published(name: string, version: string, more: Partial<Published> = {}): Published {
+function published(
+  name: string,
+  version: string,
+  more: Partial<OfficialEntry> = {},
+): OfficialEntry {
   const transport = { type: "stdio" };
   const packages = [{ registryType: "npm", identifier: "weather-mcp", version, transport }];
   return { server: { name, version, description: `D ${name}`, packages }, ...more };
 }
 
-const ALL: readonly Published[] = [
+const ALL: readonly OfficialEntry[] = [
   published("io.github.user/weather", "1.0.0"),
   published("io.github.user/weather", "1.1.0"),
   published("io.github.Some-Body/Maps", "2.0.0"),

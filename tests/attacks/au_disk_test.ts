@@ -17,7 +17,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const linux = { ignore: Deno.build.os !== "linux" };
 
@@ -56,7 +56,7 @@ interface Scene extends AsyncDisposable {
 }
 
 async function makeScene(era: Era, journal?: string): Promise<Scene> {
-  const ws = await makeScenery({ files: { "own.js": MODULE }, pml: PML });
+  const ws = await makeAttackWorkspace({ files: { "own.js": MODULE }, pml: PML });
   if (journal !== undefined) {
     await mkdir(ws.home, { recursive: true });
     await writeFile(join(ws.home, "config.yaml"), `journal: ${journal}\n`);

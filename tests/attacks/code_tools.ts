@@ -64,7 +64,7 @@ export function ledgerScene(
  * than a second, and starts for code that contains the word "mcp". For tests that are not about
  * types.
  */
-export function untyped(code: string): string {
+export function withoutTypeCheck(code: string): string {
   return code.replaceAll(/\bmcp\b/g, "m\\u0063p");
 }
 

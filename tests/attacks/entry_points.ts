@@ -13,7 +13,7 @@ import { approve } from "../capability_scene.ts";
 import { FakeProvider, type Reply } from "../kit/fake_provider.ts";
 import type { Message } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
-import { untyped } from "./code_tools.ts";
+import { withoutTypeCheck } from "./code_tools.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 
@@ -135,7 +135,7 @@ export const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
     const call = `mcp[${JSON.stringify(server)}][${JSON.stringify(name)}](${JSON.stringify(args)})`;
     const code = `try { await ${call}; return "ran" } catch (error) { return "" + error.code }`;
     // Any tool is called, so types are of no use.
-    return ended(await pml.callTool("execute_code", { code: untyped(code) }));
+    return ended(await pml.callTool("execute_code", { code: withoutTypeCheck(code) }));
   },
   "a saved capability": async ({ pml }, tool, given) => {
     const arguments_ = { tool, given };

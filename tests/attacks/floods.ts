@@ -54,7 +54,7 @@ export function flood(pml: RawStdio, id: string, size = 0): Promise<Message> {
  * Runs an action while another call is repeated, and limits the time of these calls and the memory.
  * The time is that of PML itself: on a busy machine, everything waits.
  */
-export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise<T> {
+export async function assertResponsive<T>(pml: RawStdio, act: () => Promise<T>): Promise<T> {
   const seen = { worst: 0, longest: 0, rss: 0 };
   const over = new AbortController();
   const look = setInterval(async () => seen.rss = Math.max(seen.rss, await rssOf(pml.pid)), 10);

@@ -12,7 +12,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { honest } from "./repositories.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const ALLOWED = { version: 1, permissions: { allow: ["filesystem:*", "git:*"] } } as const;
 const CALLS = [
@@ -71,7 +71,7 @@ async function callAll(ws: Workspace, env: Readonly<Record<string, string>>): Pr
 }
 
 Deno.test("hooks in the configuration of a repository are disabled for each run of git (GX6)", async () => {
-  await using ws = await makeScenery({ pml: ALLOWED, prepare: honest });
+  await using ws = await makeAttackWorkspace({ pml: ALLOWED, prepare: honest });
   plantHooks(ws);
   const bin = join(ws.root, "bin");
   await mkdir(bin);
@@ -102,7 +102,7 @@ Deno.test({
   name: "no hook in the configuration of a repository runs with a git that supports them (GX6)",
   ignore: !(Number(major) > 2 || (major === 2 && Number(minor) >= 54)),
   fn: async () => {
-    await using ws = await makeScenery({ pml: ALLOWED, prepare: honest });
+    await using ws = await makeAttackWorkspace({ pml: ALLOWED, prepare: honest });
     plantHooks(ws);
     await callAll(ws, {});
     assert.ok(!(await readdir(ws.path)).includes("hook-ran"));

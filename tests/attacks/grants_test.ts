@@ -13,7 +13,7 @@ import { runPml } from "../kit/run.ts";
 import { HttpSink, TcpSink } from "../kit/sinks.ts";
 import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { moduleText, said } from "./evilmod/house.ts";
+import { moduleText, summaryOf } from "./evilmod/house.ts";
 import { assertAftermath, codeOf, endWell, textOf } from "./oracles.ts";
 import { picked, questionOf } from "./questions.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
@@ -45,7 +45,7 @@ async function greedy(
 }
 
 async function attempt({ pml }: Scene, what: string, target: string): Promise<string> {
-  const { code, text } = said(
+  const { code, text } = summaryOf(
     await pml.callTool("call", { tool: "greedy:attempt", arguments: { what, target } }),
   );
   return code ?? text;
@@ -224,7 +224,7 @@ Deno.test("a granted variable appears in no log, journal, argument or error (L)"
   await using scene = await greedy({ env: ["GREEDY_KEY"], run: ["printf"] });
   const { ws, pml } = scene;
   for (const how of ["log", "parts", "console", "raw", "exec"]) {
-    const told = said(
+    const told = summaryOf(
       await pml.callTool("call", {
         tool: "greedy:leak",
         arguments: { name: "GREEDY_KEY", how },

@@ -15,7 +15,7 @@ import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertServes, codeOf, endWell, textOf } from "./oracles.ts";
 import { picked, questionOf } from "./questions.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const ENDLESS = "/proc/self/pagemap";
 const MOST_MB = 350;
@@ -107,7 +107,7 @@ for (const [name, make] of Object.entries(PLACES)) {
     name: `a clone's file without end is not read: ${name} (GW7)`,
     ignore: !IS_LINUX,
     fn: async () => {
-      await using ws = await makeScenery({ trusted: false });
+      await using ws = await makeAttackWorkspace({ trusted: false });
       const code = await make(ws);
       // With this variable, PML looks for a client's file that sets it.
       await using pml = await startBounded(ws, { PML_TRUST: join(ws.root, "none") });
@@ -139,7 +139,7 @@ const WAYS: Readonly<Record<string, (ws: Workspace) => Promise<string>>> = {
 
 for (const [name, make] of Object.entries(WAYS)) {
   Deno.test(`a module outside is not accessed before trust, and runs after it: ${name} (GW7)`, async () => {
-    await using ws = await makeScenery({ trusted: false });
+    await using ws = await makeAttackWorkspace({ trusted: false });
     const outside = join(ws.root, "beside", "mine.js");
     await mkdir(join(ws.root, "beside"));
     await writeFile(outside, MODULE);

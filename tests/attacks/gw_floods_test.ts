@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import type { Message } from "../kit/json_rpc.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { until } from "../kit/wait.ts";
-import { assertRefused, flood, floodScene, unharmed } from "./floods.ts";
+import { assertRefused, assertResponsive, flood, floodScene } from "./floods.ts";
 import { assertAftermath, assertServes, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
@@ -20,7 +20,7 @@ const MANY = /over 500000 JSON values/;
 Deno.test("a stdio server's result of millions of values ends only its call (GW3)", async () => {
   await using scene = await floodScene(["a", "b"], { era: "2026-07-28" });
   const { ws, pml } = scene;
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     // An even size puts the id at the end.
     for (const size of [12 * MB, 12 * MB + 1]) {
       const small = flood(pml, "a:text", 100);
@@ -44,7 +44,7 @@ Deno.test("a stdio server's result of millions of values ends only its call (GW3
 Deno.test("oversized messages of a server other than results are skipped (GW3)", async () => {
   await using scene = await floodScene(["a"]);
   const { ws, pml } = scene;
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     for (const what of ["told", "strange"]) {
       assert.equal(textOf(await flood(pml, `a:${what}`, 40 * MB)), "done");
       assert.equal(textOf(await flood(pml, `a:${what}`, 12 * MB)), "done");
@@ -56,7 +56,7 @@ Deno.test("oversized messages of a server other than results are skipped (GW3)",
 Deno.test("two texts of 60 MB at the same time are refused, and one of 31 MB passes (GW3)", async () => {
   await using scene = await floodScene(["a", "b"]);
   const { ws, pml } = scene;
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     const both = await Promise.all(["a", "b"].map((name) => flood(pml, `${name}:text`, 60 * MB)));
     for (const answer of both) assertRefused(answer, /more than 33554432/);
   });
@@ -68,7 +68,7 @@ Deno.test("output of a server that was stopped for unexpected messages is not pa
   const names = ["a", "b"];
   await using scene = await floodScene(names);
   const { ws, pml } = scene;
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     const all = await Promise.all(names.map((name) => flood(pml, `${name}:lines`, 4 * MB)));
     for (const answer of all) {
       assert.match(textOf(answer), /UPSTREAM_PROTOCOL: .*no request/);
@@ -107,7 +107,7 @@ Deno.test("a server over HTTP cannot flood with values or lines (GW3)", async ()
   const { ws, pml } = scene;
   const asked = (tool: string) => pml.callTool(`far__${tool}`, {}, { ms: 60_000 });
   assert.equal(textOf(await asked("done")), "done");
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     for (const way of ["json", "event"]) {
       assertRefused(await asked(`${way}_objects`), MANY);
       const both = await Promise.all([asked(`${way}_large`), asked(`${way}_large`)]);
@@ -124,7 +124,7 @@ Deno.test("a request of millions of values is refused before it is parsed (GW3)"
   await using scene = await floodScene(["a"]);
   const { ws, pml } = scene;
   const refusals = () => pml.messages.filter(({ id }) => id === null);
-  await unharmed(pml, async () => {
+  await assertResponsive(pml, async () => {
     const line = `{"jsonrpc":"2.0","method":"x","params":{"all":[${"{},".repeat(2_600_000)}{}]}}\n`;
     await pml.sendText(line);
     await pml.sendText(`{"jsonrpc":"2.0","method":"x","params":{"all":${"[".repeat(MB)}}}\n`);

@@ -17,7 +17,7 @@ import { waitUntil } from "../kit/wait.ts";
 import { type Workspace, writeFiles } from "../kit/workspace.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { picked, questionOf } from "./questions.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 /** A configuration in the clone, whose server leaves a mark when it runs. */
 const THEIRS = `
@@ -59,7 +59,7 @@ const START: Readonly<Record<string, (ws: Workspace) => Start>> = {
 
 /** Creates a clone that contains a home, and the client's file that names it. */
 async function clone(start: (ws: Workspace) => Start): Promise<{ ws: Workspace } & Start> {
-  const ws = await makeScenery({ trusted: false });
+  const ws = await makeAttackWorkspace({ trusted: false });
   const { cwd, env } = start(ws);
   const servers = { mcpServers: { pml: { command: "pml", args: ["stdio"], env } } };
   await writeFiles(ws.path, {
@@ -151,7 +151,7 @@ const MODULE = `
 
 /** Creates a clone in the home of a user who has secrets there. */
 async function inHome(config: string): Promise<Workspace> {
-  const ws = await makeScenery({ trusted: false });
+  const ws = await makeAttackWorkspace({ trusted: false });
   const home = dirname(ws.home);
   await mkdir(join(home, ".clouds"));
   await writeFile(join(home, ".clouds", "credentials"), SECRET);

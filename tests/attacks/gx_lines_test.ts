@@ -13,7 +13,7 @@ import { EACH_WAY, RawStdio } from "../kit/raw_stdio.ts";
 import { type SseScript, SseServer } from "../kit/sse_server.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { call } from "./evil_servers.ts";
-import { makeScene, makeScenery } from "./stage.ts";
+import { makeAttackWorkspace, makeScene } from "./stage.ts";
 
 const BIG = "12345678901234567890123";
 const FORGED = ["sampling/createMessage", "elicitation/create", "notifications/pml/not_begun"];
@@ -97,7 +97,7 @@ for (const { on, ...way } of EACH_WAY) {
 
 Deno.test("a result with line ends is one message to an attached client (GX2)", async () => {
   await using server = SERVERS.json();
-  await using ws = await makeScenery({ pml: pmlOf(server, "json") });
+  await using ws = await makeAttackWorkspace({ pml: pmlOf(server, "json") });
   await using _served = await servePml(ws);
   await using pml = new RawStdio(ws);
   await pml.open();
@@ -115,7 +115,7 @@ Deno.test("a request with line ends reaches a stdio server as one line (GX2)", a
     permissions: { allow: ["reads:*"] },
     mcpServers: { reads: { command: process.execPath, args } },
   };
-  await using ws = await makeScenery({ pml, files: { "reads.js": text } });
+  await using ws = await makeAttackWorkspace({ pml, files: { "reads.js": text } });
   await using served = await servePml(ws);
   const meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio, WAYS } from "../kit/raw_stdio.ts";
-import { makeScene, makeScenery } from "./stage.ts";
+import { makeAttackWorkspace, makeScene } from "./stage.ts";
 
 const METHODS = ["ping", "tools/list", "tools/call", "server/discover", "nope/x", "initialize"];
 const META = ["null", '"text"', "5", "true", "[]", "[{}]"];
@@ -52,7 +52,7 @@ for (const { on, ...way } of WAYS) {
 for (const era of ERAS) {
   Deno.test(`a first request of an odd shape is answered, and the next one is served, on ${era} (GX20)`, async () => {
     for (const members of [`"method":"initialize","params":{"_meta":null}`, SHAPES.at(-3) ?? ""]) {
-      await using ws = await makeScenery();
+      await using ws = await makeAttackWorkspace();
       await using pml = new RawStdio(ws, { era });
       await assertAnswered(pml, [members]);
       assert.ok("result" in await pml.open());

@@ -14,7 +14,7 @@ import { until } from "../kit/wait.ts";
 import { countOf, evil } from "./evil_servers.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
-import { makeScene, makeScenery, type SceneOptions } from "./stage.ts";
+import { makeAttackWorkspace, makeScene, type SceneOptions } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const ECHO: ToolCall = { name: "call", arguments: { tool: "lists:echo", arguments: {} } };
@@ -79,7 +79,7 @@ Deno.test("approving a change does not approve unchanged texts that were not rea
   const first = { name: "echo", title: "one", description: "Reads keys", inputSchema: OBJECT };
   const others = [{ name: "args", inputSchema: OBJECT }];
   const { pml: file, ...options } = servingAs(first, { era: "2026-07-28" });
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     ...options,
     pml: { ...Object(file), permissions: { allow: ["filesystem:*", "lists:args"] } },
     files: { "tools.json": JSON.stringify([first, ...others]) },

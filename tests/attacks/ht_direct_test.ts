@@ -12,7 +12,7 @@ import { serveScene } from "../serve_scene.ts";
 import { objectOf } from "../../src/core/json.ts";
 import { joined } from "../../src/io/lines.ts";
 import { callBytes } from "../kit/call_bytes.ts";
-import type { Served } from "../kit/pml_serve.ts";
+import type { TestServer } from "../kit/pml_serve.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import { until } from "../kit/wait.ts";
 import { assertPaired, journalOf, ofKind } from "./oracles.ts";
@@ -21,7 +21,7 @@ const OTHER = "token-of-another-0001";
 
 /** Returns the bytes of a call of the tool `run`. */
 function callOf(
-  served: Pick<Served, "url" | "token">,
+  served: Pick<TestServer, "url" | "token">,
   { args = {}, meta = {}, id = 1 }: {
     readonly args?: object;
     readonly meta?: object;
@@ -39,7 +39,7 @@ class Line implements Disposable {
     this.#connection = connection;
   }
 
-  static async open({ url }: Pick<Served, "url">): Promise<Line> {
+  static async open({ url }: Pick<TestServer, "url">): Promise<Line> {
     return new Line(await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) }));
   }
 

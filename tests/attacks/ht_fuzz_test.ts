@@ -10,9 +10,9 @@ import fc from "fast-check";
 import { DoorClient } from "../kit/door_client.ts";
 import { paramsFor } from "../kit/json_rpc.ts";
 import { rssOf } from "../kit/procwatch.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { within } from "../kit/wait.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const SEED = 20_261_123;
 const [BATCHES, AT_ONCE] = [60, 10];
@@ -156,7 +156,7 @@ const ODD: fc.Arbitrary<Odd> = fc.record({
 }) as fc.Arbitrary<Odd>;
 
 Deno.test("with any input, PML keeps running, answers others at once, and uses documented HTTP statuses", async () => {
-  await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  await using ws = await makeAttackWorkspace({ limits: { input_bytes: 65_536 } });
   // The test measures its memory.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using good = await DoorClient.open(served);
@@ -185,7 +185,7 @@ Deno.test("with any input, PML keeps running, answers others at once, and uses d
 });
 
 /** Sends the data, and returns the full response. */
-async function sent(served: Served, odd: Odd): Promise<string> {
+async function sent(served: TestServer, odd: Odd): Promise<string> {
   const { port } = new URL(served.url);
   const bytes = bytesOf(served, odd);
   const whole = bytes.subarray(0, Math.ceil(bytes.length * odd.until));
@@ -217,7 +217,7 @@ async function sent(served: Served, odd: Odd): Promise<string> {
   return text;
 }
 
-function bytesOf({ url, token }: Served, odd: Odd): Uint8Array {
+function bytesOf({ url, token }: TestServer, odd: Odd): Uint8Array {
   const { line, headers, changes, length, coding, isOurs, body, ends } = odd;
   const usual = [
     `Host: ${new URL(url).host}`,

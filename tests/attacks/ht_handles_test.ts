@@ -10,13 +10,13 @@ import { createHash } from "node:crypto";
 import { DoorClient, type DoorClientOptions } from "../kit/door_client.ts";
 import { FullHttp } from "../kit/full_http.ts";
 import type { Message } from "../kit/json_rpc.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { TaskHttp } from "../kit/task_http.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { textOf } from "./oracles.ts";
 import { picked, read } from "./questions.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const NEWEST = "2026-07-28";
 const TASKS = { "io.modelcontextprotocol/tasks": {} };
@@ -28,7 +28,7 @@ const URI = "pml://full/test://a";
 /** Connections to one `pml serve`. */
 interface Scene extends AsyncDisposable {
   readonly ws: Workspace;
-  readonly served: Served;
+  readonly served: TestServer;
   readonly full: FullHttp;
   readonly tasks: Readonly<Record<"older" | "newer", TaskHttp>>;
   /** Connects a client. */
@@ -45,7 +45,7 @@ async function sceneOf(): Promise<Scene> {
   const urls = { full: full.url, older: tasks.older.url, newer: tasks.newer.url };
   const allow = ["filesystem:read_file", ...Object.keys(urls).map((name) => `${name}:*`)];
   const ws = stack.use(
-    await makeScenery({
+    await makeAttackWorkspace({
       files: { "canary.txt": "canary of the one" },
       pml: {
         version: 1,

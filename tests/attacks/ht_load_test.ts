@@ -11,19 +11,19 @@ import { callBytes } from "../kit/call_bytes.ts";
 import { DoorClient } from "../kit/door_client.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { rssOf } from "../kit/procwatch.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { rawHttp } from "../kit/raw_http.ts";
 import { until } from "../kit/wait.ts";
 import { writeConfig } from "../script_scene.ts";
 import { floodServers } from "./floods.ts";
 import { journalOf, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const UTF_8 = new TextEncoder();
 /** The token of another identity. */
 const OTHER = "token-of-another-0001";
 
-async function connected({ url }: Served): Promise<Deno.TcpConn> {
+async function connected({ url }: TestServer): Promise<Deno.TcpConn> {
   return await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
 }
 
@@ -52,7 +52,7 @@ async function answered(connection: Deno.TcpConn): Promise<string> {
 
 /** Returns the bytes of a call of the meta-tool. */
 function callOf(
-  served: Pick<Served, "url" | "token">,
+  served: Pick<TestServer, "url" | "token">,
   tool: string,
   args: object = {},
 ): Uint8Array {
@@ -69,7 +69,7 @@ interface Slow {
 }
 
 /** Opens connections that send the same data, and then stop. */
-async function held(served: Served, count: number, sent: Uint8Array): Promise<readonly Slow[]> {
+async function held(served: TestServer, count: number, sent: Uint8Array): Promise<readonly Slow[]> {
   const all: Slow[] = [];
   for (let at = 0; at < count; at++) {
     const connection = await connected(served);
@@ -80,7 +80,7 @@ async function held(served: Served, count: number, sent: Uint8Array): Promise<re
 }
 
 Deno.test("HT11: connections that send nothing, half a header or half a body are closed, and delay no other", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const token = createHash("sha256").update(OTHER).digest("hex");
   await writeConfig(ws, { identities: { other: { token } } });
   // The clients of so many connections would slow PML down in the same process.
@@ -131,7 +131,7 @@ const LIMITS = {
 for (const [when, limits] of Object.entries(LIMITS)) {
   Deno.test(`HT15: a client that does not read its answer is disconnected ${when}`, async () => {
     const [size, deaf] = [24_000_000, 6];
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       limits,
       pml: {
         version: 1,
@@ -171,7 +171,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
 }
 
 /** Counts the client connections that the server has not closed. */
-async function openOf({ url }: Served, connections: readonly Deno.TcpConn[]): Promise<number> {
+async function openOf({ url }: TestServer, connections: readonly Deno.TcpConn[]): Promise<number> {
   const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, "0");
   const own = `:${hex(Number(new URL(url).port))}`;
   const theirs = new Set(connections.map(({ localAddr }) => hex(localAddr.port)));
@@ -186,7 +186,7 @@ for (const era of ERAS) {
     const files = Object.fromEntries(
       Array.from({ length: 500 }, (_, at) => [`${at}.txt`, `canary ${at}`]),
     );
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       files,
       limits: { concurrent_calls: 512, queued_calls: 512 },
     });
@@ -208,7 +208,7 @@ for (const era of ERAS) {
 
 Deno.test("if all connections are idle, each one beyond limits.connections closes the oldest", async () => {
   const most = 30;
-  await using ws = await makeScenery({ limits: { connections: most } });
+  await using ws = await makeAttackWorkspace({ limits: { connections: most } });
   await using served = await servePml(ws);
   const request = UTF_8.encode(`GET /health HTTP/1.1\r\nHost: ${new URL(served.url).host}\r\n\r\n`);
   const open: Deno.TcpConn[] = [];

@@ -7,18 +7,18 @@
 import assert from "node:assert/strict";
 import { OTHER_AUTHORITY, OTHER_CERTIFICATE, OTHER_KEY } from "../kit/certificate.ts";
 import { paramsFor } from "../kit/json_rpc.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { rawHttp } from "../kit/raw_http.ts";
 import { runPml } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const NEWEST = "2026-07-28";
 const NAME = "good.invalid";
 const TLS = { "cert.pem": OTHER_CERTIFICATE, "key.pem": OTHER_KEY };
 
 Deno.test("HT5: another address needs TLS or a proxy, its names, and always the token", async (t) => {
-  await using ws = await makeScenery({ files: TLS });
+  await using ws = await makeAttackWorkspace({ files: TLS });
   const tls = ["--cert", "cert.pem", "--key", "key.pem"];
   const names = ["--allow-host", NAME];
   const refused: readonly (readonly [RegExp, readonly string[]])[] = [
@@ -61,7 +61,7 @@ Deno.test("HT5: another address needs TLS or a proxy, its names, and always the 
 });
 
 Deno.test("HT6: an unavailable port or address ends the start, and no other is used", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   const { port } = new URL(served.url);
   const { mode } = await Deno.stat(`${ws.home}/serve_token`);
@@ -162,7 +162,7 @@ const HEADERS: readonly (readonly [string, Lines, Asked, number, number | undefi
 ];
 
 Deno.test("HT9: headers that are missing, doubled or contradict the body are refused", async (t) => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   for (const [what, lines, { params, ...body }, status, code] of HEADERS) {
     await t.step(what, async () => {
@@ -175,7 +175,7 @@ Deno.test("HT9: headers that are missing, doubled or contradict the body are ref
   }
 });
 
-function usual({ url, token }: Served): Lines {
+function usual({ url, token }: TestServer): Lines {
   return {
     "Host": new URL(url).host,
     "Authorization": `Bearer ${token}`,
@@ -203,13 +203,13 @@ function bytesOf(lines: Lines, message: object): Uint8Array {
 
 const ASKED = { ...LIST, params: paramsFor(NEWEST, {}, {}) };
 
-async function posted(served: Served, lines: Lines, message: object = ASKED) {
+async function posted(served: TestServer, lines: Lines, message: object = ASKED) {
   return await rawHttp(Number(new URL(served.url).port), [bytesOf(lines, message)]);
 }
 
 /** Sends a request over TLS, and returns the status of its response. */
 async function overTls(
-  served: Served,
+  served: TestServer,
   { host, token }: { readonly host: string; readonly token?: string },
 ): Promise<number> {
   const port = Number(new URL(served.url).port);

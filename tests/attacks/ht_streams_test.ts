@@ -7,9 +7,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { writeConfig } from "../script_scene.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const MOST = 16;
 const TOKEN = "token-of-one-that-is-not-trusted";
@@ -17,7 +17,7 @@ const INFO = { name: "t", version: "1" };
 
 /** Opens an event stream on a new connection. */
 async function stream(
-  { url }: Served,
+  { url }: TestServer,
   era: Era,
   { signal, token = TOKEN, kept = [] }: {
     readonly signal: AbortSignal;
@@ -67,7 +67,7 @@ async function stream(
 
 for (const era of ERAS) {
   Deno.test(`streams of one token leave connections for the others, on ${era} (HT11)`, async () => {
-    await using ws = await makeScenery();
+    await using ws = await makeAttackWorkspace();
     const token = createHash("sha256").update(TOKEN).digest("hex");
     await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });
     await using served = await servePml(ws);
@@ -90,7 +90,7 @@ for (const era of ERAS) {
 }
 
 Deno.test("a new token gets a connection even if other tokens use all they can (HT11)", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const names = ["first", "second"];
   const hashed = names.map((name) => [
     name,
@@ -124,7 +124,7 @@ Deno.test("a new token gets a connection even if other tokens use all they can (
 });
 
 Deno.test("a client that disconnects while its identity is opened frees the connection of its token", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   const token = createHash("sha256").update(TOKEN).digest("hex");
   await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });
   await using served = await servePml(ws);

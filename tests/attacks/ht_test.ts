@@ -8,13 +8,13 @@ import assert from "node:assert/strict";
 import { DoorClient, type Reading } from "../kit/door_client.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
 import { until, within } from "../kit/wait.ts";
 import { scriptServer, told } from "../script_scene.ts";
 import { journalOf, ofKind } from "./oracles.ts";
-import { makeScenery, SLOW } from "./stage.ts";
+import { makeAttackWorkspace, SLOW } from "./stage.ts";
 
 const META = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -42,7 +42,7 @@ interface Raw {
 
 /** Sends one request, by default a valid one. */
 function send(
-  { url, token }: Served,
+  { url, token }: TestServer,
   { first = "POST /mcp HTTP/1.1", headers, body = CALL }: Raw,
 ): Promise<RawAnswer> {
   const { port, host } = new URL(url);
@@ -64,7 +64,7 @@ function send(
  * Returns the headers of a valid request, some of them replaced, omitted (undefined) or doubled.
  */
 function headersOf(
-  { url, token }: Served,
+  { url, token }: TestServer,
   changes: Readonly<Record<string, string | readonly string[] | undefined>>,
   body = CALL,
 ): readonly string[] {
@@ -89,7 +89,7 @@ async function noCalls(ws: Parameters<typeof journalOf>[0]): Promise<void> {
 }
 
 Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before the body is read", async (t) => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   const { host, port } = new URL(served.url);
   const refused: readonly (readonly [string, number, Parameters<typeof headersOf>[1], string?])[] =
@@ -136,7 +136,7 @@ Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before t
 });
 
 Deno.test("HT4: a preflight of another origin gets no permission", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   const asks = { Origin: "https://evil.com", "Access-Control-Request-Method": "POST" };
   const headers = headersOf(served, { ...asks, "Content-Length": undefined });
@@ -148,7 +148,7 @@ Deno.test("HT4: a preflight of another origin gets no permission", async () => {
 const CHUNKED = { "Transfer-Encoding": "chunked", "Content-Length": undefined };
 
 /** Returns requests whose bodies are refused, each with the status and text of its response. */
-function wrongBodies(served: Served): readonly (readonly [string, number, RegExp, Raw])[] {
+function wrongBodies(served: TestServer): readonly (readonly [string, number, RegExp, Raw])[] {
   const large = "x".repeat(300_000);
   const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
   const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: {} });
@@ -180,7 +180,7 @@ function wrongBodies(served: Served): readonly (readonly [string, number, RegExp
 }
 
 Deno.test("HT7, HT8: bodies that are too large, or not a message, are refused early", async (t) => {
-  await using ws = await makeScenery({ limits: { input_bytes: 262_144 } });
+  await using ws = await makeAttackWorkspace({ limits: { input_bytes: 262_144 } });
   // The test measures its memory.
   await using served = await servePml(ws, [], { ownProcess: true });
   for (const [what, status, says, raw] of wrongBodies(served)) {
@@ -228,7 +228,7 @@ Deno.test("HT7, HT8: bodies that are too large, or not a message, are refused ea
 });
 
 Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   const table: readonly (readonly [string, readonly number[], Raw])[] = [
     ["PUT", [405], { first: "PUT /mcp HTTP/1.1" }],
@@ -271,7 +271,7 @@ Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
 });
 
 Deno.test("HT12: a client that disconnects cancels its call", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   await using served = await servePml(ws);
   const body = JSON.stringify({
     jsonrpc: "2.0",
@@ -303,7 +303,7 @@ Deno.test("HT12: a client that disconnects cancels its call", async () => {
 });
 
 Deno.test("HT16: a signal during 50 calls lets them end, and refuses new ones", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
   const clients = await Promise.all(
@@ -328,7 +328,7 @@ Deno.test("HT16: a signal during 50 calls lets them end, and refuses new ones", 
 
 Deno.test("HT16: calls that outlast the drain time are answered, and PML ends", async () => {
   const mcpServers = { s: scriptServer() };
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers },
   });
   await using served = await servePml(ws, [], { preload: repoFile("tests/kit/short_drain.ts") });

@@ -46,7 +46,7 @@ interface Offering {
 const NOTHING = { read: [], write: [], net: [], run: [], env: [] };
 
 /** Returns a module with the tool `go`, or with a tool named after a capability. */
-export function goer(version: string, offering: Partial<Offering> = {}): Offer {
+export function goModule(version: string, offering: Partial<Offering> = {}): Offer {
   const { fqdn = "acme", said = `${fqdn} ${version}`, first = "" } = offering;
   const { body = `return ${JSON.stringify(said)};` } = offering;
   const [name, tool = "go"] = fqdn.split(":");
@@ -79,7 +79,7 @@ export async function openHub(): Promise<HubScene> {
   const proxy = stack.use(await before(hub));
   const { key } = await hub.key("acme");
   const publish = async (version: string, offering?: Partial<Offering>) => {
-    const { status, body } = await put(hub.url, key, goer(version, offering));
+    const { status, body } = await put(hub.url, key, goModule(version, offering));
     assert.equal(status, 201, JSON.stringify(body));
   };
   await publish("1.0.0");
@@ -119,7 +119,7 @@ export async function before(
 }
 
 /** Creates the workspace of a user who has configured registries. */
-export function personOf(
+export function userWorkspace(
   registries: string,
   { pml = {}, files = {}, env = {} }: Omit<WorkspaceOptions, "pml"> & { pml?: object } = {},
 ): Promise<Workspace> {
@@ -131,13 +131,17 @@ export function personOf(
 }
 
 /** The outcome of a call: the question, if there was one, and the answer. */
-export interface Came {
+export interface CallOutcome {
   readonly asked: string | undefined;
   readonly said: string;
 }
 
 /** Calls a tool in a running PML, and answers the question. */
-export async function came(pml: RawStdio, tool = "acme:go", reply = "Yes"): Promise<Came> {
+export async function callWithReply(
+  pml: RawStdio,
+  tool = "acme:go",
+  reply = "Yes",
+): Promise<CallOutcome> {
   const outcome = await outcomeOf(pml, { name: "call", arguments: { tool, arguments: {} } });
   if (outcome.kind === "answered") return { asked: undefined, said: told(outcome.message) };
   const { text, answer } = outcome.asked;
@@ -163,12 +167,12 @@ export async function within<T>(
 }
 
 /** Calls a tool in a new PML. */
-export function called(ws: Workspace, tool?: string, reply?: string): Promise<Came> {
-  return within(ws, (pml) => came(pml, tool, reply));
+export function callOnce(ws: Workspace, tool?: string, reply?: string): Promise<CallOutcome> {
+  return within(ws, (pml) => callWithReply(pml, tool, reply));
 }
 
 /** Lets PML request the current lists of the registries. */
-export async function refreshed(ws: Workspace): Promise<string> {
+export async function refreshLists(ws: Workspace): Promise<string> {
   const { stdout, stderr } = await runPml(ws, ["tools", "--refresh"]);
   return stdout + stderr;
 }

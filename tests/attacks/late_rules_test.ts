@@ -19,10 +19,10 @@ import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { scriptServer, writeConfig } from "../script_scene.ts";
 import { samplingScene } from "../sampling_scene.ts";
-import { ledgerOf, ledgerScene, untyped } from "./code_tools.ts";
+import { ledgerOf, ledgerScene, withoutTypeCheck } from "./code_tools.ts";
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
-import { makeScene, makeScenery, SLOW } from "./stage.ts";
+import { makeAttackWorkspace, makeScene, SLOW } from "./stage.ts";
 
 /** A call for finding out whether a new configuration is active, which denies this call. */
 type Probe = { readonly id: string; readonly name: string; readonly arguments: object };
@@ -76,7 +76,7 @@ async function deny(
 
 async function scenery(limits = {}): Promise<Workspace> {
   const files = { ...SLOW.files, open: "", starting: "", ledger: "", there: "content" };
-  return await makeScenery({ files, pml: configuration(), limits });
+  return await makeAttackWorkspace({ files, pml: configuration(), limits });
 }
 
 async function open(ws: Workspace, era: Era): Promise<RawStdio> {
@@ -128,8 +128,8 @@ Deno.test("a call that is denied while it waits for a child does not run", async
 Deno.test("a capability that is denied while it waits for a child does not run", async () => {
   await using ws = await scenery({ children: 1 });
   await approve(ws, {
-    "my:holds": untyped('return await mcp.slow.wait({ path: "free" })'),
-    "my:late": untyped("return await mcp.s.run({ late: 1 })"),
+    "my:holds": withoutTypeCheck('return await mcp.slow.wait({ path: "free" })'),
+    "my:late": withoutTypeCheck("return await mcp.s.run({ late: 1 })"),
   });
   await using pml = await open(ws, "2025-11-25");
   const began = async (count: number) => {
@@ -159,7 +159,7 @@ Deno.test("a waiting run may no longer call a tool that leaves the tool set of i
     prepare: (ws) => writeConfig(ws, setOf(["led:*", "filesystem:*"])),
   });
   const { ws, pml } = scene;
-  const code = untyped(`
+  const code = withoutTypeCheck(`
       await mcp.led.gated({ text: "asked" });
       await mcp.led.note({ text: "late" });`);
   const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
@@ -174,7 +174,7 @@ for (const era of ERAS) {
     await using scene = await ledgerScene({ era, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const plain = await questionOf(pml, { name: "led__gated", arguments: { text: "late" } });
-    const code = untyped(`await mcp.led.gated({ text: "late" })`);
+    const code = withoutTypeCheck(`await mcp.led.gated({ text: "late" })`);
     const inCode = await questionOf(pml, { name: "execute_code", arguments: { code } });
     await apply(pml, () => writeConfig(ws, { approvals: { channel: "terminal" } }));
     assert.match(textOf(await plain.answer(picked("Yes"))), /APPROVAL_REQUIRED/);

@@ -14,7 +14,7 @@ import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { scriptScene, warmUp } from "../script_scene.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const LIST = ["filesystem__list_directory", { path: "." }] as const;
 const DENY = { permissions: { deny: ["filesystem:list_directory", "s:run"] } };
@@ -60,7 +60,7 @@ const PLACES = {
 
 for (const [place, code] of Object.entries(PLACES)) {
   Deno.test(`a link to a folder above the ${place} that is swapped changes the rules (GX9)`, async () => {
-    await using ws = await makeScenery();
+    await using ws = await makeAttackWorkspace();
     const folder = join(ws.root, "linked");
     const file = place === "policy" ? "policy.yaml" : "config.yaml";
     const swap = await swappable(folder, file, ["{}", JSON.stringify(DENY)]);
@@ -98,7 +98,7 @@ Deno.test({
   name: "rules that change without a watcher apply within a second (GX9)",
   ignore: !hasNamespaces,
   fn: async () => {
-    await using ws = await makeScenery();
+    await using ws = await makeAttackWorkspace();
     const command = [...UNWATCHED, ...pmlCommand(), "stdio"] as const;
     await using pml = await opened(ws, { command });
     await until(() => /Cannot watch the configuration/.test(pml.stderr));

@@ -10,7 +10,7 @@ import { type Message, paramsFor } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until, waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
-import { assertRefused, attack, said } from "./evilmod/house.ts";
+import { assertRefused, attack, summaryOf } from "./evilmod/house.ts";
 import { codeOf, endWell, eventsOf, GOOD, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read } from "./questions.ts";
 
@@ -70,7 +70,7 @@ Deno.test("an honest module works as its author expects", async () => {
         said: ["x", "x"],
       });
       // The same tool under its name in the protocol.
-      assert.equal(said(await pml.callTool("good__ping")).text, "pong");
+      assert.equal(summaryOf(await pml.callTool("good__ping")).text, "pong");
       assert.equal((await call("good:tell", { text: "said-loudly-" })).text, "told");
       assert.ok(await waitUntil(() => pml.stderr.includes("said-loudly-error")));
       assert.match(pml.stderr, /warn.*said-loudly-warn.*server=good/);
@@ -235,7 +235,7 @@ export function ping() { Deno.writeTextFileSync("${mark}.txt", ""); return "${ma
     assert.ok(await waitUntil(() => pml.stderr.includes("first-ran")));
     await writeFile(ws.file("evil.ts"), text("second"));
     assertRefused(await call("evil:ping"), { code: "APPROVAL_STALE" });
-    assertRefused(said(await pml.callTool("evil__ping")), { code: "APPROVAL_STALE" });
+    assertRefused(summaryOf(await pml.callTool("evil__ping")), { code: "APPROVAL_STALE" });
     await pml.callTool("schema", { tools: ["evil:ping", "evil:pong"] });
     await pml.callTool("search", { query: "ping" });
     await pml.callTool("batch", { calls: [{ tool: "evil:ping" }] });
@@ -297,7 +297,7 @@ export function ping() { Deno.writeTextFileSync("ran.txt", ""); return "x"; }\n`
   });
   await using pml = new RawStdio(ws);
   await pml.open();
-  assertRefused(said(await pml.callTool("call", { tool: "evil:ping", arguments: {} })), {
+  assertRefused(summaryOf(await pml.callTool("call", { tool: "evil:ping", arguments: {} })), {
     code: "WORKSPACE_UNTRUSTED",
   });
   await pml.callTool("schema", { tools: ["evil:ping"] });

@@ -11,7 +11,7 @@ import { pmlOf, Signing } from "./signing_in.ts";
 import { signIn } from "../kit/sign_in.ts";
 import { AuthorizationServer } from "../kit/authorization_server.ts";
 import { ProtectedHttp } from "../kit/protected_http.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const MB = 1 << 20;
 
@@ -103,7 +103,7 @@ Deno.test("a server that names the authorization server of another gets no token
     good: { type: "http", url: good.url },
     evil: { type: "http", url: evil.url },
   });
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   assert.equal((await signIn(ws, "good")).code, 0);
   // It requests a token for the other one.
   evil.options.amend = (usual) => ({ ...usual, resource: good.url });

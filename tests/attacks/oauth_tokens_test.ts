@@ -18,7 +18,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { pmlOf, Signing } from "./signing_in.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 Deno.test("tokens of two servers never mix: alternating calls, refusals, new sessions, another start (SX1)", async () => {
   await using one = new AuthorizationServer();
@@ -31,7 +31,7 @@ Deno.test("tokens of two servers never mix: alternating calls, refusals, new ses
     second: { type: "http", url: second.url },
     plain: { type: "http", url: `${plain.url}/mcp` },
   });
-  await using ws = await makeScenery({ pml });
+  await using ws = await makeAttackWorkspace({ pml });
   for (const name of ["first", "second"]) assert.equal((await signIn(ws, name)).code, 0);
   for (const { door, era } of EACH_WAY) {
     await using started = new RawStdio(ws, { door, era });

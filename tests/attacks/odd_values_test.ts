@@ -15,10 +15,10 @@ import { runPml } from "../kit/run.ts";
 import { NEWEST, type Table } from "../kit/said_server.ts";
 import { until } from "../kit/wait.ts";
 import { definitions, filesOf } from "../said_scene.ts";
-import { ledgerScene, runCode, textsOf, untyped, valueOf } from "./code_tools.ts";
+import { ledgerScene, runCode, textsOf, valueOf, withoutTypeCheck } from "./code_tools.ts";
 import { assertServes, codeOf, endWell, textOf } from "./oracles.ts";
 import { outcomeOf, picked, questionOf, read } from "./questions.ts";
-import { makeScene, makeScenery, type Scene } from "./stage.ts";
+import { makeAttackWorkspace, makeScene, type Scene } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const OURS = /BUG|bug in PML|Cannot convert object|not iterable/;
@@ -34,7 +34,7 @@ const ODD = [
 for (const era of ERAS) {
   Deno.test(`a client may declare capabilities that JSON cannot represent, on ${era} (ST1)`, async () => {
     for (const odd of ODD) {
-      await using ws = await makeScenery();
+      await using ws = await makeAttackWorkspace();
       await using pml = new RawStdio(ws, { era });
       const ask = async (id: string, method: string, params: string): Promise<Message> => {
         pml.noteAsked(id);
@@ -74,7 +74,9 @@ for (const era of ERAS) {
 Deno.test("a question about a request with half a character is answered like any other (PM16)", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28", capabilities: CAN_ASK });
   const { ws, pml } = scene;
-  const code = untyped('const half = "\ud800"; return (await mcp.led.gated({ text: "x" })).line');
+  const code = withoutTypeCheck(
+    'const half = "\ud800"; return (await mcp.led.gated({ text: "x" })).line',
+  );
   // More of them than may wait at once.
   for (let round = 0; round < 5; round++) {
     const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
@@ -199,7 +201,7 @@ Deno.test("a forged end of code is reported as its own error (SE12)", async () =
 });
 
 Deno.test("an attached client passes on a resource whose address is not a string", async () => {
-  await using ws = await makeScenery();
+  await using ws = await makeAttackWorkspace();
   await using served = await servePml(ws);
   for (const era of ERAS) {
     await using pml = new RawStdio(ws, { era });
@@ -228,7 +230,9 @@ Deno.test("a client's file of a clone with odd values stops no command (GW7)", a
     constructor: { command: "\ud800" },
   };
   const text = JSON.stringify({ mcpServers: servers });
-  await using ws = await makeScenery({ files: { ".mcp.json": text, ".cursor/mcp.json": text } });
+  await using ws = await makeAttackWorkspace({
+    files: { ".mcp.json": text, ".cursor/mcp.json": text },
+  });
   const commands = [["doctor"], ["import"], ["import", "--json"], ["init", "--yes"], ["tools"]];
   for (const args of [...commands, ["init", "--client", "cursor", "--yes"]]) {
     const { stdout, stderr } = await runPml(ws, args);

@@ -6,7 +6,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertRefused, plantLinks, use } from "./file_tools.ts";
 import { endWell, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 /** A start of PML, and the folder that it serves: the workspace, PML's own, or none. */
 type Start = readonly [
@@ -38,7 +38,7 @@ for (const [name, make, serves] of STARTS) {
   } (PE6)`;
   // Some workspaces contain their home, where only the account's own home counts.
   Deno.test(title, { ignore: !HAS_ACCOUNTS }, async () => {
-    await using ws = await makeScenery({ prepare: plantLinks });
+    await using ws = await makeAttackWorkspace({ prepare: plantLinks });
     const start = await make(ws);
     await using pml = new RawStdio(ws, { command: [...pmlOfAccount(ws), "stdio"], ...start });
     await pml.open();
@@ -93,7 +93,7 @@ Deno.test({
 });
 
 async function keepsHomeClosed(): Promise<void> {
-  await using ws = await makeScenery({ prepare: plantLinks });
+  await using ws = await makeAttackWorkspace({ prepare: plantLinks });
   const home = dirname(ws.home);
   await writeFile(join(home, "plain.txt"), "plain");
   await writeFile(join(ws.home, "config.yaml"), `workspaces: [${JSON.stringify(home)}]\n`);

@@ -9,7 +9,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene } from "./entry_points.ts";
 import { assertAftermath, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read } from "./questions.ts";
-import { makeScene, makeScenery } from "./stage.ts";
+import { makeAttackWorkspace, makeScene } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const WRITE = "filesystem:write_file";
@@ -151,7 +151,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
 Deno.test("pml why names the rule that decides about a call", async () => {
   const deny = `${WRITE}(path=secrets/**)`;
   const allow = `${WRITE}(path=src/**)`;
-  await using ws = await makeScenery({ pml: rules({ allow: [allow], deny: [deny] }) });
+  await using ws = await makeAttackWorkspace({ pml: rules({ allow: [allow], deny: [deny] }) });
   const why = async (...words: readonly string[]) => await runPml(ws, ["why", WRITE, ...words]);
   const plain = (await why()).stdout;
   for (const rule of [deny, allow]) assert.ok(plain.includes(`rule "${rule}"\n`), plain);
@@ -170,7 +170,7 @@ Deno.test("pml why names the rule that decides about a call", async () => {
 });
 
 Deno.test("Always on a terminal allows exactly the arguments", async () => {
-  await using ws = await makeScenery(SHELL);
+  await using ws = await makeAttackWorkspace(SHELL);
   const call = ["call", "shell:exec", "--args", '{"command":"ls"}'];
   const ran = await runPmlOnTerminal(ws, call, {
     typed: [[/"Always" allows exactly[^]*\[N\] no/, "always"]],

@@ -16,7 +16,7 @@ import {
   textOf,
 } from "./oracles.ts";
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
-import { makeScene, makeScenery } from "./stage.ts";
+import { makeAttackWorkspace, makeScene } from "./stage.ts";
 
 /** Reading is allowed, for the check that the gateway serves; writing asks. */
 const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
@@ -169,7 +169,7 @@ for (const era of ERAS) {
   });
 
   Deno.test(`the SDK's client answers Yes, Always and No, on ${era}`, async () => {
-    await using ws = await makeScenery({ pml: READS });
+    await using ws = await makeAttackWorkspace({ pml: READS });
     const answers = ["Yes", "No", "Always"];
     const questions: string[] = [];
     await using connection = await connect(ws, {

@@ -20,7 +20,7 @@ export interface ToolCall {
 }
 
 /** A question, and functions that answer it. */
-export interface Asked {
+export interface Question {
   /** The text for the user. */
   readonly text: string;
   /** The answers that the form offers. */
@@ -41,12 +41,12 @@ export interface Asked {
 
 /** The outcome of a call: a question, or an answer at once. */
 export type Outcome =
-  | { readonly kind: "asked"; readonly asked: Asked }
+  | { readonly kind: "asked"; readonly asked: Question }
   | { readonly kind: "answered"; readonly message: Message };
 
 /** The outcome of a request other than a tool call. */
 export type RequestOutcome =
-  | { readonly kind: "asked"; readonly asked: Omit<Asked, "call"> }
+  | { readonly kind: "asked"; readonly asked: Omit<Question, "call"> }
   | { readonly kind: "answered"; readonly message: Message };
 
 /** Makes a call, and returns its question or its answer. */
@@ -86,7 +86,7 @@ export async function outcomeOfRequest(
 }
 
 /** Makes a call that must lead to a question. */
-export async function questionOf(pml: RawStdio, call: ToolCall): Promise<Asked> {
+export async function questionOf(pml: RawStdio, call: ToolCall): Promise<Question> {
   const outcome = await outcomeOf(pml, call);
   assert.equal(outcome.kind, "asked", JSON.stringify(outcome));
   return (outcome as Extract<Outcome, { readonly kind: "asked" }>).asked;
@@ -113,7 +113,7 @@ function askedNow(
   pml: RawStdio,
   { id, params }: Message,
   answer: Promise<Message>,
-): Omit<Asked, "call"> {
+): Omit<Question, "call"> {
   const answerOnce = async (result: unknown) => {
     await pml.sendJson({ jsonrpc: "2.0", id, result });
     return await answer;
@@ -150,7 +150,7 @@ function askedByResult(
   pml: RawStdio,
   { result }: Message,
   request: { readonly method: string; readonly params: object },
-): Omit<Asked, "call"> {
+): Omit<Question, "call"> {
   const { method, params } = request;
   const [[key = "", shown] = []] = Object.entries(result?.inputRequests ?? {});
   const requestState = String(result?.requestState);
@@ -169,7 +169,7 @@ function askedByResult(
   };
 }
 
-function formOf(params: unknown): Pick<Asked, "text" | "replies"> {
+function formOf(params: unknown): Pick<Question, "text" | "replies"> {
   const { message, requestedSchema } = params as {
     readonly message: string;
     readonly requestedSchema: { readonly properties: { readonly answer: { enum: string[] } } };

@@ -9,7 +9,7 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
 import { npmServer } from "../kit/npm_server.ts";
-import { runPml, runPmlOnTerminal, type Typed } from "../kit/run.ts";
+import { runPml, runPmlOnTerminal, type TerminalInput } from "../kit/run.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
 import { answerOf } from "./questions.ts";
 import { codeOf, endWell } from "./oracles.ts";
@@ -124,7 +124,7 @@ Deno.test("install scripts of another version do not run after a question about 
 Deno.test("install scripts that two terminals show at the same time run once", async () => {
   await using npm = new FakeNpm({ own: scripted("1.0.0") });
   await using ws = await withScripts(npm);
-  const answer = (...typed: readonly Typed[]) =>
+  const answer = (...typed: readonly TerminalInput[]) =>
     runPmlOnTerminal(ws, ["install", "own"], { ms: MS, typed });
   const SHOWN = "exactly these scripts?";
   const first = async () => assert.equal((await answer([SHOWN, "y"])).code, 0);

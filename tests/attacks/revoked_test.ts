@@ -13,14 +13,14 @@ import { environmentOf } from "../../src/config/env.ts";
 import { DoorClient, type Reading } from "../kit/door_client.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { ASK, type Said, scriptServer } from "../script_scene.ts";
 import { codeOf, journalOf, ofKind, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const [FIRST, SECOND] = ["token-of-the-ci-0001", "token-of-the-ci-0002"];
 const BOT = "token-of-the-bot-0003";
@@ -38,7 +38,7 @@ async function give(ws: Workspace, token: string, more: object = {}): Promise<vo
 }
 
 async function scenery(): Promise<Workspace> {
-  const ws = await makeScenery({
+  const ws = await makeAttackWorkspace({
     files: { ledger: "", "large.txt": "x".repeat(9_000) },
     pml: {
       version: 1,
@@ -52,12 +52,12 @@ async function scenery(): Promise<Workspace> {
 
 /** A client with a token, on one revision. */
 class Speaker {
-  readonly #served: Served;
+  readonly #served: TestServer;
   readonly #era: Era;
   token = FIRST;
   session: string | undefined;
 
-  constructor(served: Served, era: Era) {
+  constructor(served: TestServer, era: Era) {
     this.#served = served;
     this.#era = era;
   }

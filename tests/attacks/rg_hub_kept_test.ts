@@ -20,13 +20,13 @@ import type { Workspace } from "../kit/workspace.ts";
 import {
   before,
   cachedCode,
-  called,
-  came,
-  goer,
+  callOnce,
+  callWithReply,
+  goModule,
   hashOf,
   openHub,
-  personOf,
-  refreshed,
+  refreshLists,
+  userWorkspace,
   within,
 } from "./hub_scene.ts";
 import { assertServes } from "./oracles.ts";
@@ -37,45 +37,45 @@ Deno.test("RG8: with its hub killed used servers still run, others are reported,
   await using scene = await openHub();
   const { hub } = scene;
   await scene.publish("1.0.0", { fqdn: "weather" });
-  await using ws = await personOf(hub.url);
+  await using ws = await userWorkspace(hub.url);
   await within(ws, async (pml) => {
-    assert.equal((await came(pml)).said, "acme 1.0.0");
+    assert.equal((await callWithReply(pml)).said, "acme 1.0.0");
     Deno.kill(hub.serving.pid, "SIGKILL");
-    assert.match((await came(pml, "weather:go")).said, OFFLINE);
-    assert.deepEqual(await came(pml), { asked: undefined, said: "acme 1.0.0" });
+    assert.match((await callWithReply(pml, "weather:go")).said, OFFLINE);
+    assert.deepEqual(await callWithReply(pml), { asked: undefined, said: "acme 1.0.0" });
     await assertServes(pml);
   });
-  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
-  assert.match(await refreshed(ws), /Cannot reach the registry/);
-  await using fresh = await personOf(hub.url);
-  assert.match((await called(fresh)).said, OFFLINE);
+  assert.deepEqual(await callOnce(ws), { asked: undefined, said: "acme 1.0.0" });
+  assert.match(await refreshLists(ws), /Cannot reach the registry/);
+  await using fresh = await userWorkspace(hub.url);
+  assert.match((await callOnce(fresh)).said, OFFLINE);
   const serve = [...denoCommand("hub/mod.ts"), "serve", "--port", `${hub.serving.port}`] as const;
   await using _again = await spawnServing(hub.ws, [...serve, "--json"]);
-  assert.equal((await called(fresh)).said, "acme 1.0.0");
-  assert.equal((await called(ws, "weather:go")).said, "weather 1.0.0");
+  assert.equal((await callOnce(fresh)).said, "acme 1.0.0");
+  assert.equal((await callOnce(ws, "weather:go")).said, "weather 1.0.0");
 });
 
 Deno.test("RG8: a faulty registry is asked at most three times, and never about pinned servers", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
-  await using used = await personOf(proxy.url);
-  assert.equal((await called(used)).said, "acme 1.0.0");
+  await using used = await userWorkspace(proxy.url);
+  assert.equal((await callOnce(used)).said, "acme 1.0.0");
   for (
     const fault of [{ status: 500 }, { status: 429 }, { drop: true }] as const
   ) {
-    await using ws = await personOf(proxy.url);
+    await using ws = await userWorkspace(proxy.url);
     proxy.fault("*", fault);
     proxy.asked.length = 0;
-    assert.match((await called(ws)).said, OFFLINE);
+    assert.match((await callOnce(ws)).said, OFFLINE);
     // The platform itself retries once after a broken connection.
     assert.ok(proxy.asked.length <= ("drop" in fault ? 6 : 3), `${proxy.paths}`);
     proxy.asked.length = 0;
-    assert.deepEqual(await called(used), { asked: undefined, said: "acme 1.0.0" });
+    assert.deepEqual(await callOnce(used), { asked: undefined, said: "acme 1.0.0" });
     assert.deepEqual(proxy.paths, [], "what is known was asked for");
-    assert.match(await refreshed(used), /Cannot reach the registry/);
-    assert.deepEqual(await called(used), { asked: undefined, said: "acme 1.0.0" });
+    assert.match(await refreshLists(used), /Cannot reach the registry/);
+    assert.deepEqual(await callOnce(used), { asked: undefined, said: "acme 1.0.0" });
     proxy.fault("*", { ...fault, times: 1 });
-    assert.equal((await called(ws)).said, "acme 1.0.0");
+    assert.equal((await callOnce(ws)).said, "acme 1.0.0");
   }
 });
 
@@ -91,10 +91,11 @@ Deno.test("RG8: a hub with an expired certificate is not used as a registry", as
   await once(server, "listening");
   await using _ended = { [Symbol.asyncDispose]: () => closed(server) };
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-  await using ws = await personOf(url, { files: { "old.pem": OLD_AUTHORITY } });
+  await using ws = await userWorkspace(url, { files: { "old.pem": OLD_AUTHORITY } });
   await within(
     ws,
-    async (pml) => assert.match((await came(pml)).said, /^REGISTRY_OFFLINE: .*certificate/),
+    async (pml) =>
+      assert.match((await callWithReply(pml)).said, /^REGISTRY_OFFLINE: .*certificate/),
     // Deno reads this variable at its start.
     { env: { DENO_CERT: ws.file("old.pem") }, ownProcess: true },
   );
@@ -110,9 +111,9 @@ const DAMAGES: readonly ((file: string) => Promise<void>)[] = [
   (file) => writeFile(file, "\n", { flag: "a" }),
   (file) => truncate(file, 40),
   (file) => truncate(file, 0),
-  (file) => writeFile(file, goer("1.0.0", { said: "evil" }).code ?? ""),
+  (file) => writeFile(file, goModule("1.0.0", { said: "evil" }).code ?? ""),
   async (file) => {
-    await writeFile(`${file}.evil`, goer("1.0.0", { said: "evil" }).code ?? "");
+    await writeFile(`${file}.evil`, goModule("1.0.0", { said: "evil" }).code ?? "");
     await rm(file);
     await symlink(`${file}.evil`, file);
   },
@@ -134,17 +135,17 @@ Deno.test("RG9: a damaged cache is ignored: PML fetches the file again, or repor
   const { proxy } = scene;
   await using stack = new AsyncDisposableStack();
   const damaged = await Promise.all(DAMAGES.map(async (how, at) => {
-    const ws = stack.use(await personOf(proxy.url));
-    assert.equal((await called(ws)).said, "acme 1.0.0");
+    const ws = stack.use(await userWorkspace(proxy.url));
+    assert.equal((await callOnce(ws)).said, "acme 1.0.0");
     await damage(ws, how);
-    assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" }, `${at}`);
+    assert.deepEqual(await callOnce(ws), { asked: undefined, said: "acme 1.0.0" }, `${at}`);
     await damage(ws, how);
     return ws;
   }));
   await proxy.stop();
   const away = damaged.map((ws) =>
     within(ws, async (pml) => {
-      assert.match((await came(pml)).said, OFFLINE);
+      assert.match((await callWithReply(pml)).said, OFFLINE);
       await assertServes(pml);
     })
   );
@@ -154,30 +155,30 @@ Deno.test("RG9: a damaged cache is ignored: PML fetches the file again, or repor
 Deno.test("RG9: code that is damaged while PML runs does not run", async () => {
   await using scene = await openHub();
   const { proxy } = scene;
-  await using ws = await personOf(proxy.url);
+  await using ws = await userWorkspace(proxy.url);
   await within(ws, async (pml) => {
-    assert.equal((await came(pml)).said, "acme 1.0.0");
+    assert.equal((await callWithReply(pml)).said, "acme 1.0.0");
     const [file = ""] = await cachedCode(ws);
-    await writeFile(file, goer("1.0.0", { said: "evil" }).code ?? "");
-    assert.equal((await came(pml)).said, "acme 1.0.0");
+    await writeFile(file, goModule("1.0.0", { said: "evil" }).code ?? "");
+    assert.equal((await callWithReply(pml)).said, "acme 1.0.0");
     assert.equal((await cachedCode(ws)).length, 1);
     // No file can replace a folder.
     await rm(file);
     await mkdir(file);
     await writeFile(join(file, "x"), "x");
-    assert.match((await came(pml)).said, /^[A-Z_]+: .*not a regular file/);
+    assert.match((await callWithReply(pml)).said, /^[A-Z_]+: .*not a regular file/);
     await rm(file, { recursive: true });
-    await writeFile(file, goer("1.0.0", { said: "evil" }).code ?? "");
+    await writeFile(file, goModule("1.0.0", { said: "evil" }).code ?? "");
     await proxy.stop();
-    assert.match((await came(pml)).said, OFFLINE);
+    assert.match((await callWithReply(pml)).said, OFFLINE);
     await assertServes(pml);
   });
 });
 
 Deno.test("RG10: an invalid lock, edited by hand or by a merge, is neither used in part nor replaced", async () => {
   await using scene = await openHub();
-  await using ws = await personOf(scene.hub.url);
-  assert.equal((await called(ws)).said, "acme 1.0.0");
+  await using ws = await userWorkspace(scene.hub.url);
+  assert.equal((await callOnce(ws)).said, "acme 1.0.0");
   const lock = await readFile(ws.file("pml.lock"), "utf8");
   const twice = lock.replace('"acme": {', '"acme": {}, "acme": {');
   const merged = lock.replace(
@@ -187,7 +188,7 @@ Deno.test("RG10: an invalid lock, edited by hand or by a merge, is neither used 
   const broken = [merged, twice, lock.slice(0, -20), lock.replace('"sha256-', '"md5-'), "[]", ""];
   for (const text of broken) {
     await writeFile(ws.file("pml.lock"), text);
-    const { asked, said } = await called(ws);
+    const { asked, said } = await callOnce(ws);
     assert.deepEqual([asked, said.slice(0, 15)], [undefined, "CONFIG_INVALID:"], text);
     assert.match(said, /pml\.lock/);
     assert.equal(await readFile(ws.file("pml.lock"), "utf8"), text);
@@ -195,21 +196,23 @@ Deno.test("RG10: an invalid lock, edited by hand or by a merge, is neither used 
   }
   const { servers } = JSON.parse(lock);
   await writeFile(ws.file("pml.lock"), lock.replace(servers.acme.integrity, hashOf("x")));
-  const { asked, said } = await called(ws, "acme:go", "No");
+  const { asked, said } = await callOnce(ws, "acme:go", "No");
   assert.match(asked ?? said, /integrity: was "sha256-[0-9a-f]{64}", is /);
   await writeFile(ws.file("pml.lock"), lock);
-  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
+  assert.deepEqual(await callOnce(ws), { asked: undefined, said: "acme 1.0.0" });
 });
 
 Deno.test("RG10: four simultaneous processes that pin keep all pins", async () => {
   await using scene = await openHub();
   const names = Array.from({ length: 40 }, (_, at) => `fleet:t${at}`);
   for (const fqdn of names) await scene.publish("1.0.0", { fqdn });
-  await using ws = await personOf(scene.hub.url, { pml: { permissions: { allow: ["fleet:*"] } } });
+  await using ws = await userWorkspace(scene.hub.url, {
+    pml: { permissions: { allow: ["fleet:*"] } },
+  });
   const use = (first: number) =>
     within(ws, async (pml) => {
       for (const name of names.filter((_, at) => at % 4 === first)) {
-        const { said } = await came(pml, name);
+        const { said } = await callWithReply(pml, name);
         assert.equal(said, `${name} 1.0.0`);
       }
     });
@@ -229,27 +232,27 @@ Deno.test("RG11: the first of two hubs wins, and the second gets no name of it, 
   await using open = await before(foreign.hub);
   const registries = `${own.proxy.url} ${open.url}`;
   const mine = { private_mcps: { mine: { type: "deno", path: "mine.js" } } };
-  await using ws = await personOf(registries, {
-    files: { "mine.js": goer("1.0.0", { fqdn: "mine" }).code ?? "" },
+  await using ws = await userWorkspace(registries, {
+    files: { "mine.js": goModule("1.0.0", { fqdn: "mine" }).code ?? "" },
     pml: { ...mine, permissions: { allow: ["*", "mine:*"] } },
   });
-  assert.equal((await called(ws, "mine:go")).said, "mine 1.0.0");
-  assert.equal((await called(ws)).said, "ours");
+  assert.equal((await callOnce(ws, "mine:go")).said, "mine 1.0.0");
+  assert.equal((await callOnce(ws)).said, "ours");
   const toldOf = (name: string) => open.paths.filter((path) => path.includes(name));
   assert.deepEqual(toldOf("acme"), []);
-  assert.equal((await called(ws, "weather:go")).said, "weather 1.0.0");
+  assert.equal((await callOnce(ws, "weather:go")).said, "weather 1.0.0");
   await own.proxy.stop();
-  assert.equal((await called(ws)).said, "ours");
+  assert.equal((await callOnce(ws)).said, "ours");
   await rm(join(ws.home, "cache"), { recursive: true });
-  assert.match((await called(ws)).said, OFFLINE);
-  await using fresh = await personOf(registries);
-  assert.match((await called(fresh)).said, OFFLINE);
+  assert.match((await callOnce(ws)).said, OFFLINE);
+  await using fresh = await userWorkspace(registries);
+  assert.match((await callOnce(fresh)).said, OFFLINE);
   assert.deepEqual([...toldOf("acme"), ...toldOf("mine")], []);
   await own.proxy.start();
   // A lock that names the other hub as the source.
   const lock = await readFile(ws.file("pml.lock"), "utf8");
   await writeFile(ws.file("pml.lock"), lock.replaceAll(own.proxy.url, open.url));
-  const { asked, said } = await called(ws, "acme:go", "No");
+  const { asked, said } = await callOnce(ws, "acme:go", "No");
   assert.match(asked ?? said, /source: was /);
   assert.match(said, /answered no/);
 });

@@ -6,16 +6,23 @@
  */
 
 import assert from "node:assert/strict";
-import { moduleOffer, put, sent } from "../kit/hub.ts";
+import { moduleOffer, put, sendRequest } from "../kit/hub.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import { rawHttp } from "../kit/raw_http.ts";
-import { asked } from "../kit/registry_contract.ts";
+import { rawRequest } from "../kit/registry_contract.ts";
 import { HttpSink } from "../kit/sinks.ts";
-import { came, goer, type HubScene, openHub, personOf, within } from "./hub_scene.ts";
+import {
+  callWithReply,
+  goModule,
+  type HubScene,
+  openHub,
+  userWorkspace,
+  within,
+} from "./hub_scene.ts";
 import { assertServes, textOf } from "./oracles.ts";
 
 async function names({ hub }: HubScene): Promise<readonly string[]> {
-  const { items } = (await sent(hub.url, { method: "GET" })).body;
+  const { items } = (await sendRequest(hub.url, { method: "GET" })).body;
   return items.map(({ fqdn }: { readonly fqdn: string }) => fqdn);
 }
 
@@ -33,7 +40,7 @@ function copy({ change }: HubScene, fqdn: string): void {
 Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and never sends code as a page", async () => {
   await using scene = await openHub();
   const { hub, key } = scene;
-  const offer = goer("1.1.0", { first: "/*<html><script>alert(1)</script>*/" });
+  const offer = goModule("1.1.0", { first: "/*<html><script>alert(1)</script>*/" });
   const at = `${hub.url}/acme@1.1.0`;
   const body = JSON.stringify(offer);
   const types = [
@@ -43,19 +50,19 @@ Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and neve
   ];
   for (const type of types) {
     const headers = { "content-type": type };
-    const { status } = await sent(at, { method: "PUT", key, body, headers });
+    const { status } = await sendRequest(at, { method: "PUT", key, body, headers });
     assert.equal(status, 415, type);
   }
   const { code = "" } = offer;
   for (const wrong of [code, `${body}x`, "\u0000"]) {
-    assert.equal((await sent(at, { method: "PUT", key, body: wrong })).status, 400);
+    assert.equal((await sendRequest(at, { method: "PUT", key, body: wrong })).status, 400);
   }
   const headers = { "content-type": "application/json; charset=UTF-8" };
-  assert.equal((await sent(at, { method: "PUT", key, body, headers })).status, 201);
+  assert.equal((await sendRequest(at, { method: "PUT", key, body, headers })).status, 201);
   for (
     const accept of ["text/html", "*/*", "image/png", "application/typescript", "text/html, */*"]
   ) {
-    const got = await sent(at, { method: "GET", headers: { accept } });
+    const got = await sendRequest(at, { method: "GET", headers: { accept } });
     const type = got.headers.get("content-type") ?? "";
     if (!type.startsWith("text/html")) assert.equal(type, "application/typescript");
     else assert.doesNotMatch(got.body, /<script/);
@@ -72,7 +79,7 @@ Deno.test("RG5: a hub limits long, endless and slow bodies, and serves other cli
       ...["PUT /mcp/acme@2.0.0 HTTP/1.1", "host: 127.0.0.1", `authorization: Bearer ${key}`],
       ...["content-type: application/json", ...lines, "", ""],
     ].join("\r\n");
-  const body = JSON.stringify(goer("2.0.0"));
+  const body = JSON.stringify(goModule("2.0.0"));
   const piece = "x".repeat(65_536);
   const chunks = Array.from({ length: 300 }, () => `10000\r\n${piece}\r\n`);
   const wrong: readonly (readonly [readonly string[], readonly number[]])[] = [
@@ -101,12 +108,12 @@ Deno.test("RG5: a hub limits long, endless and slow bodies, and serves other cli
   sending.catch(() => {}); // awaited below
   const other = (await hub.key("other")).key;
   const since = performance.now();
-  assert.match(await asked(port, "GET /mcp/acme"), /^HTTP\/1\.1 200 /);
-  const weather = goer("1.0.0", { fqdn: "weather" });
+  assert.match(await rawRequest(port, "GET /mcp/acme"), /^HTTP\/1\.1 200 /);
+  const weather = goModule("1.0.0", { fqdn: "weather" });
   assert.equal((await put(hub.url, other, weather)).status, 201);
   assert.ok(performance.now() - since < 5_000, "other clients waited for the slow bodies");
   await sending;
-  assert.equal((await put(hub.url, key, goer("2.0.0"))).status, 201);
+  assert.equal((await put(hub.url, key, goModule("2.0.0"))).status, 201);
   assert.ok(await rssOf(pid) - rss < 100 << 20, "memory does not stay flat");
   const { stderr } = await hub.serving.end();
   assert.equal(stderr, "");
@@ -143,13 +150,17 @@ Deno.test("RG6: a hub refuses invalid names, and PML does not request them", asy
   const { hub, key, proxy } = scene;
   for (const name of BAD_NAMES) {
     const wire = name.replace("\u0430", "\xd0\xb0");
-    const got = await asked(hub.serving.port, `GET /mcp/${wire}`, "accept: application/json\r\n");
+    const got = await rawRequest(
+      hub.serving.port,
+      `GET /mcp/${wire}`,
+      "accept: application/json\r\n",
+    );
     assert.match(got, /^HTTP\/1\.1 (400|404) /, name);
     assert.doesNotMatch(got, /^set-cookie/im);
-    const { manifest, code } = goer("1.0.0", { fqdn: "acme" });
+    const { manifest, code } = goModule("1.0.0", { fqdn: "acme" });
     const fqdn = decodeURIComponent(name);
     const body = { code, manifest: { ...manifest, fqdn } };
-    const { status } = await sent(`${hub.url}/${name}@1.0.0`, { method: "PUT", key, body });
+    const { status } = await sendRequest(`${hub.url}/${name}@1.0.0`, { method: "PUT", key, body });
     assert.ok([400, 403, 404, 405].includes(status), `${name}: ${status}`);
   }
   assert.deepEqual(await names(scene), ["acme"]);
@@ -157,7 +168,7 @@ Deno.test("RG6: a hub refuses invalid names, and PML does not request them", asy
   for (const name of BAD_NAMES.filter((one) => !one.includes("%00"))) {
     copy(scene, decodeURIComponent(name));
   }
-  await using ws = await personOf(proxy.url);
+  await using ws = await userWorkspace(proxy.url);
   await within(ws, async (pml) => {
     const hits = textOf(await pml.callTool("search", { query: "goes go", limit: 20 }));
     const servers = [...hits.matchAll(/^(\S+?):go/gm)].map(([, name]) => name);
@@ -165,7 +176,7 @@ Deno.test("RG6: a hub refuses invalid names, and PML does not request them", asy
     proxy.asked.length = 0;
     for (const name of BAD_NAMES) {
       for (const tool of [name, decodeURIComponent(name)]) {
-        const { asked: question, said } = await came(pml, `${tool}:go`);
+        const { asked: question, said } = await callWithReply(pml, `${tool}:go`);
         assert.equal(question, undefined, tool);
         assert.match(said, /NAME_INVALID|UNKNOWN_TOOL|BAD_ARGUMENTS|-32602/, tool);
       }
@@ -185,14 +196,14 @@ Deno.test("RG7: a published module imports nothing, neither when it loads nor wh
     await scene.publish("1.0.0", { fqdn: `gives${at}`, first: `export * from "${url}";\n` });
     await scene.publish("1.0.0", { fqdn: `late${at}`, body: late(url) });
   }
-  await using ws = await personOf(scene.hub.url);
+  await using ws = await userWorkspace(scene.hub.url);
   await within(ws, async (pml) => {
     for (const [at, url] of from.entries()) {
       for (const name of [`loads${at}`, `gives${at}`]) {
-        assert.match((await came(pml, `${name}:go`)).said, /^[A-Z_]+: .*imports "/, url);
+        assert.match((await callWithReply(pml, `${name}:go`)).said, /^[A-Z_]+: .*imports "/, url);
       }
       if (url.startsWith("node:")) continue;
-      const { said } = await came(pml, `late${at}:go`);
+      const { said } = await callWithReply(pml, `late${at}:go`);
       assert.match(said, /import|denied|permission|NotCapable/i, url);
     }
   });
@@ -204,7 +215,7 @@ const TOOL = { description: "x", inputSchema: { type: "object" } };
 Deno.test("RG12: tools with names outside of the module are refused by a hub, and ignored by PML", async () => {
   await using scene = await openHub();
   const { hub, key, proxy } = scene;
-  const { manifest, code } = goer("1.1.0");
+  const { manifest, code } = goModule("1.1.0");
   const [go] = manifest.tools as readonly object[];
   const foreign: readonly unknown[] = [
     { ...TOOL, name: "filesystem:read_file" },
@@ -220,7 +231,7 @@ Deno.test("RG12: tools with names outside of the module are refused by a hub, an
   ];
   for (const tool of foreign) {
     const body = { code, manifest: { ...manifest, tools: [go, tool] } };
-    const { status } = await sent(`${hub.url}/acme@1.1.0`, { method: "PUT", key, body });
+    const { status } = await sendRequest(`${hub.url}/acme@1.1.0`, { method: "PUT", key, body });
     assert.equal(status, 400, JSON.stringify(tool));
   }
   for (
@@ -239,18 +250,18 @@ Deno.test("RG12: tools with names outside of the module are refused by a hub, an
   }
   assert.deepEqual(await names(scene), ["acme"]);
   // The attacker writes the same tools and names into the file of the hub.
-  const { manifest: stored } = goer("1.0.0");
+  const { manifest: stored } = goModule("1.0.0");
   const tools = [...stored.tools as readonly object[], ...foreign];
   scene.change("UPDATE servers SET manifest = ?", JSON.stringify({ ...stored, tools }));
   for (const fqdn of ["filesystem", "pml"]) copy(scene, fqdn);
-  await using ws = await personOf(proxy.url);
+  await using ws = await userWorkspace(proxy.url);
   await within(ws, async (pml) => {
     const hits = textOf(await pml.callTool("search", { query: "go goes x", limit: 20 }));
     const offers = hits.split("\n").filter((line) => /\[registry/.test(line));
     assert.deepEqual(offers.map((line) => line.split("(")[0]), ["acme:go"], hits);
-    assert.equal((await came(pml)).said, "acme 1.0.0");
+    assert.equal((await callWithReply(pml)).said, "acme 1.0.0");
     for (const tool of ["acme:read_file", "acme:search", "acme:Go", "pml:go", "filesystem:go"]) {
-      const { said } = await came(pml, tool);
+      const { said } = await callWithReply(pml, tool);
       assert.match(said, /UNKNOWN_TOOL|CLOUD_KEY_REQUIRED/, `${tool}: ${said}`);
     }
     await assertServes(pml);

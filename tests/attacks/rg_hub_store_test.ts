@@ -9,21 +9,21 @@ import assert from "node:assert/strict";
 import { openDatabase } from "../../hub/src/store/_database.ts";
 import { EmbeddedStore } from "../../hub/src/store/embedded.ts";
 import { folder, server } from "../../hub/src/store/_stores_test.ts";
-import { moduleOffer, put, sent, spawnHub, spawnHubWith } from "../kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHub, spawnHubWith } from "../kit/hub.ts";
 import { freePort } from "../kit/free_port.ts";
 import { type Command, denoCommand } from "../kit/pml_command.ts";
-import { limited, startPostgres } from "../kit/postgres.ts";
+import { limitFileSize, startPostgres } from "../kit/postgres.ts";
 import { type Serving, spawnServing } from "../kit/registry_contract.ts";
 import { runPml } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
-import { personOf } from "./hub_scene.ts";
+import { userWorkspace } from "./hub_scene.ts";
 
 const LONG = "x".repeat(60_000);
 /** A write beyond the limit of a process fails, as on a full disk, and does not end the process. */
 const BESIDE: Command = ["sh", "-c", `trap "" XFSZ; exec "$0" "$@"`, ...denoCommand("hub/mod.ts")];
 
 async function read(url: string, path: string) {
-  return await sent(`${url}/${path}`, { method: "GET" });
+  return await sendRequest(`${url}/${path}`, { method: "GET" });
 }
 
 Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed data, or nothing", async () => {
@@ -32,7 +32,7 @@ Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed dat
   const { key } = await hub.key("acme");
   // A rule that names a server answers its first use.
   const allow = Array.from({ length: 2_000 }, (_, at) => `n${at}:go`);
-  await using ws = await personOf(hub.url, { pml: { permissions: { allow } } });
+  await using ws = await userWorkspace(hub.url, { pml: { permissions: { allow } } });
   const told: string[] = [];
   let [isOver, at, ran] = [false, 0, 0];
   const publishing = async () => {
@@ -109,7 +109,7 @@ async function assertThere(
   }
   for (const { manifest } of refused) {
     assert.equal((await read(url, `${manifest.fqdn}`)).status, 404);
-    const { body } = await sent(`${url}?q=${manifest.fqdn}`, { method: "GET" });
+    const { body } = await sendRequest(`${url}?q=${manifest.fqdn}`, { method: "GET" });
     assert.deepEqual(body.items, []);
   }
   const ready = await (await fetch(new URL("/ready", url))).json();
@@ -126,7 +126,7 @@ Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and r
     { length: 40 },
     (_, at) => moduleOffer(`acme.n${at}`, "1.0.0", at + LONG),
   );
-  await limited(full.pid, 400_000);
+  await limitFileSize(full.pid, 400_000);
   const all = await filled(url, key, offers);
   await assertThere(url, all);
   // The publisher gets an error, and so does a hub that starts with this file.
@@ -141,10 +141,10 @@ Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and r
   Deno.kill(full.pid, "SIGKILL");
   await using again = await spawnServing(hub.ws, [...BESIDE, ...serve]);
   const other = `http://127.0.0.1:${again.port}/mcp`;
-  await limited(again.pid, 4_096);
+  await limitFileSize(again.pid, 4_096);
   await assertThere(other, all);
   assert.equal((await put(other, key, all.refused[0] ?? offers[0]!)).status, 503);
-  await limited(again.pid, "unlimited");
+  await limitFileSize(again.pid, "unlimited");
   for (const offer of all.refused) assert.equal((await put(other, key, offer)).status, 201);
   await assertThere(other, { told: [...all.told, ...all.refused], refused: [] });
   const { stderr } = await again.end();

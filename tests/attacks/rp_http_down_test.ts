@@ -9,7 +9,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const OBJECT = { type: "object" } as const;
 const EVENTS = { headers: { "content-type": "text/event-stream" } };
@@ -103,7 +103,7 @@ class Restarting implements AsyncDisposable {
 for (const kind of KINDS) {
   Deno.test(`a tool that changed while its server over HTTP was down does not run before its approval: ${kind} (GX15)`, async () => {
     await using server = new Restarting(kind);
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       pml: {
         version: 1,
         permissions: { allow: ["s:*"] },

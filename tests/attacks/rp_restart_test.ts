@@ -10,7 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { ERAS } from "../kit/json_rpc.ts";
-import { listed, type Listing, ran } from "../kit/listing_server.ts";
+import { callResult, type Listing, listResult } from "../kit/listing_server.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
@@ -19,7 +19,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { picked, questionOf, read, type ToolCall } from "./questions.ts";
-import { makeScenery, type SceneOptions } from "./stage.ts";
+import { makeAttackWorkspace, type SceneOptions } from "./stage.ts";
 
 const OBJECT = { type: "object" } as const;
 /** The last one has the name of another. */
@@ -41,7 +41,7 @@ async function sceneryOf(
 ): Promise<Workspace> {
   const script = repoFile("tests/kit/listing_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "./list.json", "./ledger"];
-  return await makeScenery({
+  return await makeAttackWorkspace({
     files: { "list.json": JSON.stringify(GOOD), ledger: "" },
     pml: {
       version: 1,
@@ -207,8 +207,8 @@ function stateless(said: { listing: Listing }, lines: string[]): Deno.HttpServer
     const known = method === "server/discover"
       ? { supportedVersions: ["2026-07-28"], capabilities: { tools: {} } }
       : method === "tools/list"
-      ? listed(said.listing, params)
-      : ran(params);
+      ? listResult(said.listing, params)
+      : callResult(params);
     const result = { resultType: "complete", ...known };
     return Response.json({ jsonrpc: "2.0", id, result });
   });
@@ -219,7 +219,7 @@ Deno.test("over stateless HTTP a list that is older than its ttlMs is compared a
   const lines: string[] = [];
   await using http = stateless(said, lines);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers: { s: { url } } },
   });
   const lists = () => lines.filter((line) => line === "tools/list").length;

@@ -14,9 +14,9 @@ import { servePml } from "../kit/pml_serve.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { untyped } from "./code_tools.ts";
+import { withoutTypeCheck } from "./code_tools.ts";
 import { codeOf, journalOf, ofKind, textOf } from "./oracles.ts";
-import { makeScenery, SLOW } from "./stage.ts";
+import { makeAttackWorkspace, SLOW } from "./stage.ts";
 
 type Ask = (
   params: { readonly name: string; readonly arguments: Record<string, unknown> },
@@ -46,7 +46,7 @@ const RUNS = {
     },
   }),
   "execute_code": (path: string) => ({
-    code: untyped(`await mcp.slow.wait({ path: ${JSON.stringify(path)} });
+    code: withoutTypeCheck(`await mcp.slow.wait({ path: ${JSON.stringify(path)} });
       try {
         await mcp.filesystem.write_file({ path: "made.txt", content: "made" });
         return "wrote";
@@ -78,7 +78,7 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
 }
 
 Deno.test("a rule that is added while a run waits applies to its next call", async () => {
-  await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
+  await using ws = await makeAttackWorkspace({ files: SLOW.files, pml: RULES });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();
   await denied(ws, ({ name, arguments: args }) => pml.callTool(name, args));
@@ -86,7 +86,7 @@ Deno.test("a rule that is added while a run waits applies to its next call", asy
 });
 
 Deno.test("a rule that is added while a run waits applies to its next call, over HTTP", async () => {
-  await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
+  await using ws = await makeAttackWorkspace({ files: SLOW.files, pml: RULES });
   await using served = await servePml(ws);
   await using client = await DoorClient.open(served, { era: "2026-07-28" });
   await denied(ws, (params) => client.request("tools/call", params));

@@ -9,7 +9,14 @@ import assert from "node:assert/strict";
 import type { Message } from "../kit/json_rpc.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
-import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./code_tools.ts";
+import {
+  ledgerOf,
+  ledgerScene,
+  runCode,
+  textsOf,
+  valueOf,
+  withoutTypeCheck,
+} from "./code_tools.ts";
 import { moduleText } from "./evilmod/house.ts";
 import { assertServes, endWell, journalOf, ofKind } from "./oracles.ts";
 
@@ -79,7 +86,7 @@ Deno.test("code may make a limited number of calls, in any way (RX7)", async () 
     const told = await Promise.allSettled(
       Array.from({ length: 50 }, (_, at) => mcp.led.note({ text: String(at) })));
     return told.map(({ reason }) => reason?.code ?? "ran");`;
-  const codes: readonly string[] = JSON.parse(await valueOf(pml, untyped(count)));
+  const codes: readonly string[] = JSON.parse(await valueOf(pml, withoutTypeCheck(count)));
   assert.equal(codes.filter((one) => one === "ran").length, 20);
   assert.equal(codes.filter((one) => one === "OVERLOADED").length, 30);
   assert.equal((await ledgerOf(ws)).length, 20);
@@ -90,7 +97,7 @@ Deno.test("code may make a limited number of calls, in any way (RX7)", async () 
     "for (;;) { mcp.led.echo({ a: 'x'.repeat(1_000_000) }); await new Promise((r) => setTimeout(r)) }",
   ];
   for (const code of floods) {
-    const answer = await beside(pml, untyped(code), { timeout_ms: 4_000 });
+    const answer = await beside(pml, withoutTypeCheck(code), { timeout_ms: 4_000 });
     assert.match(textsOf(answer)[0] ?? "", /^(SANDBOX_CRASHED|TIMED_OUT)/, code);
   }
   await endWell(ws, pml);
@@ -119,7 +126,7 @@ Deno.test("the results, messages and output of code are limited (RX7)", async ()
     // Lines of the console are cut and not counted, so only the time limit ends code that writes
     // them.
     const timeout_ms = code.includes("console") ? 1_000 : 20_000;
-    const text = await valueOf(pml, untyped(code), { timeout_ms });
+    const text = await valueOf(pml, withoutTypeCheck(code), { timeout_ms });
     assert.match(text.slice(0, 20_000), told, `${code}: ${text.slice(0, 200)}`);
     assert.ok(text.length < 20_000, `${text.length} characters`);
   }

@@ -8,14 +8,14 @@
 import assert from "node:assert/strict";
 import { processes, rssOf } from "../kit/procwatch.ts";
 import { waitUntil } from "../kit/wait.ts";
-import { assertRefused, attack, type House, type Said } from "./evilmod/house.ts";
+import { assertRefused, attack, type CallSummary, type House } from "./evilmod/house.ts";
 
 const MODULES = { evil: "bombs.ts", good: "good.ts" };
 const MB = 1024 * 1024;
 
 /** Measurements of the gateway during an attack. */
 interface Watched {
-  readonly told: Said;
+  readonly told: CallSummary;
   readonly ms: number;
   /** The 95th percentile of the times of the other module's calls. */
   readonly p95: number;
@@ -186,7 +186,7 @@ async function suffered(
  * Runs an attack during calls of another module, and returns measurements of these calls and the
  * gateway.
  */
-async function watched({ call, pml }: House, run: () => Promise<Said>): Promise<Watched> {
+async function watched({ call, pml }: House, run: () => Promise<CallSummary>): Promise<Watched> {
   const before = await rssOf(pml.pid);
   const state = { over: false, most: before };
   const times: number[] = [];

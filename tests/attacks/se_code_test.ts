@@ -10,7 +10,14 @@ import { randomBytes } from "node:crypto";
 import { symlink } from "node:fs/promises";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
-import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./code_tools.ts";
+import {
+  ledgerOf,
+  ledgerScene,
+  runCode,
+  textsOf,
+  valueOf,
+  withoutTypeCheck,
+} from "./code_tools.ts";
 import { moduleText } from "./evilmod/house.ts";
 import { assertServes, endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -18,7 +25,9 @@ import { makeScene } from "./stage.ts";
 /** Returns a hostile module as code whose types are not checked. Code has no `import.meta`. */
 async function asCode(name: string): Promise<string> {
   const text = await moduleText(name);
-  return untyped(text.replaceAll(/^export /gm, "").replaceAll("import.meta.resolve", "String"));
+  return withoutTypeCheck(
+    text.replaceAll(/^export /gm, "").replaceAll("import.meta.resolve", "String"),
+  );
 }
 
 const GROUPS: Readonly<Record<string, number>> = {
@@ -97,7 +106,7 @@ Deno.test("output of code to its pipes reaches no client and completes no call (
   for (const how of ["log", "write_sync", "write", "stderr", "node", "stream", "print"]) {
     const code = `${talk}\nconst held = mcp.led.echo({ held: true });
       await speak({ how: "${how}" }).catch(() => {}); return await held`;
-    assert.equal(await valueOf(pml, untyped(code)), '{"given":{"held":true}}', how);
+    assert.equal(await valueOf(pml, withoutTypeCheck(code)), '{"given":{"held":true}}', how);
   }
   assert.ok(!pml.stdout.includes('"text":"forged"'));
   await endWell(ws, pml);
@@ -120,12 +129,12 @@ Deno.test("forged requests of code pass no check and answer no other run (SE12)"
   const permissions = { deny: ["led:note"] };
   await using scene = await ledgerScene({ permissions, limits: { call_ms: 5_000 } });
   const { ws, pml } = scene;
-  const held = runCode(pml, untyped("await mcp.led.hang()"));
+  const held = runCode(pml, withoutTypeCheck("await mcp.led.hang()"));
   held.catch(() => {}); // checked below
   await waitUntil(async () => (await ledgerOf(ws)).includes("hang"));
   const forged = await valueOf(
     pml,
-    untyped(`${FIND_PORT}
+    withoutTypeCheck(`${FIND_PORT}
     const call = (tool, args = {}) => JSON.stringify(["call", { tool, arguments: args }]);
     want(9001, [1, call("led:note", { text: "forged" })]);
     for (let id = 0; id < 20; id++) want(9100 + id, [id, call("led:note", { text: "other" })]);
@@ -157,12 +166,14 @@ Deno.test("forged lines and names of tools take no more space than the console h
     const lines = JSON.stringify(["log", Array.from({ length: 300_000 }, () => "")]);
     for (let id = 9001; id < 9005; id++) want(id, [1, lines]);
     return (await mcp.led.echo({ a: 1 })).given.a`;
-  const [value, said = ""] = textsOf(await runCode(pml, untyped(code)));
+  const [value, said = ""] = textsOf(await runCode(pml, withoutTypeCheck(code)));
   assert.equal(value, "1");
   assert.ok(said.length < 200_000, `${said.length} characters`);
   const { result } = await pml.request("tools/call", {
     name: "execute_code",
-    arguments: { code: untyped('await mcp["x".repeat(2_000_000)].y().catch(({ code }) => code)') },
+    arguments: {
+      code: withoutTypeCheck('await mcp["x".repeat(2_000_000)].y().catch(({ code }) => code)'),
+    },
     _meta: { progressToken: 7 },
   });
   assert.match(JSON.stringify(result), /UNKNOWN_TOOL|NAME_INVALID/);
@@ -229,7 +240,7 @@ Deno.test("odd names, arguments and globals of code affect only its own run (SE1
   ];
   for (const [code, told] of cases) {
     // This test is not about types.
-    const said = await valueOf(pml, untyped(code), { timeout_ms: 5_000 });
+    const said = await valueOf(pml, withoutTypeCheck(code), { timeout_ms: 5_000 });
     assert.match(said, told, `${code}: ${said}`);
     if (/prototype/.test(code)) await assertClean(pml, code);
   }
@@ -254,12 +265,12 @@ Deno.test("a denied tool stays denied in code, and its name looks like an unknow
   ];
   for (const code of ways) {
     // Denied tools have no types.
-    const answer = await runCode(pml, untyped(code));
+    const answer = await runCode(pml, withoutTypeCheck(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", /PERMISSION_DENIED/, code);
   }
   const caught = `try { await mcp.led.note() } catch ({ code, message }) { return code }`;
-  assert.equal(await valueOf(pml, untyped(caught)), "PERMISSION_DENIED");
+  assert.equal(await valueOf(pml, withoutTypeCheck(caught)), "PERMISSION_DENIED");
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml);
 });

@@ -8,10 +8,10 @@ import assert from "node:assert/strict";
 import { AuthorizationServer } from "../kit/authorization_server.ts";
 import type { AuthorizationServerOptions } from "../kit/oauth_endpoints.ts";
 import { ProtectedHttp, type ProtectedOptions } from "../kit/protected_http.ts";
-import type { Ran } from "../kit/run.ts";
+import type { CommandResult } from "../kit/run.ts";
 import { signIn } from "../kit/sign_in.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { makeScenery, type SceneOptions } from "./stage.ts";
+import { makeAttackWorkspace, type SceneOptions } from "./stage.ts";
 
 /**
  * A server that requires a sign-in, its authorization server, and a workspace that names it `far`.
@@ -39,7 +39,7 @@ export class Signing implements AsyncDisposable {
     const server = new AuthorizationServer(options.server);
     const mcp = new ProtectedHttp(options.era ?? "modern", { server, ...options.mcp });
     const far = { type: "http", url: mcp.url, ...options.definition };
-    const ws = await makeScenery({ pml: pmlOf({ far }), ...options.scene });
+    const ws = await makeAttackWorkspace({ pml: pmlOf({ far }), ...options.scene });
     return new Signing(server, mcp, ws);
   }
 
@@ -54,7 +54,7 @@ export class Signing implements AsyncDisposable {
   }
 
   /** Runs `pml login`, opens the address if there is one, and returns its output. */
-  async tried(env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+  async tried(env: Readonly<Record<string, string>> = {}): Promise<CommandResult> {
     try {
       return await signIn(this.#ws, "far", { env });
     } catch (error) {

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { endWell, textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const SERVER = tinyServer("process.cwd()");
 const PLANTED = `require("node:fs").writeFileSync(${"process.env.MARK"}, "planted ran");`;
@@ -25,7 +25,7 @@ const CLONE = {
 };
 
 Deno.test("a clone adds nothing to the user's own servers (P5)", async () => {
-  await using ws = await makeScenery({ files: CLONE, pml: "{}", trusted: false });
+  await using ws = await makeAttackWorkspace({ files: CLONE, pml: "{}", trusted: false });
   const [own, mark] = [join(ws.root, "own"), join(ws.root, "planted")];
   const [good, runner] = [join(own, "good.js"), join(own, "python3")];
   await mkdir(own);
@@ -74,7 +74,7 @@ Deno.test("a clone adds nothing to the user's own servers (P5)", async () => {
 
 Deno.test("a server of a trusted file starts in the workspace, with any command", async () => {
   const own = { command: "node", args: ["server.js"] };
-  await using ws = await makeScenery({
+  await using ws = await makeAttackWorkspace({
     files: { "server.js": SERVER },
     pml: { version: 1, permissions: { allow: ["own:*", "filesystem:*"] }, mcpServers: { own } },
   });

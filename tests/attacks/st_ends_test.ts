@@ -13,7 +13,7 @@ import {
   journalOf,
   ofKind,
 } from "./oracles.ts";
-import { makeScene, makeScenery, SLOW } from "./stage.ts";
+import { makeAttackWorkspace, makeScene, SLOW } from "./stage.ts";
 
 const DOING: Readonly<Record<string, (pml: RawStdio) => Promise<void>>> = {
   "at idle": () => Promise.resolve(),
@@ -77,7 +77,7 @@ Deno.test("a second SIGINT ends it at once (ST6)", async () => {
 });
 
 Deno.test("a signal at any moment of the start leaves no process (ST6)", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   for (let ms = 0; ms < 150; ms += 6) {
     // A signal may arrive before PML runs.
     const pml = new RawStdio(ws, { ownProcess: true });
@@ -93,7 +93,7 @@ Deno.test("a signal at any moment of the start leaves no process (ST6)", async (
 });
 
 Deno.test("a client that is killed in the middle of a call leaves no process (ST5)", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   const client = spawnBehindClient(ws, [callLine("slow__wait", { path: "never" })]);
   const started = async () => ofKind(await journalOf(ws), "start").length === 1;
   assert.ok(await waitUntil(started));
@@ -108,7 +108,7 @@ Deno.test("a client that is killed in the middle of a call leaves no process (ST
 });
 
 Deno.test("a client that closes its end of stdout ends PML without a crash report (ST6)", async () => {
-  await using ws = await makeScenery(SLOW);
+  await using ws = await makeAttackWorkspace(SLOW);
   const { child, stderr, send } = spawnBare(ws);
   await child.stdout.cancel();
   await send(callLine("filesystem__read_file", { path: "good.txt" }));
@@ -123,7 +123,7 @@ Deno.test("a client that closes its end of stdout ends PML without a crash repor
 Deno.test("a client that never reads is disconnected, and its requests are limited (ST9)", async () => {
   const limits = { queued_bytes: 128 * 1024, unread_ms: 1_000 };
   const files = { ...SLOW.files, "big.txt": "0123456789abcdef".repeat(4096) };
-  await using ws = await makeScenery({ ...SLOW, files, limits });
+  await using ws = await makeAttackWorkspace({ ...SLOW, files, limits });
   const { child, stderr, send } = spawnBare(ws);
   let sent = 0;
   const asking = (async () => {
@@ -143,7 +143,7 @@ Deno.test("a client that never reads is disconnected, and its requests are limit
 
 Deno.test("SIGTERM also ends it when its last answer is never read (ST6, ST9)", async () => {
   const files = { "big.txt": "0123456789abcdef".repeat(16_384) };
-  await using ws = await makeScenery({ files });
+  await using ws = await makeAttackWorkspace({ files });
   const { child, send } = spawnBare(ws);
   await send(callLine("filesystem__read_file", { path: "big.txt" }));
   // The pipe contains a part of the answer, and the rest waits.

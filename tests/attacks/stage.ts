@@ -77,7 +77,7 @@ export const SLOW = {
 } as const;
 
 /** Creates a workspace of an attack, without a PML in it. */
-export async function makeScenery(options: SceneOptions = {}): Promise<Workspace> {
+export async function makeAttackWorkspace(options: SceneOptions = {}): Promise<Workspace> {
   const { files, limits = {}, pml = FILES_ALLOWED, trusted = true, prepare } = options;
   const ws = await makeWorkspace({ files: { ...GOOD, ...files }, pml, trusted });
   const lines = Object.entries(limits).map(([name, value]) => `  ${name}: ${value}\n`);
@@ -99,7 +99,7 @@ async function markValid(ws: Workspace): Promise<void> {
 
 /** Creates the workspace, spawns PML in it, and initializes it. */
 export async function makeScene(options: SceneOptions = {}): Promise<Scene> {
-  const ws = await makeScenery(options);
+  const ws = await makeAttackWorkspace(options);
   const pml = new RawStdio(ws, options);
   const dispose = async () => {
     await pml[Symbol.asyncDispose]();

@@ -15,7 +15,7 @@ import { assertNoLeak } from "../kit/sinks.ts";
 import { SseServer } from "../kit/sse_server.ts";
 import { evil } from "./evil_servers.ts";
 import { textOf } from "./oracles.ts";
-import { makeScenery } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 /** Headers of a client that are for PML alone. */
 const OWN = {
@@ -31,7 +31,7 @@ for (const era of ERAS) {
     await using far = new Scripted();
     await using stream = new SseServer();
     await using hub = new FakeCloud();
-    await using ws = await makeScenery({
+    await using ws = await makeAttackWorkspace({
       pml: {
         version: 1,
         permissions: { allow: ["far:*", "stream:*", "near:*", "tavily:*"] },

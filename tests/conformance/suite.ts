@@ -5,7 +5,7 @@
  */
 
 import { makeWorkspace } from "../kit/workspace.ts";
-import { type Served, servePml } from "../kit/pml_serve.ts";
+import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
 import { denoCommand } from "../kit/pml_command.ts";
 import type { Kind } from "./words.ts";
@@ -140,7 +140,7 @@ async function runSuite(
 }
 
 /** Waits until PML has read the lists of the fixture: the suite requests each only once. */
-async function listed(served: Served): Promise<void> {
+async function listed(served: TestServer): Promise<void> {
   await using connection = await served.connect();
   const { client } = connection;
   await until(async () => (await client.listPrompts()).prompts.length > 0);

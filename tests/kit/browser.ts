@@ -16,7 +16,7 @@ export interface BrowseOptions {
 }
 
 /** The result that the user sees. */
-export interface Browsed {
+export interface BrowserPage {
   /** The redirect address, with code and state. */
   readonly address: string;
   /** The status of the response at that address; 0 if it was not opened. */
@@ -26,7 +26,7 @@ export interface Browsed {
 }
 
 /** Opens the address of a sign-in, answers, and follows all redirects. */
-export async function browse(address: string, options: BrowseOptions = {}): Promise<Browsed> {
+export async function browse(address: string, options: BrowseOptions = {}): Promise<BrowserPage> {
   const { origin } = new URL(address);
   const { answer = "allow", stops = false, amend } = options;
   const cookies = new Map<string, string>();

@@ -6,13 +6,13 @@
  */
 
 import { paramsFor } from "./json_rpc.ts";
-import type { Served } from "./pml_serve.ts";
+import type { TestServer } from "./pml_serve.ts";
 
 const NEWEST = "2026-07-28";
 
 /** Returns the header and the body of a call. */
 export function callBytes(
-  { url, token }: Pick<Served, "url" | "token">,
+  { url, token }: Pick<TestServer, "url" | "token">,
   call: { readonly name: string; readonly arguments?: object; readonly _meta?: object },
   { id = 1, more = [] }: { readonly id?: number; readonly more?: readonly string[] } = {},
 ): Uint8Array {

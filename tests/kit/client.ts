@@ -11,7 +11,7 @@ import { DEADLINE_MS } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** The user's answer to a question: the result of `elicitation/create`. */
-export interface Elicited {
+export interface ElicitResult {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
@@ -24,7 +24,7 @@ export interface ConnectOptions extends Omit<RawStdioOptions, "answer" | "onMess
   readonly elicit?: (params: {
     readonly message: string;
     readonly requestedSchema?: unknown;
-  }) => Elicited | Promise<Elicited>;
+  }) => ElicitResult | Promise<ElicitResult>;
 }
 
 /**

@@ -6,7 +6,7 @@
  */
 
 import { CLIENT_INFO, type Era, type Message, paramsFor } from "./json_rpc.ts";
-import type { Served } from "./pml_serve.ts";
+import type { TestServer } from "./pml_serve.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
 
 /** The revision and headers of the client. */
@@ -78,11 +78,11 @@ export class DoorClient implements AsyncDisposable {
   readonly era: Era;
   /** The headers of its session. */
   session: Record<string, string> = {};
-  readonly #served: Pick<Served, "fetch">;
+  readonly #served: Pick<TestServer, "fetch">;
   readonly #options: DoorClientOptions;
   #id = 0;
 
-  private constructor(served: Pick<Served, "fetch">, options: DoorClientOptions) {
+  private constructor(served: Pick<TestServer, "fetch">, options: DoorClientOptions) {
     this.#served = served;
     this.#options = options;
     this.era = options.era ?? "2025-11-25";
@@ -90,7 +90,7 @@ export class DoorClient implements AsyncDisposable {
 
   /** Connects a client. */
   static async open(
-    served: Pick<Served, "fetch">,
+    served: Pick<TestServer, "fetch">,
     options: DoorClientOptions = {},
   ): Promise<DoorClient> {
     const client = new DoorClient(served, options);

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { HttpSink, type Received } from "./sinks.ts";
+import { HttpSink, type SinkRequest } from "./sinks.ts";
 
 /** A package in its repository. */
 export interface Package {
@@ -35,7 +35,7 @@ export function fakeJsr(served: Package): HttpSink {
   const [scope, bare] = name.slice(1).split("/");
   const created = { createdAt: "2020-01-01T00:00:00.000Z" };
   const versions = { [version]: created };
-  return new HttpSink(({ path }: Received) => {
+  return new HttpSink(({ path }: SinkRequest) => {
     if (path === `/${name}/meta.json`) {
       return Response.json({ scope, name: bare, latest: version, versions });
     }

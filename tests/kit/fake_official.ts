@@ -9,17 +9,17 @@ import type { JsonObject } from "../../src/core/json.ts";
 import type { Answerer } from "./fake_registry.ts";
 
 /** One version of a server: its `server.json`, and the registry's own metadata. */
-export interface Published {
+export interface OfficialEntry {
   readonly server: JsonObject & { readonly name: string; readonly version: string };
   readonly status?: "active" | "deprecated" | "deleted";
   readonly statusMessage?: string;
 }
 
 /** Answers as the official registry does; the last version of a server is the latest. */
-export function officialAnswers(all: readonly Published[]): Answerer {
-  const isLatest = (one: Published) =>
+export function officialAnswers(all: readonly OfficialEntry[]): Answerer {
+  const isLatest = (one: OfficialEntry) =>
     one === all.findLast(({ server }) => server.name === one.server.name);
-  const shown = (one: Published) => ({
+  const shown = (one: OfficialEntry) => ({
     server: one.server,
     _meta: {
       "io.modelcontextprotocol.registry/official": {

@@ -5,13 +5,13 @@
  * @module
  */
 
-import { HttpSink, type Received } from "./sinks.ts";
+import { HttpSink, type SinkRequest } from "./sinks.ts";
 
 /** The supported formats. */
 export type Format = "anthropic" | "openai";
 
 /** The answer of the model in one turn. */
-export interface Said {
+export interface ModelReply {
   readonly text?: string;
   readonly uses?: readonly { readonly name: string; readonly input: unknown }[];
   /** The stop reason in the words of the format. */
@@ -21,7 +21,10 @@ export interface Said {
 }
 
 /** Answers a request; a response is sent unchanged. */
-export type Reply = Said | Response | ((asked: Received, turn: number) => Said | Response);
+export type Reply =
+  | ModelReply
+  | Response
+  | ((asked: SinkRequest, turn: number) => ModelReply | Response);
 
 /** A running provider. */
 export class FakeProvider implements AsyncDisposable {
@@ -51,7 +54,7 @@ export class FakeProvider implements AsyncDisposable {
   }
 
   /** The requests, in order. */
-  get received(): readonly Received[] {
+  get received(): readonly SinkRequest[] {
     return this.#sink.received;
   }
 
@@ -86,11 +89,14 @@ export function events(all: readonly unknown[], headers: Record<string, string> 
 }
 
 /** Returns the events of one answer. */
-export function eventsOf(format: Format, said: Said, turn = 1): readonly unknown[] {
+export function eventsOf(format: Format, said: ModelReply, turn = 1): readonly unknown[] {
   return format === "anthropic" ? anthropic(said, turn) : openai(said, turn);
 }
 
-function anthropic({ text, uses = [], stop, usage = [10, 5] }: Said, turn: number): unknown[] {
+function anthropic(
+  { text, uses = [], stop, usage = [10, 5] }: ModelReply,
+  turn: number,
+): unknown[] {
   const pieces = text === undefined ? [] : [text.slice(0, 2), text.slice(2)];
   const [input, output] = usage ?? [];
   const block = (index: number, start: object, deltas: readonly object[]) => [
@@ -135,7 +141,7 @@ function anthropic({ text, uses = [], stop, usage = [10, 5] }: Said, turn: numbe
   ];
 }
 
-function openai({ text, uses = [], stop, usage = [10, 5] }: Said, turn: number): unknown[] {
+function openai({ text, uses = [], stop, usage = [10, 5] }: ModelReply, turn: number): unknown[] {
   const chunk = (delta: object, finish: string | null = null) => ({
     id: "c",
     object: "chat.completion.chunk",

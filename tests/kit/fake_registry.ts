@@ -52,7 +52,7 @@ export interface Fault {
 }
 
 /** A received request. */
-export interface Logged {
+export interface LoggedRequest {
   readonly method: string;
   /** The path with its query, unchanged. */
   readonly target: string;
@@ -76,7 +76,7 @@ export function storeOf(versions: readonly Versions[]): RegistryStore {
 /** A running registry. */
 export class FakeRegistry implements AsyncDisposable {
   /** The requests, in order. */
-  readonly asked: Logged[] = [];
+  readonly asked: LoggedRequest[] = [];
   #entries: readonly EntryVersion[];
   #tags: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
   readonly #faults = new Map<string, Fault>();

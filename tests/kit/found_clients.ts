@@ -12,7 +12,7 @@ import { repoFile } from "./pml_command.ts";
 const [LEAST, NODE] = [24, "node@24.21.0"];
 
 /** The exit code and output of a program. */
-export interface Said {
+export interface ProgramOutput {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -28,7 +28,7 @@ export interface RunPlace {
 export async function runClient(
   [program = "", ...args]: readonly string[],
   { cwd, env = {} }: RunPlace,
-): Promise<Said> {
+): Promise<ProgramOutput> {
   const command = new Deno.Command(program, { args, cwd, env, stdin: "null" });
   const { code, stdout, stderr } = await command.output();
   const text = new TextDecoder();

@@ -12,7 +12,7 @@ import {
 import { fullServer } from "./full_server.ts";
 
 /** A request to the server. */
-export interface Asked {
+export interface ReceivedRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -25,7 +25,7 @@ export class FullHttp implements AsyncDisposable {
   /** Its actions, a line each. */
   readonly ledger: string[] = [];
   /** The requests, in order. */
-  readonly asked: Asked[] = [];
+  readonly asked: ReceivedRequest[] = [];
   readonly #sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #modern: McpHttpHandler | undefined;

@@ -13,7 +13,7 @@ import { repoFile } from "./pml_command.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the definition of a gated server, whose gate and ledger are files of the workspace. */
-export function gated(name: string, instructions = ""): Record<string, unknown> {
+export function gatedServer(name: string, instructions = ""): Record<string, unknown> {
   const script = repoFile("tests/kit/gated_server.ts");
   const args = [
     "run",

@@ -13,7 +13,7 @@ import { makeWorkspace, type Workspace } from "./workspace.ts";
 const HUB = denoCommand("hub/mod.ts");
 
 /** The response of a hub. */
-export interface Told {
+export interface HubReply {
   readonly status: number;
   // deno-lint-ignore no-explicit-any
   readonly body: any;
@@ -99,7 +99,7 @@ export function packageOffer(fqdn: string, version: string, more: object = {}): 
 }
 
 /** Sends a request with a key, and returns the answer. */
-export async function sent(
+export async function sendRequest(
   url: string,
   { method, key, body, headers = {}, signal }: {
     readonly method: string;
@@ -108,7 +108,7 @@ export async function sent(
     readonly headers?: Readonly<Record<string, string>>;
     readonly signal?: AbortSignal;
   },
-): Promise<Told> {
+): Promise<HubReply> {
   const response = await fetch(url, {
     method,
     headers: {
@@ -132,7 +132,7 @@ function parsed(text: string): unknown {
 }
 
 /** Publishes an offer under its own name. */
-export async function put(url: string, key: string | undefined, offer: Offer): Promise<Told> {
+export async function put(url: string, key: string | undefined, offer: Offer): Promise<HubReply> {
   const { fqdn, version } = offer.manifest;
-  return await sent(`${url}/${fqdn}@${version}`, { method: "PUT", key, body: offer });
+  return await sendRequest(`${url}/${fqdn}@${version}`, { method: "PUT", key, body: offer });
 }

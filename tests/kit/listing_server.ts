@@ -22,7 +22,10 @@ export interface Listing {
 }
 
 /** Returns the result of `tools/list`; undefined if there is none. Throws if it is refused. */
-export function listed({ pages, instead, ttlMs }: Listing, params: Json = {}): Json | undefined {
+export function listResult(
+  { pages, instead, ttlMs }: Listing,
+  params: Json = {},
+): Json | undefined {
   if (instead === "hang") return undefined;
   if (instead === "refuse") throw new Error("no list today");
   const at = Number(params.cursor ?? 0);
@@ -32,7 +35,7 @@ export function listed({ pages, instead, ttlMs }: Listing, params: Json = {}): J
 }
 
 /** Returns the result of a call: the name of its tool. */
-export function ran({ name }: Json = {}): Json {
+export function callResult({ name }: Json = {}): Json {
   return { content: [{ type: "text", text: `ran ${name}` }] };
 }
 
@@ -55,11 +58,11 @@ function answer(method: string, params: Json | undefined, file: string): Json | 
         instructions: JSON.parse(Deno.readTextFileSync(file)).instructions,
       };
     case "tools/list":
-      return listed(JSON.parse(Deno.readTextFileSync(file)), params);
+      return listResult(JSON.parse(Deno.readTextFileSync(file)), params);
     case "tools/call":
       if (params?.name === "die") Deno.exit(3);
       if (params?.name === "changed") send({ method: "notifications/tools/list_changed" });
-      return ran(params);
+      return callResult(params);
     default:
       return {};
   }

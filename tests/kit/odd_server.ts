@@ -136,7 +136,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 /** Answers a request: the handshake correctly, and all others with the fault. */
-export function answered(
+export function faultyAnswer(
   { id, method, params }: Json,
   { fault, isModern }: { readonly fault: string; readonly isModern: boolean },
 ): Json | string | undefined {
@@ -186,7 +186,7 @@ export async function listen(
       const page = `<html><title>Status ${status}</title><h1>nginx</h1></html>`;
       return void response.writeHead(status, { "content-type": "text/html" }).end(page);
     }
-    const said = answered(message, { fault, isModern });
+    const said = faultyAnswer(message, { fault, isModern });
     response.writeHead(200, { "content-type": "application/json", "mcp-session-id": "one" });
     if (said === undefined) {
       response.flushHeaders();
@@ -222,7 +222,7 @@ export async function serveHttp(
 function serve(line: string, how: { readonly fault: string; readonly isModern: boolean }): void {
   const message = JSON.parse(line) as Json;
   if (message.id === undefined || message.method === undefined) return;
-  const said = answered(message, how);
+  const said = faultyAnswer(message, how);
   if (said === undefined) Deno.exit(7);
   const reply = typeof said === "string" ? said : `${JSON.stringify(said)}\n`;
   Deno.stdout.writeSync(new TextEncoder().encode(reply));

@@ -13,7 +13,7 @@ import { DEADLINE_MS, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** A running `pml serve`. Its disposal kills it. */
-export interface Served extends AsyncDisposable {
+export interface TestServer extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
@@ -51,7 +51,7 @@ export async function servePml(
   ws: Workspace,
   args: readonly string[] = [],
   options: ServeOptions = {},
-): Promise<Served> {
+): Promise<TestServer> {
   const child = started(ws, args, options);
   let stderr = "";
   const errors = (async () => {
@@ -117,9 +117,9 @@ function started(
 
 /** Connects the SDK's client in either revision. */
 export async function connectHttp(
-  { url, token }: Pick<Served, "url" | "token">,
+  { url, token }: Pick<TestServer, "url" | "token">,
   { era = "2025-11-25", capabilities, clientName = CLIENT_INFO.name, elicit }: Parameters<
-    Served["connect"]
+    TestServer["connect"]
   >[0] = {},
 ): Promise<HttpClient> {
   const asked: Era = era;

@@ -76,7 +76,7 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
     },
     signal,
     limit: async (bytes) => {
-      for (const { pid } of await treeOf(child.pid)) await limited(pid, bytes, as);
+      for (const { pid } of await treeOf(child.pid)) await limitFileSize(pid, bytes, as);
     },
     [Symbol.asyncDispose]: async () => {
       if (!isOver) {
@@ -90,7 +90,7 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
 }
 
 /** Limits the size of the files that a process writes, until it is called with another limit. */
-export async function limited(
+export async function limitFileSize(
   pid: number,
   bytes: number | "unlimited",
   as: readonly string[] = [],

@@ -95,7 +95,7 @@ export interface RequestOptions {
 }
 
 /** The end of a process. */
-export interface Ended {
+export interface ProcessEnd {
   readonly code: number;
   readonly signal: string | null;
   /** From the end of stdin or the signal to the end, in milliseconds. */
@@ -250,7 +250,7 @@ export class RawStdio implements AsyncDisposable {
   }
 
   /** Closes stdin, waits for the end, and asserts that the output was clean. */
-  async close({ ms = DEADLINE_MS }: { readonly ms?: number } = {}): Promise<Ended> {
+  async close({ ms = DEADLINE_MS }: { readonly ms?: number } = {}): Promise<ProcessEnd> {
     await this.#remember();
     const since = performance.now();
     await this.#closeInput();
@@ -261,7 +261,7 @@ export class RawStdio implements AsyncDisposable {
   async kill(
     signal: Deno.Signal = "SIGKILL",
     { ms = DEADLINE_MS }: { readonly ms?: number } = {},
-  ): Promise<Ended> {
+  ): Promise<ProcessEnd> {
     await this.#remember();
     const since = performance.now();
     this.#child.kill(signal);
@@ -312,7 +312,7 @@ export class RawStdio implements AsyncDisposable {
     await this.#input.close().catch(() => {}); // the other end is closed already
   }
 
-  async #end(since: number, ms: number): Promise<Ended> {
+  async #end(since: number, ms: number): Promise<ProcessEnd> {
     const status = await within(this.#child.status, { ms, what: () => `no end: ${this.#told()}` });
     const took = performance.now() - since;
     await this.#closeInput();

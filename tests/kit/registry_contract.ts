@@ -230,7 +230,7 @@ async function exchange(port: number, sent: string): Promise<string> {
 }
 
 /** Sends a request on a new connection, and returns the response without its date. */
-export async function asked(port: number, first: string, headers = ""): Promise<string> {
+export async function rawRequest(port: number, first: string, headers = ""): Promise<string> {
   const host = headers.includes("host:") ? "" : "host: 127.0.0.1\r\n";
   const sent = `${first} HTTP/1.1\r\n${host}connection: close\r\n${headers}\r\n`;
   return (await exchange(port, sent)).replace(/Date: .*/, "Date: DATE");
@@ -239,7 +239,7 @@ export async function asked(port: number, first: string, headers = ""): Promise<
 /** Asserts that the server on a port answers by the contract, and to this machine alone. */
 export async function assertContract(port: number): Promise<void> {
   for (const [first, headers, back] of PINS) {
-    assert.equal(await asked(port, first, headers), back, `${first} ${headers}`);
+    assert.equal(await rawRequest(port, first, headers), back, `${first} ${headers}`);
   }
   // A web page that reaches the loopback by its own host name, or from its own origin.
   for (
@@ -248,6 +248,6 @@ export async function assertContract(port: number): Promise<void> {
       "host: 127.0.0.1\r\norigin: https://evil.example\r\n",
     ]
   ) {
-    assert.match(await asked(port, "GET /mcp/greeter", headers), /^HTTP\/1.1 403 /, headers);
+    assert.match(await rawRequest(port, "GET /mcp/greeter", headers), /^HTTP\/1.1 403 /, headers);
   }
 }

@@ -24,21 +24,24 @@ export interface RunOptions {
 }
 
 /** The exit code and output of a run. */
-export interface Ran {
+export interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** A text on the screen, and the user's input, followed by Enter. Or another action. */
-export type Typed = readonly [sees: string | RegExp, types: string | (() => Promise<unknown>)];
+export type TerminalInput = readonly [
+  sees: string | RegExp,
+  types: string | (() => Promise<unknown>),
+];
 
 /** Runs `pml ARGS` in a workspace, without a terminal. */
 export async function runPml(
   workspace: Workspace,
   args: readonly string[],
   options: RunOptions = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   const child = started(workspace, args, options);
   try {
     const writer = child.stdin.getWriter();
@@ -61,13 +64,13 @@ export async function runPmlOnTerminal(
   workspace: Workspace,
   args: readonly string[],
   { typed = [], ifAsked, echo = false, ...options }: RunOptions & {
-    readonly typed?: readonly Typed[];
+    readonly typed?: readonly TerminalInput[];
     /** A question that may follow these, and its answer. */
     readonly ifAsked?: readonly [sees: RegExp, types: string];
     /** Whether the terminal echoes input that no program hides; Python's always does. */
     readonly echo?: boolean;
   } = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   const wanted = [...options.command ?? pmlCommand(), ...args];
   const child = spawn(workspace, await onTerminal(wanted, echo), options);
   const screen = { text: "" };
@@ -156,7 +159,7 @@ function spawn(
 }
 
 async function type(
-  typed: readonly Typed[],
+  typed: readonly TerminalInput[],
   { screen, writer, ms = DEADLINE_MS }: {
     readonly screen: { readonly text: string };
     readonly writer: WritableStreamDefaultWriter<Uint8Array>;

@@ -10,10 +10,10 @@
  * The answers by method: a `result` or an `error`; several are used in turn, and the last is
  * repeated.
  */
-export type Table = Readonly<Record<string, Said | readonly Said[]>>;
+export type Table = Readonly<Record<string, CannedResponse | readonly CannedResponse[]>>;
 
 /** A JSON-RPC response, without its id. */
-export type Said =
+export type CannedResponse =
   /** A notification may follow, over stdio. */
   | { readonly result: unknown; readonly tells?: string }
   | { readonly error: { readonly code: number; readonly message: string } }

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { browse, type Browsed, type BrowseOptions } from "./browser.ts";
+import { browse, type BrowseOptions, type BrowserPage } from "./browser.ts";
 import { IN_PROCESS, pidOf, type Running, startInProcess } from "./in_process.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
-import type { Ran } from "./run.ts";
+import type { CommandResult } from "./run.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -30,12 +30,12 @@ export interface Login extends AsyncDisposable {
   /** Types a line, as a user pastes an address. */
   paste(line: string): Promise<void>;
   /** Waits for the end. */
-  ended(): Promise<Ran>;
+  ended(): Promise<CommandResult>;
 }
 
 /** The result of a sign-in. */
-export interface SignedIn extends Ran {
-  readonly browsed: Browsed;
+export interface SignedIn extends CommandResult {
+  readonly browsed: BrowserPage;
 }
 
 /** Starts `pml login`, and returns when it printed the address. Throws if it ends before that. */

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 
 /** A request to an HTTP sink. */
-export interface Received {
+export interface SinkRequest {
   readonly method: string;
   /** Path and query. */
   readonly path: string;
@@ -19,11 +19,11 @@ export interface Received {
 /** Keeps every HTTP request. */
 export class HttpSink implements AsyncDisposable {
   /** The requests, in order. */
-  readonly received: Received[] = [];
+  readonly received: SinkRequest[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
   /** Listens on a free port of 127.0.0.1 and answers with the result of `reply`, or 204. */
-  constructor(reply: (received: Received) => Response | Promise<Response> = noContent) {
+  constructor(reply: (received: SinkRequest) => Response | Promise<Response> = noContent) {
     const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     this.#server = Deno.serve(options, async (request) => {
       const { pathname, search } = new URL(request.url);

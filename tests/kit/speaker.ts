@@ -6,7 +6,7 @@
 
 import { type Answerer, RawStdio } from "./raw_stdio.ts";
 import { type Message, paramsFor } from "./json_rpc.ts";
-import type { Served } from "./pml_serve.ts";
+import type { TestServer } from "./pml_serve.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** All revisions. */
@@ -62,7 +62,7 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 
 /** Opens a client over HTTP. */
-export async function speakHttp(served: Served, revision: Revision): Promise<Speaker> {
+export async function speakHttp(served: TestServer, revision: Revision): Promise<Speaker> {
   let id = 0;
   let headers: Record<string, string> = {};
   const isNewest = revision === "2026-07-28";

@@ -6,13 +6,13 @@
  */
 
 import type { Transport } from "@modelcontextprotocol/server";
-import type { Asked } from "./full_http.ts";
+import type { ReceivedRequest } from "./full_http.ts";
 import { fullServer } from "./full_server.ts";
 
 type Json = Record<string, unknown>;
 
 /** A received request. */
-export interface SseCame {
+export interface SseRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Headers;
@@ -25,7 +25,7 @@ export interface SseCame {
 }
 
 /** Returns the response to an HTTP request; undefined for the usual one. */
-export type SseScript = (came: SseCame) => Response | undefined | Promise<Response | undefined>;
+export type SseScript = (came: SseRequest) => Response | undefined | Promise<Response | undefined>;
 
 /** A stream to one client. */
 export class SseStream {
@@ -75,7 +75,7 @@ export class SseStream {
 /** A server that a test scripts. */
 export class SseServer implements AsyncDisposable {
   /** The requests, in order. */
-  readonly came: SseCame[] = [];
+  readonly came: SseRequest[] = [];
   /** The streams, in order; the session of each is its index. */
   readonly streams: SseStream[] = [];
   /** The beginning of each stream. */
@@ -131,7 +131,7 @@ export class SseServer implements AsyncDisposable {
     return this.#take(came);
   }
 
-  #open({ method, headers }: SseCame): Response {
+  #open({ method, headers }: SseRequest): Response {
     if (method !== "GET") return new Response("Method Not Allowed", { status: 405 });
     if (headers.get("accept") !== "text/event-stream") return new Response(null, { status: 406 });
     return this.stream();
@@ -144,7 +144,7 @@ export class SseServer implements AsyncDisposable {
     return new Response(stream.body, { headers: { "content-type": "text/event-stream" } });
   }
 
-  #take({ method, path, headers, message, stream }: SseCame): Response {
+  #take({ method, path, headers, message, stream }: SseRequest): Response {
     if (method !== "POST" || !path.startsWith("/messages")) {
       return new Response(null, { status: 404 });
     }
@@ -220,7 +220,7 @@ export class FullSse implements AsyncDisposable {
   }
 
   /** The received requests. */
-  get asked(): readonly Asked[] {
+  get asked(): readonly ReceivedRequest[] {
     return this.#server.came.map(({ method, headers }) => ({
       method,
       headers: Object.fromEntries(headers),

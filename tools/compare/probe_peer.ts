@@ -5,7 +5,7 @@
  */
 
 import { pathToFileURL } from "node:url";
-import { makeScenery } from "../../tests/attacks/stage.ts";
+import { makeAttackWorkspace } from "../../tests/attacks/stage.ts";
 import { type Era, type Json, type Message, paramsFor } from "../../tests/kit/json_rpc.ts";
 import { denoCommand } from "../../tests/kit/pml_command.ts";
 import { RawStdio } from "../../tests/kit/raw_stdio.ts";
@@ -69,7 +69,7 @@ export class ProbePeer implements AsyncDisposable {
   /** Connects in one way, with one revision on both sides. */
   static async open(way: Way, era: Era): Promise<ProbePeer> {
     const [command, ...args] = serverCommand(era);
-    const workspace = await makeScenery({
+    const workspace = await makeAttackWorkspace({
       limits: { first_list_ms: 60_000 },
       pml: {
         version: 1,

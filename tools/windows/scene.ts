@@ -5,7 +5,7 @@
  */
 
 import { RawStdio, type RawStdioOptions } from "../../tests/kit/raw_stdio.ts";
-import { type Ran, runPmlOnTerminal, type Typed } from "../../tests/kit/run.ts";
+import { type CommandResult, runPmlOnTerminal, type TerminalInput } from "../../tests/kit/run.ts";
 import {
   makeWorkspace,
   type Workspace,
@@ -27,7 +27,7 @@ export interface WindowsScene extends AsyncDisposable {
   /** Runs a command of PML to its end. */
   pml(args: readonly string[], options?: RunOptions): Promise<ProgramEnd>;
   /** Runs a command of PML on a console: types an answer where a question is shown. */
-  onConsole(args: readonly string[], typed: readonly Typed[]): Promise<Ran>;
+  onConsole(args: readonly string[], typed: readonly TerminalInput[]): Promise<CommandResult>;
 }
 
 /** Makes a workspace on `C:`. */

@@ -32,7 +32,7 @@ export interface HouseOptions {
 }
 
 /** The outcome of a call. */
-export interface Said {
+export interface CallSummary {
   /** The code of PML's refusal, if there was one. */
   readonly code: string | undefined;
   readonly text: string;
@@ -47,7 +47,7 @@ export interface House {
   readonly ws: Workspace;
   readonly pml: RawStdio;
   /** Calls a tool by its id, through the meta-tool. */
-  call(id: string, args?: Record<string, unknown>, ms?: number): Promise<Said>;
+  call(id: string, args?: Record<string, unknown>, ms?: number): Promise<CallSummary>;
 }
 
 /** Opens a workspace, runs an attack in it, and asserts the invariants after every attack. */
@@ -66,16 +66,16 @@ export async function attack(
     ws,
     pml,
     call: async (id, args = {}, ms) =>
-      said(await pml.callTool("call", { tool: id, arguments: args }, { ms })),
+      summaryOf(await pml.callTool("call", { tool: id, arguments: args }, { ms })),
   });
   await endWell(ws, pml, { secrets: options.secrets });
 }
 
 /** Asserts that a call was refused with a code, and returns its text. */
 export function assertRefused(
-  told: Said,
+  told: CallSummary,
   { code, like = /./ }: { readonly code: string; readonly like?: RegExp },
-): Said {
+): CallSummary {
   assert.equal(told.code, code, told.text);
   assert.ok(told.isError);
   assert.match(told.text, like);
@@ -107,7 +107,7 @@ export async function assertHeld(
 }
 
 /** Returns the short form of an answer. */
-export function said(message: Message): Said {
+export function summaryOf(message: Message): CallSummary {
   const structured = message.result?.structuredContent;
   return {
     message,
