@@ -24,7 +24,7 @@ Deno.test("isChangedByParsing() finds the numbers that JSON.parse changes", () =
   }
 });
 
-Deno.test("decimalText() has one text for all texts of a number", () => {
+Deno.test("decimalText() returns the same text for all spellings of a number", () => {
   const table: Readonly<Record<string, readonly string[]>> = {
     "0": ["0", "-0", "0.0", "0e5", "-0.00e-9"],
     "100": ["100", "1e2", "100.0", "1.00E+2", "1000e-1"],
@@ -39,13 +39,13 @@ Deno.test("decimalText() has one text for all texts of a number", () => {
   assert.ok(decimalText("1e999999999999").length < 30);
 });
 
-Deno.test("decimalText() of a platform number is the number", () => {
+Deno.test("decimalText() returns a text with the same value for each JavaScript number", () => {
   fc.assert(fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
     assert.equal(Number(decimalText(JSON.stringify(number))), number + 0);
   }));
 });
 
-Deno.test("withEqualNumbers() has the same JSON for equal numbers and keeps different ones apart", () => {
+Deno.test("withEqualNumbers() makes equal numbers the same in JSON, and no others", () => {
   const json = (text: string) => JSON.stringify(withEqualNumbers(parseExact(text)));
   for (const text of ["1.0", "10e-1", "0.1e1", "1"]) assert.equal(json(`[${text}]`), "[1]");
   assert.equal(json(`{"a":[1e2,${BIG}.0]}`), `{"a":[100,${BIG}]}`);
@@ -56,12 +56,14 @@ Deno.test("withEqualNumbers() has the same JSON for equal numbers and keeps diff
 
 Deno.test("a value without exact numbers is the same object", () => {
   const value = parseExact('{"a":[1,2.5,{"b":"1.0"}]}');
-  for (const with_ of [withEqualNumbers, withRoundedNumbers, asPlatformValue, withExactIntegers]) {
-    assert.equal(with_(value), value);
+  for (
+    const convert of [withEqualNumbers, withRoundedNumbers, asPlatformValue, withExactIntegers]
+  ) {
+    assert.equal(convert(value), value);
   }
 });
 
-Deno.test("numbers of a program are BigInts, and digits in JSON", () => {
+Deno.test("a program gets large integers as BigInts, and JSON contains their digits", () => {
   const text = `{"a":[${BIG},-9007199254740993],"b":1}`;
   const value = asPlatformValue(parseExact(text));
   assert.deepEqual(value, { a: [BigInt(BIG), -9007199254740993n], b: 1 });
@@ -79,7 +81,7 @@ Deno.test("numbers in deep values and under any name are found and mapped", () =
   assert.deepEqual(Object.keys(rounded), ["__proto__"]);
 });
 
-Deno.test("no JSON text makes an exact number of an object", () => {
+Deno.test("parseExact() makes no exact number from an object, whatever its members", () => {
   assert.ok(!isExactNumber(parseExact('{"rawJSON":"1.0"}')));
   assert.ok(isExactNumber(parseExact("1.0")));
   for (const text of ["", "1 ", "01", '"a"', "[1]", "1.", "+1", "NaN"]) {

@@ -11,7 +11,7 @@ import { integrityOf } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
-/** Returns whether a value is such a hash. */
+/** Returns whether a value is a hash in the form of `canonicalHash()`. */
 export function isIntegrity(value: unknown): boolean {
   return typeof value === "string" && /^sha256-[0-9a-f]{64}$/.test(value);
 }

@@ -253,7 +253,7 @@ export class Databases {
         // New data is written into the log first, if there is one, and then into the database as
         // well.
         if (lookAt(`${path}-wal`)) times = 2;
-        sql.bound(this.#budget.remaining / times);
+        sql.limitGrowth(this.#budget.remaining / times);
         const size = () => sql.size() + sizeOf("-journal");
         const before = size();
         try {
@@ -342,7 +342,7 @@ function withRefusals<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
       const failure = sentErrorOf(error, attempt);
       throw Object.assign(new Error(failure.message), failure);
     }
-    const { message, code } = sqlProblem(sql?.refused() ?? error);
+    const { message, code } = sqlProblem(sql?.takeRefusal() ?? error);
     const refusal = refusalOf(code, attempt, message);
     throw code === ""
       ? Object.assign(new Error(refusal.message), { name: "SqliteError" })

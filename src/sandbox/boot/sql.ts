@@ -61,6 +61,7 @@ const PRAGMAS = [
   "cell_size_check=1",
   `hard_heap_limit=${HEAP}`,
 ];
+// Codes of actions for SQLite's authorizer (sqlite3.h, SQLITE_PRAGMA and others).
 const [PRAGMA, ATTACH, DETACH, FUNCTION] = [19, 24, 25, 31];
 const [TRANSACTION, SAVEPOINT] = [22, 32];
 /** The actions of a statement that only reads: read a column, select, call a function, recurse. */
@@ -69,11 +70,12 @@ const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
 // Pragmas that have no effect, or another effect, within a transaction.
-const LONE = ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
-  "wal_checkpoint incremental_vacuum").split(" ");
+const OUTSIDE_TRANSACTION =
+  ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
+    "wal_checkpoint incremental_vacuum").split(" ");
 // Pragmas that only read, and pragmas whose change stays in the database and cannot damage it.
 const ALLOWED = new Set([
-  ...LONE,
+  ...OUTSIDE_TRANSACTION,
   ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
     "foreign_key_check integrity_check quick_check collation_list compile_options function_list " +
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
@@ -112,7 +114,7 @@ const NEEDS: readonly StatementNeed[] = ["reads", "writes", "stands alone"];
 export class Sql implements Disposable {
   readonly #db: NativeDatabase;
   readonly #empty: NativeStatement;
-  #refused: string | undefined;
+  #refusal: string | undefined;
   #need = 0;
   /** Whether PML itself prepares the statement. */
   #isOurs = false;
@@ -124,11 +126,11 @@ export class Sql implements Disposable {
     Object.assign(this.#db.limits, LIMITS);
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
-    this.#db.setAuthorizer((action, one, two) => {
+    this.#db.setAuthorizer((action, first, second) => {
       if (this.#isOurs) return 0;
-      const why = refusedBy(action, one ?? "", two);
-      this.#refused ??= why;
-      this.#need = Math.max(this.#need, needOf(action, one ?? "", two));
+      const why = refusalReason(action, first ?? "", second);
+      this.#refusal ??= why;
+      this.#need = Math.max(this.#need, needOf(action, first ?? "", second));
       return why === undefined ? 0 : 1;
     });
   }
@@ -137,7 +139,7 @@ export class Sql implements Disposable {
   need(sql: unknown): StatementNeed {
     // SQLite reports no action for statements that begin a transaction themselves, such as VACUUM.
     this.#need = -1;
-    this.#prepared(sql);
+    this.#prepare(sql);
     return NEEDS[this.#need] ?? "stands alone";
   }
 
@@ -174,7 +176,7 @@ export class Sql implements Disposable {
   }
 
   /** Limits the growth of the database to `growth` bytes. */
-  bound(growth: number): void {
+  limitGrowth(growth: number): void {
     const pages = this.#pragma("page_count") + Math.floor(growth / this.#pragma("page_size"));
     this.#pragma(`max_page_count = ${Math.min(pages, 0xfffffffe)}`);
   }
@@ -190,18 +192,18 @@ export class Sql implements Disposable {
 
   /** Runs one statement and returns a page of its rows. */
   query(sql: unknown, parameters: unknown, { limit, offset, bytes }: RowPage): SqlRows {
-    const statement = this.#prepared(sql);
+    const statement = this.#prepare(sql);
     const rows: SqlRows["rows"][number][] = [];
     const page = (more: boolean) => {
       return { columns: statement.columns().map(({ name }) => name), rows, more };
     };
-    let [at, left] = [0, bytes];
+    let [at, remaining] = [0, bytes];
     for (const values of this.#run(statement, parameters)) {
       if (at++ < offset) continue;
-      const row = values.map(plain);
-      left -= row.reduce((sum: number, one) => sum + sizeOf(one), 0);
-      if (rows.length === limit || left < 0 && rows.length > 0) return page(true);
-      if (left < 0) {
+      const row = values.map(numberIfSafe);
+      remaining -= row.reduce((sum: number, value) => sum + sizeOf(value), 0);
+      if (rows.length === limit || remaining < 0 && rows.length > 0) return page(true);
+      if (remaining < 0) {
         throw new SqlProblem(`one row has more than ${bytes} bytes`, "RESULT_TOO_LARGE");
       }
       rows.push(row);
@@ -211,7 +213,7 @@ export class Sql implements Disposable {
 
   /** Runs one statement to its end and returns the number of its changes. */
   execute(sql: unknown, parameters: unknown): SqlChanges {
-    const statement = this.#prepared(sql);
+    const statement = this.#prepare(sql);
     const [before] = this.#counts();
     for (const _ of this.#run(statement, parameters));
     const [after, changes = 0, lastInsertRowid = 0] = this.#counts();
@@ -226,7 +228,7 @@ export class Sql implements Disposable {
   }
 
   *#run(statement: NativeStatement, parameters: unknown): Generator<unknown[]> {
-    const iterator = bound(statement, parameters);
+    const iterator = iteratorOf(statement, parameters);
     try {
       for (let step = iterator.next(); !step.done; step = iterator.next()) {
         yield step.value as unknown[];
@@ -248,14 +250,15 @@ export class Sql implements Disposable {
     }
   }
 
-  /** Returns why the last statement was refused, once: the next call returns undefined. */
-  refused(): SqlProblem | undefined {
-    const why = this.#refused;
-    this.#refused = undefined;
+  /** Returns and forgets the reason why the last statement was refused. */
+  takeRefusal(): SqlProblem | undefined {
+    const why = this.#refusal;
+    this.#refusal = undefined;
     return why === undefined ? undefined : new SqlProblem(why);
   }
 
-  #prepared(sql: unknown): NativeStatement {
+  /** Compiles a text that contains exactly one statement. */
+  #prepare(sql: unknown): NativeStatement {
     if (typeof sql !== "string" || sql.includes("\0")) {
       throw new SqlProblem("the SQL is no text", "");
     }
@@ -288,25 +291,32 @@ export function sqlProblem(error: unknown): SqlProblem {
   return new SqlProblem(WHY[errcode] ?? WHY[message] ?? String(message), "");
 }
 
-function refusedBy(action: number, one: string, two: string | null): string | undefined {
+/**
+ * Returns why an action of a statement is refused. `first` and `second` are its arguments: for a
+ * pragma its name and its value, for a function nothing and its name.
+ */
+function refusalReason(action: number, first: string, second: string | null): string | undefined {
   if (action === ATTACH || action === DETACH) {
-    return "a database is open alone: ATTACH, DETACH and VACUUM are not available";
+    return "each database has its own connection: ATTACH, DETACH and VACUUM are not available";
   }
-  if (action === FUNCTION && FUNCTIONS.includes(two ?? "")) {
-    return `the function ${two} is not available`;
+  if (action === FUNCTION && FUNCTIONS.includes(second ?? "")) {
+    return `the function ${second} is not available`;
   }
-  if (action !== PRAGMA || ALLOWED.has(one)) return undefined;
-  if (one === "schema_version" && two === null) return undefined;
-  if (one === JOURNAL && (two === null || JOURNALS.includes(two.toLowerCase()))) return undefined;
-  return `PRAGMA ${one}${two === null ? "" : ` = ${two.slice(0, 50)}`} is not available`;
+  if (action !== PRAGMA || ALLOWED.has(first)) return undefined;
+  if (first === "schema_version" && second === null) return undefined;
+  if (first === JOURNAL && (second === null || JOURNALS.includes(second.toLowerCase()))) {
+    return undefined;
+  }
+  return `PRAGMA ${first}${second === null ? "" : ` = ${second.slice(0, 50)}`} is not available`;
 }
 
 /** Returns the index in `NEEDS` of the transaction that one action of a statement needs. */
-function needOf(action: number, one: string, two: string | null): number {
+function needOf(action: number, first: string, second: string | null): number {
   if (action === TRANSACTION || action === SAVEPOINT) return 2;
   if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
-  if (one === JOURNAL || LONE.includes(one)) return 2;
-  return one === "optimize" || two !== null && /^(user_version|application_id)$/.test(one) ? 1 : 0;
+  if (first === JOURNAL || OUTSIDE_TRANSACTION.includes(first)) return 2;
+  const isWritable = /^(user_version|application_id)$/.test(first);
+  return first === "optimize" || second !== null && isWritable ? 1 : 0;
 }
 
 /** Returns whether a text has only spaces, comments and semicolons. */
@@ -314,16 +324,17 @@ function isBare(sql: string): boolean {
   return sql.replace(/[\s;]+|--[^\n]*|\/\*[^]*?(\*\/|$)/g, "") === "";
 }
 
-/** Binds the values. Nothing runs before the first `next`. */
-function bound(statement: NativeStatement, parameters: unknown): Iterator<unknown> {
+/** Binds the values and returns the rows. Nothing runs before the first `next()`. */
+function iteratorOf(statement: NativeStatement, parameters: unknown): Iterator<unknown> {
   if (!Array.isArray(parameters)) {
     const names = Object.entries(Object(parameters)).map(([name, value]) => [name, fit(value)]);
     return statement.iterate(...names.length === 0 ? [] : [Object.fromEntries(names)]);
   }
+  // SQLite allows at most 32,766 parameters, so further values are never used.
   const values = parameters.slice(0, 40_000).map(fit);
   // SQLite uses NULL for missing values. If it accepts one more value, values are missing.
   if (!overflows(() => statement.iterate(...values, null))) {
-    throw new SqlProblem(`it has more parameters than the ${values.length} values given`, "");
+    throw new SqlProblem(`it has more parameters than the ${values.length} values passed`, "");
   }
   return statement.iterate(...values);
 }
@@ -346,7 +357,8 @@ function fit(value: unknown): unknown {
   throw new SqlProblem("a value to bind is no number, text, bytes or null", "");
 }
 
-function plain(value: unknown): null | number | bigint | string | Uint8Array {
+/** Returns a number in place of a BigInt that a number represents exactly. */
+function numberIfSafe(value: unknown): null | number | bigint | string | Uint8Array {
   const number = typeof value === "bigint" ? Number(value) : NaN;
   return Number.isSafeInteger(number) ? number : value as bigint; // SQLite returns one of these
 }

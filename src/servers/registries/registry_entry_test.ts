@@ -9,7 +9,7 @@ const SOURCE = "https://registry.example/mcp";
 function linesOf(entry: Record<string, unknown>): readonly string[] {
   const json = { fqdn: "tiny", version: "3.2.1", ...entry };
   const manifest = parseManifest(json, { url: SOURCE, asked: parseFqdn("tiny") });
-  const found = {
+  const foundEntry = {
     manifest,
     source: SOURCE,
     hash: "",
@@ -21,7 +21,7 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
     leftOut: [],
   };
   const definition = definitionOf(manifest, () => "");
-  return entryFacts(found, {
+  return entryFacts(foundEntry, {
     definition,
     environment: { get: () => undefined },
     workspace: "/ws",
@@ -30,7 +30,7 @@ function linesOf(entry: Record<string, unknown>): readonly string[] {
   });
 }
 
-Deno.test("factsOf() shows values for a program or an address without shortening", () => {
+Deno.test("entryFacts() shows whole values for a program or an address", () => {
   const program = linesOf({
     type: "stdio",
     env_required: ["OPENAI_API_KEY"],
@@ -61,7 +61,7 @@ Deno.test("factsOf() shows values for a program or an address without shortening
   }
 });
 
-Deno.test("factsOf() shows if the version of an entry differs from that of the package", () => {
+Deno.test("entryFacts() shows if an entry without a package version installs the newest one", () => {
   const lines = linesOf({ type: "stdio", install: { command: "npx", args: ["-y", "tiny"] } });
   assert.match(lines.join("\n"), /^It installs the newest tiny /m);
 });

@@ -14,9 +14,10 @@ import type { PackageCommand } from "../_package_command.ts";
 import { npm } from "./_npm.ts";
 
 const LOOK_MS = 30_000;
-const WRITTEN_MAX = 100_000;
+/** The maximum length of npm's output in bytes. */
+const OUTPUT_MAX = 100_000;
 
-/** The present version of a package, and the newest one. */
+/** The version of a package that a command names, and the newest version of the package. */
 export interface NewestVersion {
   /** The version that the command names, if it names one. */
   readonly named: string | undefined;
@@ -45,7 +46,7 @@ export async function newestVersion(
     {
       signal,
       ms: LOOK_MS,
-      maxBytes: WRITTEN_MAX,
+      maxBytes: OUTPUT_MAX,
       groups,
       onStderr: (text) => stderr += text,
     },
