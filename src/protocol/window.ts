@@ -1,5 +1,6 @@
 /**
- * The notifications of a running PML to its windows, in addition to MCP. Servers cannot cause them.
+ * Notifications that a running PML sends, in addition to MCP, to other `pml stdio` processes that use
+ * it (windows). Servers cannot cause them.
  *
  * @module
  */

@@ -16,8 +16,8 @@ export interface Origin {
   /** The name in lists and messages: `builtin`, `private`, `registry` or `cloud`. */
   readonly name: string;
   /**
-   * Whether its servers are part of PML. PML's own words describe them then, they need no key, and
-   * their lists never change while it runs.
+   * Whether its servers are part of PML. Such servers have a description by PML and need no key, and
+   * their lists never change while PML runs.
    */
   readonly isShipped: boolean;
   /**
@@ -40,7 +40,7 @@ export interface Server {
   /** The user's settings for its tools. */
   readonly settings?: ToolSettings | undefined;
   /**
-   * Whether it notifies clients of changed lists. Such a server may show each client other lists.
+   * Whether the server notifies PML of changed lists. Its lists may differ from client to client.
    */
   readonly tells: boolean;
   /** Whether the server checks the arguments and results of all its tools itself. */
@@ -60,8 +60,8 @@ export interface Server {
    */
   definitionFor(call: Call): Maybe<ToolDefinition>;
   /**
-   * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. If
-   * it is missing, the server checks them itself.
+   * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. A
+   * server without this function checks them itself.
    */
   readonly wrongArguments?: (
     call: Pick<Call, "id" | "method" | "arguments" | "cancellation">,
@@ -80,25 +80,25 @@ export interface Server {
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
   /**
-   * Returns whether `list()` returns without starting or asking the server. If it is missing, it
-   * always does.
+   * Returns whether `list()` returns without starting or asking the server. Without this function,
+   * `list()` always does so.
    */
   readonly hasList?: (list: ListName) => Promise<boolean>;
   /**
-   * Returns the list that it had for a client with other capabilities, to be shown until `list()`
-   * returns; undefined if there is none, or the list for this client is cached.
+   * Returns the server's list for a client with other capabilities. PML shows it until `list()`
+   * returns. Undefined if there is none, or if the list for this client is cached.
    */
   readonly earlierList?: (list: ListName) => Promise<readonly ListItem[] | undefined>;
   /**
-   * Returns, for each tool of its list whose definition is not the approved one, the definition to
-   * show. Undefined if its definitions are part of code that is approved, or are not known here.
+   * Returns, for each tool whose definition differs from the approved one, the definition to show.
+   * Servers whose definitions are part of approved code, or are not known here, lack this function.
    */
   readonly approvedDefinitions?: (
     tools: readonly ToolDefinition[],
   ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
   /**
-   * Returns the ids of the extensions that it declared when it was started. If it is missing, the
-   * server has none.
+   * Returns the ids of the extensions that the server declared at its start. A server without this
+   * function has none.
    */
   readonly extensions?: () => readonly string[];
   /** Runs a call that passed all checks. */
@@ -109,7 +109,7 @@ export interface Server {
 
 /** A call whose server was found. It is resolved again when the configuration changes. */
 export interface ResolvedCall extends Call {
-  /** The server of its name. */
+  /** The server that the id of the tool names. */
   readonly server: Server;
   /** The version of the rules and the configuration that the decision belongs to. */
   readonly version: number;

@@ -8,7 +8,7 @@
 import { integrityOf, type JsonObject, parseExact } from "@casys/pml/registry";
 import { namespaceOf } from "./namespace.ts";
 import type { Pg, PgRow, Queries } from "./_pg.ts";
-import { claim, foreign, forget, holderOf } from "./_pg_namespaces.ts";
+import { claim, forget, holderOf, refusalFor } from "./_pg_namespaces.ts";
 import { addVersion, chooseNewest, keepCode, tagsOf, versionsOf } from "./_pg_versions.ts";
 import type {
   Change,
@@ -236,7 +236,7 @@ export class PgDesk implements Desk {
       const { owner } = entry;
       const holder = await holderOf(sql, fqdn);
       // The name may belong to another organisation by now.
-      if (isAccepted && await foreign(sql, fqdn, { holder, owner })) return "foreign";
+      if (isAccepted && await refusalFor(sql, fqdn, { holder, owner })) return "foreign";
       if (isAccepted && await addVersion(sql, entry, owner) === "refused") return "exists";
       await sql.run("DELETE FROM waiting WHERE fqdn = $1 AND version = $2", at);
       if (isAccepted) await chooseNewest(sql, fqdn);
@@ -266,7 +266,8 @@ async function publish(sql: Queries, owned: Owned): Promise<Published> {
   const { offered, owner, isModerated } = owned;
   const { fqdn } = offered;
   const holder = await holderOf(sql, fqdn);
-  const refusal = await foreign(sql, fqdn, { holder, owner }) ?? await existingOrFull(sql, owned);
+  const refusal = await refusalFor(sql, fqdn, { holder, owner }) ??
+    await existingOrFull(sql, owned);
   if (refusal !== undefined) return refusal;
   if (holder === undefined) {
     await claim(sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });

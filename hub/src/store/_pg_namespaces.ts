@@ -1,5 +1,6 @@
 /**
- * Whose names are, in the store on PostgreSQL. All of it happens within a transaction of the caller.
+ * Reads and changes the owners of namespaces in the store on PostgreSQL. Each function runs within a
+ * transaction of its caller.
  *
  * @module
  */
@@ -30,8 +31,8 @@ export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRec
   return row && { namespace: String(row.namespace), owner: String(row.owner) };
 }
 
-/** Returns why a name may not be published by an organisation. */
-export async function foreign(
+/** Returns the reason why an organisation may not publish under a name; undefined if it may. */
+export async function refusalFor(
   sql: Queries,
   fqdn: string,
   { holder, owner }: { readonly holder: NamespaceRecord | undefined; readonly owner: string },
@@ -47,13 +48,16 @@ export async function foreign(
   return other && { why: "look_alike", namespace: String(other.namespace) };
 }
 
-/** Notes that the operator has a name, unless its namespace has an owner. */
+/** Records the operator as the owner of a name, unless its namespace has an owner. */
 export async function claimForOperator(sql: Queries, fqdn: string): Promise<void> {
   if (await holderOf(sql, fqdn) !== undefined) return;
   await claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
 }
 
-/** Notes whose a namespace is. */
+/**
+ * Records the owner of a namespace. `isGiven` is true if the operator assigned it, and false if the
+ * owner claimed it by publishing there.
+ */
 export async function claim(
   sql: Queries,
   { namespace, owner, isGiven }: NamespaceRecord & { readonly isGiven: boolean },
@@ -65,7 +69,7 @@ export async function claim(
   );
 }
 
-/** Removes the code of a rejected version, and the claim of its namespace, if unused otherwise. */
+/** Removes the code of a rejected version, and the claim of its namespace, unless others use them. */
 export async function forget(sql: Queries, { fqdn, code }: Offered): Promise<void> {
   const isWithin = `(fqdn = $1 OR fqdn > $1 || '.' AND fqdn < $1 || '/'
     OR fqdn > $1 || ':' AND fqdn < $1 || ';')`;
