@@ -1,6 +1,6 @@
 /**
- * The code that tests run in other processes: `deno run child_test.ts WORD HOME FILE NAME COUNT`.
- * This file contains no test itself and is not published.
+ * The code that tests run in other processes, with the arguments COMMAND HOME FILE NAME COUNT. The
+ * commands are in `run()`. This file contains no test itself and is not published.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { TrustStore } from "./trust.ts";
 /** The defaults that tests write into files without `permissions`. */
 export const DEFAULTS: RuleLists = { allow: ["filesystem:read_file"], ask: ["*"], deny: [] };
 
-/** A process that runs one of the words below. */
+/** A process that runs one command of `run()`. */
 export interface Child {
   readonly process: Deno.ChildProcess;
   readonly output: Promise<string>;
@@ -79,7 +79,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
       for (let at = 0; at < Number(count); at++) await allow(`${name}:t${at}`);
       return "done";
     case "die":
-      // It is loaded first, so that only steps of the edit are counted.
+      // The parser is loaded first, so that only steps of the edit are counted.
       await import("jsonc-parser");
       dieAt(Number(count));
       await allow(name);

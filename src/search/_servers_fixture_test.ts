@@ -8,10 +8,10 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog } from "./catalog.ts";
 
 /** The tools of servers, each with its description. */
-export type Told = Readonly<Record<string, Readonly<Record<string, string>>>>;
+export type ServerTools = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** A few servers of everyday kinds. */
-export const HOUSE: Told = {
+export const SERVERS: ServerTools = {
   filesystem: {
     read_file: "Read the contents of a text file",
     write_file: "Write a text file, replacing what was there",
@@ -26,7 +26,7 @@ export const HOUSE: Told = {
 };
 
 /** Returns a catalog of these servers. */
-export function catalogOf(told: Told): Catalog {
+export function catalogOf(told: ServerTools): Catalog {
   const catalog = new Catalog();
   for (const [name, tools] of Object.entries(told)) {
     catalog.set({ name, origin: "registry" }, Object.entries(tools).map(tool));

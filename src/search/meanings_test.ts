@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { catalogOf, HOUSE, tool } from "./_house_test.ts";
+import { catalogOf, SERVERS, tool } from "./_servers_fixture_test.ts";
 import { Catalog } from "./catalog.ts";
 import { Search } from "./search.ts";
 import type { Semantics } from "./semantics.ts";
 
 Deno.test("search() weighs words and meaning equally while all vectors are available", async () => {
-  const catalog = catalogOf(HOUSE);
+  const catalog = catalogOf(SERVERS);
   let known = false;
   const asked: string[][] = [];
   const semantics: Semantics = {
@@ -48,7 +48,7 @@ Deno.test("search() finds nothing by meaning if no tool is nearer than to unrela
         ),
       ),
   };
-  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
+  const search = new Search(catalogOf(SERVERS), { semantics: () => semantics });
   const far = await search.search(query);
   assert.deepEqual([far.mode, far.hits, far.unmet], ["hybrid", [], ["far"]]);
   query = "near";
@@ -63,7 +63,7 @@ Deno.test("search() ranks offers of registries by words alone", async () => {
     tool(["tides", "Tell the tides of a harbour"]),
     tool(["moon", "Tell the phases of the moon"]),
   ]);
-  const catalog = catalogOf(HOUSE);
+  const catalog = catalogOf(SERVERS);
   const semantics: Semantics = {
     similarities: (queries, entries) => {
       assert.deepEqual(entries, catalog.list());
@@ -82,7 +82,7 @@ Deno.test("search() checks the rules once for each tool, however many queries th
     similarities: (queries, entries) =>
       Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10))),
   };
-  const search = new Search(catalogOf(HOUSE), { semantics: () => semantics });
+  const search = new Search(catalogOf(SERVERS), { semantics: () => semantics });
   const judged: string[] = [];
   const allowed = (id: string) => judged.push(id) > 0;
   await search.search(["read a file", "write a file", "list"], { allowed });
@@ -90,7 +90,7 @@ Deno.test("search() checks the rules once for each tool, however many queries th
 });
 
 Deno.test("search() ignores cosines of a catalog that changed meanwhile", async () => {
-  const catalog = catalogOf(HOUSE);
+  const catalog = catalogOf(SERVERS);
   const semantics: Semantics = {
     similarities: (queries, entries) => {
       catalog.remove("filesystem");

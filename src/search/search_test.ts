@@ -2,31 +2,31 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { catalogOf, HOUSE, tool } from "./_house_test.ts";
+import { catalogOf, SERVERS, tool } from "./_servers_fixture_test.ts";
 import { Catalog } from "./catalog.ts";
 import { Search, type SearchOptions } from "./search.ts";
 
-async function found(
+async function idsFor(
   query: string | readonly string[],
   options?: SearchOptions,
-  told = HOUSE,
+  servers = SERVERS,
 ): Promise<string[]> {
-  const search = new Search(catalogOf(told));
+  const search = new Search(catalogOf(servers));
   return (await search.search(query, options)).hits.map((hit) => hit.id);
 }
 
 Deno.test("search() returns the best match first", async () => {
-  assert.equal((await found("what will the weather be"))[0], "weather:forecast");
-  assert.equal((await found("opening issues"))[0], "github:create_issue");
-  assert.equal((await found("replace a file"))[0], "filesystem:write_file");
+  assert.equal((await idsFor("what will the weather be"))[0], "weather:forecast");
+  assert.equal((await idsFor("opening issues"))[0], "github:create_issue");
+  assert.equal((await idsFor("replace a file"))[0], "filesystem:write_file");
 });
 
 Deno.test("search() returns hits with tool and server, and a score of 1 for the best", async () => {
-  const search = new Search(catalogOf(HOUSE));
+  const search = new Search(catalogOf(SERVERS));
   const { mode, hits } = await search.search("read file");
   assert.equal(mode, "lexical");
   assert.equal(hits[0]?.score, 1);
-  assert.equal(hits[0]?.tool.description, HOUSE.filesystem?.read_file);
+  assert.equal(hits[0]?.tool.description, SERVERS.filesystem?.read_file);
   assert.equal(hits[0]?.server.name, "filesystem");
   const scores = hits.map(({ score }) => score);
   assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
@@ -39,9 +39,9 @@ Deno.test("search() finds offers of registries with a lower score, except server
   offer("almanac", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
   offer("weather", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
   offer("harbour", [tool(["@tools", "Ships and tides of a harbour"])]);
-  const search = new Search(catalogOf(HOUSE), {
+  const search = new Search(catalogOf(SERVERS), {
     catalogs: () => [offers],
-    isTaken: (server) => server in HOUSE,
+    isTaken: (server) => server in SERVERS,
   });
   const ids = async (query: string) => (await search.search(query)).hits.map((hit) => hit.id);
   assert.deepEqual(await ids("tomorrow's weather of a city"), [
@@ -60,10 +60,10 @@ Deno.test("search() finds offers of registries with a lower score, except server
 
 Deno.test("search() finds nothing if no word matches", async () => {
   for (const query of ["quantum", "", "the of and", "\u0000\u001b[31m", "🦕", "?!"]) {
-    assert.deepEqual(await found(query), []);
+    assert.deepEqual(await idsFor(query), []);
   }
-  assert.deepEqual(await found([]), []);
-  assert.deepEqual(await found("read", {}, {}), []);
+  assert.deepEqual(await idsFor([]), []);
+  assert.deepEqual(await idsFor("read", {}, {}), []);
 });
 
 Deno.test("search() finds a tool by each of its names", async () => {
@@ -75,12 +75,12 @@ Deno.test("search() finds a tool by each of its names", async () => {
       " github:read_file ",
     ]
   ) {
-    const search = new Search(catalogOf(HOUSE));
+    const search = new Search(catalogOf(SERVERS));
     const [first, second] = (await search.search(name)).hits;
     assert.deepEqual([first?.id, first?.score], ["github:read_file", 1]);
     assert.ok((second?.score ?? 0) <= 0.5);
   }
-  assert.deepEqual((await found("read_file")).slice(0, 2), [
+  assert.deepEqual((await idsFor("read_file")).slice(0, 2), [
     "filesystem:read_file",
     "github:read_file",
   ]);
@@ -91,45 +91,45 @@ Deno.test("search() finds a tool by each of its names", async () => {
 
 Deno.test("search() finds no tool that is not allowed, by its words or its name", async () => {
   const allowed = (id: string) => !id.startsWith("github:");
-  assert.deepEqual(await found("read_file", { allowed }), [
+  assert.deepEqual(await idsFor("read_file", { allowed }), [
     "filesystem:read_file",
     "filesystem:write_file",
   ]);
-  assert.deepEqual(await found("github:create_issue", { allowed }), []);
+  assert.deepEqual(await idsFor("github:create_issue", { allowed }), []);
 });
 
 Deno.test("search() applies the options server and limit", async () => {
-  assert.deepEqual(await found("read a file", { server: "github" }), ["github:read_file"]);
-  assert.equal((await found("file", { limit: 2 })).length, 2);
-  assert.equal((await found("file", { limit: 0 })).length, 1);
+  assert.deepEqual(await idsFor("read a file", { server: "github" }), ["github:read_file"]);
+  assert.equal((await idsFor("file", { limit: 2 })).length, 2);
+  assert.equal((await idsFor("file", { limit: 0 })).length, 1);
 });
 
 Deno.test("search() limits one server to half of the hits while others match nearly as well", async () => {
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`read_${i}`, "Read a file"]));
-  const flooded = await found("read a file", {}, {
+  const flooded = await idsFor("read a file", {}, {
     flood: many(50),
     other: many(3),
     third: many(2),
   });
   assert.equal(flooded.length, 10);
   assert.equal(flooded.filter((id) => id.startsWith("flood:")).length, 5);
-  assert.equal((await found("read a file", {}, { flood: many(50) })).length, 10);
+  assert.equal((await idsFor("read a file", {}, { flood: many(50) })).length, 10);
 });
 
 Deno.test("search() takes up to five queries and merges their hits", async () => {
-  const ids = await found(["weather", "create issue", "nothing like it"]);
+  const ids = await idsFor(["weather", "create issue", "nothing like it"]);
   assert.deepEqual(ids.slice(0, 2).sort(), ["github:create_issue", "weather:forecast"]);
   assert.equal(new Set(ids).size, ids.length);
-  await assert.rejects(() => found(Array(6).fill("a")), code("BAD_ARGUMENTS"));
+  await assert.rejects(() => idsFor(Array(6).fill("a")), code("BAD_ARGUMENTS"));
 });
 
 Deno.test("search() reports unmet queries, and loose matches", async () => {
   const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`file_${n}`, "A file"]));
-  const search = new Search(catalogOf({ ...HOUSE, many }));
-  const off = "bake my grandmother seven cakes and keep how in a file of hers";
-  const { hits, unmet, isLoose } = await search.search(["issue", "quantum", off]);
-  assert.deepEqual(unmet, ["quantum", off]);
+  const search = new Search(catalogOf({ ...SERVERS, many }));
+  const unrelated = "bake my grandmother seven cakes and keep how in a file of hers";
+  const { hits, unmet, isLoose } = await search.search(["issue", "quantum", unrelated]);
+  assert.deepEqual(unmet, ["quantum", unrelated]);
   assert.equal(isLoose, false);
   assert.equal(hits[0]?.id, "github:create_issue");
   const loose = await search.search(
@@ -137,7 +137,7 @@ Deno.test("search() reports unmet queries, and loose matches", async () => {
   );
   assert.deepEqual([loose.unmet, loose.isLoose], [[], true]);
   // Every word matches, although all of them are common.
-  assert.equal((await found("file", { limit: 40 }, { one: many })).length, 40);
+  assert.equal((await idsFor("file", { limit: 40 }, { one: many })).length, 40);
 });
 
 Deno.test("search() applies the options threshold and offers", async () => {
@@ -145,7 +145,7 @@ Deno.test("search() applies the options threshold and offers", async () => {
   offers.set({ name: "sky", origin: "registry", isOffer: true }, [
     tool(["weather", "Tell tomorrow's weather of a city"]),
   ]);
-  const search = new Search(catalogOf(HOUSE), { catalogs: () => [offers] });
+  const search = new Search(catalogOf(SERVERS), { catalogs: () => [offers] });
   const ids = async (options: SearchOptions) =>
     (await search.search("read the text of a file", options)).hits.map(({ score }) => score);
   const all = await ids({});
@@ -159,8 +159,8 @@ Deno.test("search() applies the options threshold and offers", async () => {
 
 Deno.test("search() takes hits of each query in turn", async () => {
   const servers = Array.from({ length: 14 }, (_, n) => [`s${n}`, { search: "Find something" }]);
-  const told = { ...Object.fromEntries(servers), zmail: { send_email: "Send an email" } };
-  const ids = await found(["search", "send an email"], { limit: 4 }, told);
+  const allServers = { ...Object.fromEntries(servers), zmail: { send_email: "Send an email" } };
+  const ids = await idsFor(["search", "send an email"], { limit: 4 }, allServers);
   assert.equal(ids.length, 4);
   assert.ok(ids.includes("zmail:send_email"), ids.join());
 });
@@ -178,11 +178,11 @@ Deno.test("search() prefers an existing tool to an offer that matches as well", 
 });
 
 Deno.test("search() refuses a query that is too large", async () => {
-  await assert.rejects(() => found("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
+  await assert.rejects(() => idsFor("x ".repeat(500_000)), code("INPUT_TOO_LARGE"));
 });
 
 Deno.test("search() follows the catalog", async () => {
-  const catalog = catalogOf(HOUSE);
+  const catalog = catalogOf(SERVERS);
   const search = new Search(catalog);
   assert.equal((await search.search("tides")).hits.length, 0);
   catalog.set({ name: "sea", origin: "private" }, [tool(["tides", "Tell the tides"])]);
@@ -202,11 +202,11 @@ Deno.test("search() returns the same after any changes as for a new catalog", as
     fc.asyncProperty(fc.array(step, { maxLength: 15 }), text, async (steps, query) => {
       const catalog = new Catalog();
       const followed = new Search(catalog);
-      const names = (name: string) => /^[a-z_]+$/.test(name);
-      for (const [name, names_, look] of steps) {
-        if (names_ === null) catalog.remove(name);
+      const isToolName = (name: string) => /^[a-z_]+$/.test(name);
+      for (const [name, toolNames, look] of steps) {
+        if (toolNames === null) catalog.remove(name);
         else {
-          const tools = names_.map((each, i) => tool([names(each) ? each : `t${i}`, each]));
+          const tools = toolNames.map((each, i) => tool([isToolName(each) ? each : `t${i}`, each]));
           catalog.set({ name, origin: "registry" }, tools);
         }
         if (look) await followed.search("read");
@@ -263,11 +263,11 @@ function code(wanted: string): (error: unknown) => boolean {
 
 Deno.test("search() raises tools that were used for similar queries, within limits", async () => {
   const query = "read file";
-  const hits = (await new Search(catalogOf(HOUSE)).search(query)).hits;
+  const hits = (await new Search(catalogOf(SERVERS)).search(query)).hits;
   const [best, , low] = hits;
   assert.ok(best && low && low.score < 0.5, JSON.stringify(hits));
   const fit = () => new Map([[low.id, 1], ["weather:forecast" as typeof low.id, 1]]);
-  const raised = await found(query, { memory: { fit } });
+  const raised = await idsFor(query, { memory: { fit } });
   // It ranks above similar tools, not above much better ones, and adds no tool that does not match.
   assert.equal(raised[0], best.id);
   assert.ok(raised.indexOf(low.id) <= hits.indexOf(low));
@@ -275,7 +275,7 @@ Deno.test("search() raises tools that were used for similar queries, within limi
   const second = hits[1];
   assert.ok(second && second.score > 0.5);
   assert.equal(
-    (await found(query, { memory: { fit: () => new Map([[second.id, 1]]) } }))[0],
+    (await idsFor(query, { memory: { fit: () => new Map([[second.id, 1]]) } }))[0],
     second.id,
   );
 });

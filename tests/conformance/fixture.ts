@@ -42,8 +42,8 @@ const RESOURCES = [
 function read(uri: string): Json {
   const [, id] = /^test:\/\/template\/(.+)\/data$/.exec(uri) ?? [];
   if (id !== undefined) {
-    const said = JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` });
-    return { uri, mimeType: "application/json", text: said };
+    const json = JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` });
+    return { uri, mimeType: "application/json", text: json };
   }
   switch (uri) {
     case "test://static-text":
@@ -113,7 +113,7 @@ interface Changes {
 /** The options of a fixture. */
 export interface FixtureOptions {
   readonly kind: Kind;
-  /** Notifies clients of a changed list, if no connection of the server does. */
+  /** Notifies clients of a changed list. Without it, the connection of the server does so. */
   readonly tell?: (list: "tools" | "prompts") => void;
 }
 
@@ -145,20 +145,20 @@ function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
   server.removeRequestHandler("logging/setLevel");
   if (isModern) takeTasks(server, ableOf);
   server.fallbackRequestHandler = async ({ method, params = {} }, context) => {
-    const asked: Json = {};
+    const questions: Json = {};
     const { name, arguments: args = {} } = params as Json;
     const able = isModern ? ableOf(context) : server.getClientCapabilities() ?? {};
     const ask = (requests: Requests) =>
-      isModern ? askedBefore(context, requests, asked) : askNow(context, requests);
+      isModern ? answersInRequest(context, requests, questions) : askNow(context, requests);
     const at = { args: args as Json, able: able as Json, context, ask, changed };
     const result = method === "tools/call"
       ? await toolOf(tools, String(name)).run(at)
       : method === "prompts/get"
       ? await prompt(String(name), at)
-      : listed(method, { params: params as Json, changes, tools });
+      : resultOf(method, { params: params as Json, changes, tools });
     const state = () =>
       inputRequired({
-        inputRequests: asked as never,
+        inputRequests: questions as never,
         requestState: stateOf(context),
       });
     return (result ?? state()) as never;
@@ -186,7 +186,7 @@ function shownTool([name, { does, inputSchema = EMPTY }]: readonly [string, Tool
 
 const EMPTY = { type: "object", properties: {} };
 
-function added(count: number): readonly Json[] {
+function addedItems(count: number): readonly Json[] {
   return Array.from({ length: count }, (_, at) => ({
     name: `added_${at}`,
     description: "It was added",
@@ -194,7 +194,7 @@ function added(count: number): readonly Json[] {
   }));
 }
 
-function listed(
+function resultOf(
   method: string,
   { params, changes, tools }: {
     readonly params: Json;
@@ -204,9 +204,9 @@ function listed(
 ): unknown {
   switch (method) {
     case "tools/list":
-      return { tools: [...Object.entries(tools).map(shownTool), ...added(changes.tools)] };
+      return { tools: [...Object.entries(tools).map(shownTool), ...addedItems(changes.tools)] };
     case "prompts/list":
-      return { prompts: [...PROMPTS, ...added(changes.prompts)] };
+      return { prompts: [...PROMPTS, ...addedItems(changes.prompts)] };
     case "resources/list":
       return { resources: RESOURCES };
     case "resources/templates/list":
@@ -238,15 +238,15 @@ async function askNow(context: ServerContext, requests: Requests): Promise<Answe
 }
 
 /** Returns the answers in the request. Collects the questions that are still open. */
-function askedBefore(
+function answersInRequest(
   context: ServerContext,
   requests: Requests,
-  asked: Json,
+  questions: Json,
 ): Promise<Answers | undefined> {
-  const said = { ...before(context), ...context.mcpReq.inputResponses } as Record<string, Json>;
-  const missing = Object.entries(requests).filter(([key]) => typeof said[key] !== "object");
-  if (missing.length === 0) return Promise.resolve(said);
-  Object.assign(asked, Object.fromEntries(missing));
+  const answers = { ...before(context), ...context.mcpReq.inputResponses } as Record<string, Json>;
+  const missing = Object.entries(requests).filter(([key]) => typeof answers[key] !== "object");
+  if (missing.length === 0) return Promise.resolve(answers);
+  Object.assign(questions, Object.fromEntries(missing));
   return Promise.resolve(undefined);
 }
 
@@ -254,9 +254,9 @@ function askedBefore(
 function before(context: ServerContext): Json {
   const state = context.mcpReq.requestState<unknown>();
   if (typeof state !== "string") return {};
-  const [mark, kept = "{}"] = state.split(/\.(.*)/s);
+  const [mark, json = "{}"] = state.split(/\.(.*)/s);
   if (mark !== STATE) throw new ProtocolError(-32602, "The state is not ours");
-  return JSON.parse(kept) as Json;
+  return JSON.parse(json) as Json;
 }
 
 function stateOf(context: ServerContext): string {

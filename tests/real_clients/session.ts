@@ -83,11 +83,11 @@ export async function runSession(client: RealClient): Promise<Session> {
 }
 
 /**
- * Creates a `pml` that runs the repository's, and records the messages between `pml stdio` and the
- * client.
+ * Creates a program `pml` that runs PML from the repository, and records the messages between `pml
+ * stdio` and the client.
  */
 async function putPmlOnPath(ws: Workspace, record: string): Promise<string> {
-  // Some clients start servers with only a few variables; PML needs these of the test.
+  // Some clients start servers with only a few variables, but PML needs these variables of the test.
   const names = Object.keys(ws.env).filter((name) => /^(PML|DENO)_/.test(name));
   const exports = names.map((name) => `export ${name}=${quoted(ws.env[name] ?? "")}`);
   const pml = pmlCommand().map(quoted).join(" ");
