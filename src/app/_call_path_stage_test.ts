@@ -100,7 +100,7 @@ export class CallPathStage implements AsyncDisposable {
       keys: { fixed: (written) => Promise.resolve({ sent: written, shown: written }) },
     });
     const open = async (listing: DirectoryListing) =>
-      options.open?.(listing, this) ?? await this.path.open(listing);
+      options.open?.(listing, this) ?? await this.path.opener.open(listing);
     this.directory = new CountedDirectory({
       policy,
       builtins: new Set(options.builtins),

@@ -39,6 +39,7 @@ import { hideOwnProcess } from "../sandbox/own_process.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
 import type { GroupsOpener } from "../sandbox/reaper.ts";
 import type { Machine } from "../servers/machine.ts";
+import type { ServerOpener } from "../servers/server_opener.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
@@ -288,9 +289,9 @@ export class App
     else if (mayHaveCapabilities(this.config().home)) await this.capabilities();
   }
 
-  /** Opens the servers of the directory. */
-  serverOpening(): Promise<CallPath> {
-    return this.callPath();
+  /** Returns the opener of the servers of the directory. */
+  async serverOpening(): Promise<ServerOpener> {
+    return (await this.callPath()).opener;
   }
 
   /** The saved capabilities, if they were opened. */

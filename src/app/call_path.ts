@@ -17,48 +17,34 @@ import type { CallContext, CallServices } from "../calls/context.ts";
 import { Deadlines } from "../calls/deadline.ts";
 import { CallPipeline } from "../calls/pipeline.ts";
 import type { Config } from "../config/current_config.ts";
-import {
-  type Call,
-  type CallClient,
-  type CallTool,
-  type Question,
-  shownArguments,
-} from "../protocol/call.ts";
+import type { Call, CallClient, CallTool, Question } from "../protocol/call.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
-import { defined, type JsonObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
-import { methodDefinition, type ResolvedCall, type Server } from "../servers/server.ts";
-import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
-import { skillTexts } from "../protocol/skills.ts";
+import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
-import { definitionLines } from "../policy/definition_texts.ts";
 import type { AskCallOptions } from "../calls/decisions.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
-import { callableTool, pageFacts } from "../calls/page_tools.ts";
-import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
-import type { Subject } from "../policy/subject.ts";
+import { CallSubjects } from "../calls/call_subjects.ts";
+import { callableTool } from "../calls/page_tools.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
-import { definitionHash } from "../policy/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { errorForIdentity } from "../gateway/hidden_tools.ts";
 import { Ahead } from "../gateway/preflight.ts";
 import { ServerResolver } from "../calls/call_resolver.ts";
 import { ServerRunner } from "../calls/call_runner.ts";
-import { kindNamed } from "../servers/kinds.ts";
-import type { DirectoryListing, ServerOpening } from "../servers/source.ts";
 import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
 import type { Logins } from "../oauth/logins.ts";
 import type { Machine } from "../servers/machine.ts";
 import type { Sampler, SamplingPath } from "../sampling/sampler.ts";
 import type { RunJournal } from "../workflow/run_scope.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
-import { requestFacts } from "../calls/server_requests.ts";
 
 /** The options of `CallPath`. */
 export interface CallPathOptions extends ServerOpenerOptions {
@@ -69,8 +55,8 @@ export interface CallPathOptions extends ServerOpenerOptions {
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
-export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncDisposable {
-  /** Runs a call through every check. */
+export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
+  /** Runs a call through every check: `CallPipeline.call`. */
   readonly callTool: CallTool;
   /** Looks at calls before they run. */
   readonly ahead: Ahead;
@@ -78,6 +64,8 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   readonly approvals: Approvals;
   /** Makes the rules of "Always". */
   readonly always: AlwaysRules;
+  /** Opens the servers of the directory. */
+  readonly opener: ServerOpener;
   /** Runs and reaches servers. */
   readonly machine: Machine;
   /** Signs the user in at servers. */
@@ -85,7 +73,6 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   /** The module that its author is writing. Nothing is granted to it, so it runs unasked. */
   draft: Server | undefined;
   readonly #options: CallPathOptions;
-  readonly #opener: ServerOpener;
   readonly #capacity = new Capacity(
     () => this.#config().limits,
     ({ id, actor, callId }) => this.record("overloaded", { actor, about: { tool: id, callId } }),
@@ -94,7 +81,6 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   readonly #deadlines: Deadlines;
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
-  #isRemarkKnown = false;
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
@@ -105,9 +91,9 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     const ttl = policy.now.config.limits.approvalMs;
     this.approvals = new Approvals(policy.now.loaded.environment.home, log, { ttl });
     this.always = new AlwaysRules(policy, RUNS_CODE);
-    this.#opener = new ServerOpener(options);
-    this.machine = this.#opener.machine;
-    this.logins = this.#opener.logins;
+    this.opener = new ServerOpener(options);
+    this.machine = this.opener.machine;
+    this.logins = this.opener.logins;
     const asking = this.#asking();
     this.#pipeline = new CallPipeline({
       capacity: this.#capacity,
@@ -128,11 +114,6 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
     const { leave } = this;
     const look = (call: Call) => this.#pipeline.preflight(call);
     this.ahead = new Ahead({ ...asking, look, schemas, leave });
-  }
-
-  /** Opens a listed server. */
-  open(listing: DirectoryListing): Promise<Server> {
-    return this.#opener.open(listing);
   }
 
   /** Stores an approval request for `pml approve`, and returns the error that names it. */
@@ -229,9 +210,12 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   }
 
   #asking(): AskCallOptions & TrustOptions {
+    const { policy, servers } = this.#options;
+    const { approvals, machine } = this;
+    const subjects = new CallSubjects({ policy, servers, approvals, machine });
     return {
-      approvals: this.approvals,
-      subjectOf: (call) => this.#subjectOf(call),
+      approvals,
+      subjectOf: (call) => subjects.of(call),
       alwaysOffered: (call) => this.always.offered(call),
       always: (call) => this.always.add(call),
       record: ({ event, call, detail }) => {
@@ -239,7 +223,7 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
         return this.#records.write({ kind: "event", event, actor: call.actor, about });
       },
-      read: () => this.#options.policy.now.loaded,
+      read: () => policy.now.loaded,
       workspace: () => this.#config().workspace,
     };
   }
@@ -247,70 +231,6 @@ export class CallPath implements RunJournal, SamplingPath, ServerOpening, AsyncD
   /** Writes an event outside of calls to the journal: of a run, or of a refused request. */
   record(event: string, of: Pick<EventRecord, "actor" | "about">): void {
     this.#records.note({ kind: "event", event, ...of });
-  }
-
-  async #subjectOf(call: ResolvedCall): Promise<Subject> {
-    const { policy, servers } = this.#options;
-    const { rules, config, judge } = policy.now;
-    const { server } = call;
-    const definition = await call.definition();
-    if (!this.#isRemarkKnown) {
-      const remark = await this.machine.layerRemark();
-      if (remark !== undefined && !this.#isRemarkKnown) this.approvals.addRemark(remark);
-      this.#isRemarkKnown = true;
-    }
-    // The answer to a question about all resources covers requests for other addresses, so it must
-    // not depend on this one.
-    const isAll = isAboutAll(call);
-    const hash = definitionHash(
-      isAll ? methodDefinition(splitToolId(call.id).tool) : definition,
-    );
-    // Built-in servers describe themselves in PML's own words, and a capability was shown when it
-    // was saved.
-    const isKnown = call.method !== undefined || server.origin.isShipped ||
-      kindNamed(server.kind)?.isSaved === true || this.approvals.hasRead(hash);
-    const skills = await this.#unreadSkills(call);
-    const lines = [
-      ...isKnown ? [] : definitionLines(definition),
-      ...skills === undefined ? [] : definitionLines(skills),
-    ];
-    // guard: subject-grants
-    return {
-      tool: call.id,
-      arguments: isAll ? {} : shownArguments(call),
-      ...defined({ members: call.members }),
-      definition: hash,
-      // Another token is another user.
-      rules: rules() + (config.narrowing?.identity?.token ?? ""),
-      actor: call.actor,
-      workspace: config.workspace,
-      facts: [
-        ...await server.consentLines(call),
-        ...call.method === undefined ? pageFacts(server.name, { servers, judge }) : [],
-        ...requestFacts(call),
-        ...offerFacts(call),
-      ],
-      ...lines.length === 0 ? {} : { definitionLines: lines },
-      ...skills === undefined ? {} : { otherTexts: [definitionHash(skills)] },
-    };
-  }
-
-  /**
-   * Returns the names and descriptions of the skills of a server for its first question, because
-   * they steer the model. Undefined if there are none, the user has read them, or the server cannot
-   * list them.
-   */
-  async #unreadSkills({ server, method, id }: ResolvedCall): Promise<ToolDefinition | undefined> {
-    const isAboutServer = method === undefined || splitToolId(id).tool === "@skills";
-    if (!isAboutServer || server.hasList === undefined) return undefined;
-    // The question does not wait for a server that is not started.
-    const isListed = server.extensions?.().includes(SKILLS_EXTENSION) === true ||
-      await server.hasList("skills");
-    if (!isListed) return undefined;
-    const skills = await server.list("skills").catch(() => []);
-    if (skills.length === 0) return undefined;
-    const texts = skillTexts(skills);
-    return this.approvals.hasRead(definitionHash(texts)) ? undefined : texts;
   }
 
   #config(): Config {
