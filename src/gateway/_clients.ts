@@ -12,7 +12,7 @@ import type { DroppedMembers } from "./_dropped_members.ts";
 import type { ServerItem } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../protocol/levels.ts";
 import { canOpenPage } from "./interaction/capabilities.ts";
-import type { Peer, SentNotification } from "../protocol/connection.ts";
+import type { ClientPeer, SentNotification } from "../protocol/connection.ts";
 
 /**
  * The owner of tasks, approval requests and pending requests: a session, a process, or a user whose
@@ -35,7 +35,7 @@ export interface Follower {
 
 /** A client. One over HTTP in the stateless revision lives for one request. */
 export interface Client extends Follower {
-  readonly peer: Peer;
+  readonly peer: ClientPeer;
   readonly party: Party;
   /** Whether it uses the stateless revision, which has no sessions. */
   readonly isStateless: boolean;
@@ -79,7 +79,7 @@ export class Clients {
   }
 
   /** Adds a client. */
-  add(peer: Peer, isStateless: boolean, party: Party = peer): Client {
+  add(peer: ClientPeer, isStateless: boolean, party: Party = peer): Client {
     const client: Client = {
       peer,
       party,
@@ -189,7 +189,7 @@ export class Clients {
     this.#dropped?.note(method, members);
   }
 
-  #notify(peer: Peer, one: SentNotification): void {
+  #notify(peer: ClientPeer, one: SentNotification): void {
     const { method, members } = one;
     // A client of one request gets no such notification.
     const isDropped = members !== undefined && peer.isBrief !== true &&

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Clients } from "./_clients.ts";
-import type { Peer } from "../protocol/connection.ts";
+import type { ClientPeer } from "../protocol/connection.ts";
 
 Deno.test("Clients notifies followers of other spellings and of parts of a resource", () => {
   const clients = new Clients((error) => assert.fail(error));
@@ -10,7 +10,7 @@ Deno.test("Clients notifies followers of other spellings and of parts of a resou
       told.push(params.uri);
       return Promise.resolve();
     },
-  } as unknown as Peer;
+  } as unknown as ClientPeer;
   const client = clients.add(peer, false);
   client.followed.set("pml://s/test://a", { server: "s", name: "test://a" });
   client.followed.set("http://Host/x/../b", { server: "s", name: "http://Host/x/../b" });

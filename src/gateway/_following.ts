@@ -8,14 +8,14 @@
 import type { Client, ClientListener, Clients, Follower } from "./_clients.ts";
 import type { Offers, ServerItem } from "./_offers.ts";
 import { isOwnResource } from "./_own_resources.ts";
-import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
+import type { ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 
 /** The options of `ResourceFollowing`. */
 export interface FollowingOptions {
   readonly clients: Clients;
   readonly offers: Offers;
-  readonly requests: ServerRequests;
+  readonly requests: ForwardedRequests;
   /** Removes a follower of a resource. */
   readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
   /** Called with the error if a resource cannot be followed for a stream, which gets no errors. */

@@ -26,7 +26,7 @@ import type { Offers, ServerItem } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
 import { isKept, isOwnResource, isOwnSkill, readOwn, readStoredOutput } from "./_own_resources.ts";
 import { invalidParams, requiredText } from "./_params.ts";
-import { type ForwardedRequest, ServerRequests } from "./_server_requests.ts";
+import { type ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import { addressesOf, checkedSkill, withAddresses, withinDirectory } from "./_skills.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
@@ -50,7 +50,7 @@ export interface RequestsOptions {
 interface RequestParts {
   readonly options: GatewayHost;
   readonly offers: Offers;
-  readonly requests: ServerRequests;
+  readonly requests: ForwardedRequests;
   readonly following: ResourceFollowing;
   readonly tasks: Tasks;
   readonly toolCalls: ToolCalls;
@@ -99,7 +99,7 @@ export class Requests implements Disposable {
     const callTool: CallTool = (call) => this.#callInOrder(host, call);
     const options: GatewayHost = { ...host, callTool };
     const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
-    const requests = new ServerRequests({ ...options, interaction });
+    const requests = new ForwardedRequests({ ...options, interaction });
     const shared = { ...options, replica, clients, offers, requests };
     const tasks = this.tasks = new Tasks(shared);
     const following = this.following = new ResourceFollowing(shared);

@@ -8,7 +8,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
 import { isChildOf, renamedAll, renamedSkill, skillProblem } from "../protocol/skills.ts";
 import type { Offers } from "./_offers.ts";
-import type { ForwardedRequest } from "./_server_requests.ts";
+import type { ForwardedRequest } from "./_forwarded_requests.ts";
 
 /** A request for a resource, with the address that its server has. */
 type Asked = Pick<ForwardedRequest, "ruleName" | "server" | "params">;

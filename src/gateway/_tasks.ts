@@ -15,7 +15,7 @@ import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import { partOf } from "./_pages.ts";
 import { invalidParams, requiredText } from "./_params.ts";
-import type { ForwardedRequest, ServerRequests } from "./_server_requests.ts";
+import type { ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import type { TaskPlaces } from "./_unknown_methods.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { SealedStates } from "./interaction/interaction.ts";
@@ -34,7 +34,7 @@ const FOLLOWED_MAX = 100;
 export interface TasksOptions {
   readonly callTool: CallTool;
   readonly leave: (question: Question) => Promise<PmlError>;
-  readonly requests: ServerRequests;
+  readonly requests: ForwardedRequests;
   /** Stops following a task. */
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask: true },

@@ -7,7 +7,7 @@ import { toolId } from "../core/tool_id.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { type Client, Clients } from "./_clients.ts";
-import type { ServerRequests } from "./_server_requests.ts";
+import type { ForwardedRequests } from "./_forwarded_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 
@@ -40,7 +40,7 @@ Deno.test("notifications of a task reach only the client that began it", () => {
   const tasks = new Tasks({
     callTool: never,
     leave: never,
-    requests: {} as ServerRequests, // nothing is asked of it
+    requests: {} as ForwardedRequests, // nothing is asked of it
     unfollow: never,
     replica: () => undefined,
     judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
@@ -91,7 +91,7 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
   };
   const tasks = new Tasks({
     ...{ callTool: never, leave: never, unfollow: never, onLost: never },
-    requests: requests as unknown as ServerRequests,
+    requests: requests as unknown as ForwardedRequests,
     replica: () => undefined,
     judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
   });
@@ -122,7 +122,7 @@ Deno.test("a task belongs to its party, whose clients may live for one request",
   const tasks = new Tasks({
     callTool: never,
     leave: never,
-    requests: {} as ServerRequests, // nothing is asked of it
+    requests: {} as ForwardedRequests, // nothing is asked of it
     unfollow: never,
     replica: () => undefined,
     judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
@@ -150,7 +150,7 @@ Deno.test("a notification of a task whose tool the rules deny now reaches no cli
   const tasks = new Tasks({
     callTool: never,
     leave: never,
-    requests: {} as ServerRequests, // nothing is asked of it
+    requests: {} as ForwardedRequests, // nothing is asked of it
     unfollow: never,
     replica: () => undefined,
     judge: () => ({ kind, rule: "*", source: "defaults" }),

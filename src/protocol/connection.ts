@@ -28,7 +28,7 @@ export interface SentNotification {
 }
 
 /** A client: the members of its `initialize`, and the way to notify it. */
-export interface Peer {
+export interface ClientPeer {
   /** Sends a notification. */
   notification(notification: SentNotification): Promise<void>;
   /** Returns whether the client takes members that JSON-RPC does not define. */
@@ -113,5 +113,5 @@ export interface Connection {
 /** Opens the connections of one transport or server. */
 export interface ConnectionFactory {
   /** Opens a connection. Each session over HTTP has a separate `party`. */
-  readonly connect: (peer: Peer, isStateless: boolean, party?: object) => Connection;
+  readonly connect: (peer: ClientPeer, isStateless: boolean, party?: object) => Connection;
 }

@@ -6,7 +6,7 @@
 
 import { Cancellation } from "../core/cancellation.ts";
 import { parseExact } from "../core/exact_json.ts";
-import { type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import type {
   ClientRequestOptions,
   Connection,
@@ -16,19 +16,10 @@ import type {
 import type { RevisionKind } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
 import { rpcErrorOf } from "./failures.ts";
+import type { RequestMessage } from "./message.ts";
+import { messageMembers } from "./message_members.ts";
 import { errorMembers, type ResultTexts } from "./result_texts.ts";
 import type { IncomingRequest } from "./rpc_peer.ts";
-
-/** A request that was read. */
-export interface PostedRequest {
-  /** The id, as JSON. */
-  readonly id: string;
-  readonly method: string;
-  readonly revisionKind: RevisionKind;
-  readonly params: JsonObject;
-  /** The members next to `method` and `params` that JSON-RPC does not define. */
-  readonly members: JsonObject | undefined;
-}
 
 /** The options of `OpenRequest`. */
 export interface OpenRequestOptions {
@@ -66,16 +57,17 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   readonly #options: OpenRequestOptions;
   #answerMembers: JsonObject | undefined;
 
-  /** Takes a request that was read, and how it is served. */
+  /** Takes a request, and how it is served. */
   constructor(
-    { id, method, revisionKind, params, members }: PostedRequest,
+    { id, message }: RequestMessage,
+    revisionKind: RevisionKind,
     options: OpenRequestOptions,
   ) {
     this.idText = id;
-    this.method = method;
+    this.method = textOf(message.method);
     this.revisionKind = revisionKind;
-    this.members = members;
-    this.#lifted = lift(params);
+    this.members = messageMembers(message);
+    this.#lifted = lift(objectOf(message.params));
     this.#options = options;
   }
 

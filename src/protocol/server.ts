@@ -12,7 +12,7 @@ import { Cancellation } from "../core/cancellation.ts";
 import { durationText } from "../core/amounts.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
-import type { Connection, ConnectionFactory, Hello, Peer } from "./connection.ts";
+import type { ClientPeer, Connection, ConnectionFactory, Hello } from "./connection.ts";
 import {
   envelopeError,
   hasEnvelope,
@@ -23,7 +23,7 @@ import {
 } from "./envelope.ts";
 import { greet, type Greeted, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
-import { messageMembers, messageWith } from "./message_members.ts";
+import { messageWith } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
@@ -38,7 +38,7 @@ import { type IncomingNotification, RpcPeer } from "./rpc_peer.ts";
 import { type Listened, ListenRequests, type Notification } from "./subscriptions.ts";
 
 /** Sends messages to the client. */
-export interface Ends {
+export interface ClientTransport {
   /** Sends a notification or a request. `related` is the id, as JSON, of the request it belongs to. */
   send(message: JsonObject, related?: string): Promise<void>;
   /** Answers a request. `members` is the text of the answer's members; the id is JSON. */
@@ -53,7 +53,7 @@ interface OutgoingMessage {
 
 /** The options of `ProtocolServer`. */
 export interface ProtocolServerOptions {
-  readonly ends: Ends;
+  readonly transport: ClientTransport;
   /** Returns PML's own description of itself. */
   readonly hello: (isStateless: boolean) => Hello;
   /** Receives the roots of the client. */
@@ -112,7 +112,7 @@ const BAD_INITIALIZE =
 export class ProtocolServer implements AsyncDisposable {
   readonly #connections: Promise<ConnectionFactory>;
   readonly #options: ProtocolServerOptions;
-  readonly #ends: Ends;
+  readonly #transport: ClientTransport;
   readonly #peer: RpcPeer;
   readonly #requestOptions: OpenRequestOptions;
   readonly #subscriptions: ListenRequests;
@@ -133,10 +133,11 @@ export class ProtocolServer implements AsyncDisposable {
   constructor(connections: Promise<ConnectionFactory>, options: ProtocolServerOptions) {
     this.#connections = connections;
     this.#options = options;
-    this.#ends = options.ends;
+    this.#transport = options.transport;
     this.#texts = new ResultTexts(options.hello);
     this.#peer = new RpcPeer({
-      send: (message, related) => void this.#ends.send({ jsonrpc: "2.0", ...message }, related),
+      send: (message, related) =>
+        void this.#transport.send({ jsonrpc: "2.0", ...message }, related),
       onRequest: (request) => this.#serve(request),
       onNotification: (notification) => this.#notified(notification),
     });
@@ -147,7 +148,7 @@ export class ProtocolServer implements AsyncDisposable {
       texts: this.#texts,
       openConnection: () => this.#connection,
       connect: (revisionKind) => this.#connecting ??= this.#connect(revisionKind),
-      answer: (id, members) => this.#ends.answer(id, members),
+      answer: (id, members) => this.#transport.answer(id, members),
       notify: (one, related) => this.#send(one, related),
       ask: (method, askOptions) => this.#request(method, askOptions),
       takesMembers: () => this.#peer.takesMembers === true,
@@ -186,7 +187,8 @@ export class ProtocolServer implements AsyncDisposable {
     if (connection.status === "fulfilled") connection.value?.close();
   }
 
-  #serve({ message, id }: RequestMessage): void {
+  #serve(request: RequestMessage): void {
+    const { message, id } = request;
     const { method } = message as JsonObject & { readonly method: string };
     const params = objectOf(message.params);
     const badToken = tokenError(params);
@@ -207,10 +209,9 @@ export class ProtocolServer implements AsyncDisposable {
     const error = isOfOtherKind(method, revisionKind) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
     if (part === "listen") return this.#listen(id, params);
-    const members = messageMembers(message);
-    if (members !== undefined) this.#peer.takesMembers = true;
-    const posted = { id, method, revisionKind, params, members };
-    void this.#peer.serve(new OpenRequest(posted, this.#requestOptions));
+    const open = new OpenRequest(request, revisionKind, this.#requestOptions);
+    if (open.members !== undefined) this.#peer.takesMembers = true;
+    void this.#peer.serve(open);
   }
 
   #initialize(message: JsonObject, id: string): void {
@@ -294,7 +295,7 @@ export class ProtocolServer implements AsyncDisposable {
     );
   }
 
-  #client(revisionKind: RevisionKind): Peer {
+  #client(revisionKind: RevisionKind): ClientPeer {
     return {
       getClientCapabilities: () => this.#clientCapabilities,
       getClientVersion: () => this.#clientInfo,
@@ -322,14 +323,14 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   async #send(one: OutgoingMessage, related?: string): Promise<void> {
-    await this.#ends.send(messageWith(one, this.#peer.takesMembers === true), related);
+    await this.#transport.send(messageWith(one, this.#peer.takesMembers === true), related);
   }
 
   #answer(id: string, result: JsonObject): void {
-    this.#ends.answer(id, resultText(result));
+    this.#transport.answer(id, resultText(result));
   }
 
   #refuse(id: string, error: ErrorObject): void {
-    this.#ends.answer(id, errorText(error));
+    this.#transport.answer(id, errorText(error));
   }
 }

@@ -52,7 +52,7 @@ function idOf(message: JSONRPCMessage): number {
 
 function optionsOf(answers: Answers): ProtocolServerOptions {
   return {
-    ends: {
+    transport: {
       send: (message) => answers.take(message as unknown as JSONRPCMessage),
       answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
     },

@@ -156,42 +156,42 @@ class LazyServer implements Server {
   }
 
   identity(): Promise<ServerIdentity | undefined> {
-    return this.#by((server) => server.identity());
+    return this.#openAndUse((server) => server.identity());
   }
 
   unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
-    if (this.#server === undefined) return this.#by((server) => server.unapproved(call));
-    return this.#now(this.#server, (server) => server.unapproved(call));
+    if (this.#server === undefined) return this.#openAndUse((server) => server.unapproved(call));
+    return this.#useOpen(this.#server, (server) => server.unapproved(call));
   }
 
   definitionFor(call: Call): Maybe<ToolDefinition> {
-    if (this.#server === undefined) return this.#by((server) => server.definitionFor(call));
-    return this.#now(this.#server, (server) => server.definitionFor(call));
+    if (this.#server === undefined) return this.#openAndUse((server) => server.definitionFor(call));
+    return this.#useOpen(this.#server, (server) => server.definitionFor(call));
   }
 
   wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
     if (this.checksSchemas) return undefined;
-    return this.#by(async (server) => await server.wrongArguments?.(...of));
+    return this.#openAndUse(async (server) => await server.wrongArguments?.(...of));
   }
 
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]> {
-    return this.#by((server) => server.consentLines(call));
+    return this.#openAndUse((server) => server.consentLines(call));
   }
 
   permissionLines(tool: string): Promise<readonly string[]> {
-    return this.#by((server) => server.permissionLines(tool));
+    return this.#openAndUse((server) => server.permissionLines(tool));
   }
 
   onlyReads(tool: string): Promise<boolean | undefined> {
-    return this.#by((server) => server.onlyReads(tool));
+    return this.#openAndUse((server) => server.onlyReads(tool));
   }
 
   remark(tool: string): Promise<string | undefined> {
-    return this.#by((server) => server.remark(tool));
+    return this.#openAndUse((server) => server.remark(tool));
   }
 
   list(list: ListName): Promise<readonly ListItem[]> {
-    return this.#by((server) => {
+    return this.#openAndUse((server) => {
       const why = this.blocked();
       // guard: list-approved
       if (why === undefined) return server.list(list);
@@ -200,11 +200,11 @@ class LazyServer implements Server {
   }
 
   hasList(list: ListName): Promise<boolean> {
-    return this.#by(async (server) => await server.hasList?.(list) ?? true);
+    return this.#openAndUse(async (server) => await server.hasList?.(list) ?? true);
   }
 
   earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
-    return this.#by(async (server) => {
+    return this.#openAndUse(async (server) => {
       // guard: earlier-approved
       if (this.blocked() !== undefined) return undefined;
       return await server.earlierList?.(list);
@@ -218,7 +218,9 @@ class LazyServer implements Server {
   approvedDefinitions(
     tools: readonly ToolDefinition[],
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
-    return this.#by(async (server) => await server.approvedDefinitions?.(tools) ?? new Map());
+    return this.#openAndUse(async (server) =>
+      await server.approvedDefinitions?.(tools) ?? new Map()
+    );
   }
 
   /** Runs a call. The pipeline removes secrets from its error. */
@@ -231,7 +233,7 @@ class LazyServer implements Server {
   }
 
   /** Uses an open server, without a promise if it needs none. */
-  #now<T>(server: Server, act: (server: Server) => Maybe<T>): Maybe<T> {
+  #useOpen<T>(server: Server, act: (server: Server) => Maybe<T>): Maybe<T> {
     try {
       const result = act(server);
       return result instanceof Promise ? result.catch(this.#cleaned) : result;
@@ -244,7 +246,7 @@ class LazyServer implements Server {
     throw this.#redactor.cleaned(error);
   };
 
-  async #by<T>(act: (server: Server) => Maybe<T>): Promise<T> {
+  async #openAndUse<T>(act: (server: Server) => Maybe<T>): Promise<T> {
     try {
       return await act(this.#server = await this.#openOnce());
     } catch (error) {

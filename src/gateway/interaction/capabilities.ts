@@ -5,7 +5,7 @@
  */
 
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
-import type { Peer, RequestContext } from "../../protocol/connection.ts";
+import type { ClientPeer, RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
 
 /** Returns the capabilities that a request names, or else those that its client declared before. */
@@ -19,7 +19,7 @@ export function capabilitiesOf(
 /** Returns the name and the version of the client of a request, as it states them. */
 export function clientInfoOf(
   { envelope }: Pick<RequestContext, "envelope">,
-  peer: Peer,
+  peer: ClientPeer,
 ): JsonObject {
   return objectOf(envelope?.[META.client] ?? peer.getClientVersion());
 }

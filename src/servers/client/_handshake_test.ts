@@ -4,7 +4,7 @@ import type { JsonObject } from "../../core/json.ts";
 import { PmlError } from "../../core/errors.ts";
 import { withoutClient } from "../../protocol/rpc_peer.ts";
 import { ServerConnection } from "./connection.ts";
-import type { Wire, WireEnds } from "./wire.ts";
+import type { Wire, WireEvents } from "./wire.ts";
 
 /** Answers a message. Returns true if `initialize` is answered. */
 type Answer = (message: JsonObject, send: (message: JsonObject) => void) => true | void;
@@ -14,18 +14,18 @@ class FakeWire implements Wire {
   readonly tells = true;
   /** The methods of the messages that it got, and `answer` for answers. */
   readonly got: string[] = [];
-  readonly #ends: WireEnds;
+  readonly #events: WireEvents;
   readonly #answer: Answer;
 
-  constructor(ends: WireEnds, answer: Answer) {
-    this.#ends = ends;
+  constructor(events: WireEvents, answer: Answer) {
+    this.#events = events;
     this.#answer = answer;
   }
 
   send(message: JsonObject): void {
     this.got.push(String(message.method ?? "answer"));
     const send = (one: JsonObject) => {
-      setTimeout(() => this.#ends.onMessage({ jsonrpc: "2.0", ...one }));
+      setTimeout(() => this.#events.onMessage({ jsonrpc: "2.0", ...one }));
     };
     const isDone = this.#answer(message, send);
     if (message.method === "initialize" && isDone !== true) {
@@ -49,7 +49,7 @@ async function started(answer: Answer) {
   let wire: FakeWire | undefined;
   const connection = await ServerConnection.start({
     name: "s",
-    open: (ends) => wire = new FakeWire(ends, answer),
+    open: (events) => wire = new FakeWire(events, answer),
     roots: () => Promise.resolve([{ uri: "file:///work" }]),
     capabilities: () => ({}),
     clientInfo: () => undefined,

@@ -12,7 +12,7 @@ import { messageMembers } from "../../protocol/message_members.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 
-/** The options of `NewestRequests`. */
+/** The options of `StatelessRequests`. */
 export interface StatelessRequestsOptions {
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
   readonly capabilities: (able?: JsonObject) => JsonObject;

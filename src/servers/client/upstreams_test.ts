@@ -13,7 +13,7 @@ import { ERROR } from "../../protocol/errors.ts";
 import { StartProgress } from "./start_progress.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
-import type { Wire, WireEnds } from "./wire.ts";
+import type { Wire, WireEvents } from "./wire.ts";
 
 /** Returns the members of the answer to a call; undefined for no answer. */
 type Script = (message: JsonObject, wire: ScriptedWire) => JsonObject | undefined;
@@ -25,11 +25,11 @@ const DONE: JsonObject = { result: { content: [] } };
 class ScriptedWire implements Wire {
   readonly tells = true;
   isClosed = false;
-  readonly #ends: WireEnds;
+  readonly #events: WireEvents;
   readonly #script: Script;
 
-  constructor(ends: WireEnds, script: Script) {
-    this.#ends = ends;
+  constructor(events: WireEvents, script: Script) {
+    this.#events = events;
     this.#script = script;
   }
 
@@ -42,7 +42,7 @@ class ScriptedWire implements Wire {
 
   /** Sends a message of the server. */
   say(message: JsonObject): void {
-    this.#ends.onMessage({ jsonrpc: "2.0", ...message });
+    this.#events.onMessage({ jsonrpc: "2.0", ...message });
   }
 
   down(why: string, mayHaveRun: boolean): PmlError {
@@ -82,7 +82,7 @@ class Stage implements AsyncDisposable {
       definition: {},
       isKept: false,
       version: () => this.version,
-      prepare: () => Promise.resolve((ends) => this.#open(ends)),
+      prepare: () => Promise.resolve((events) => this.#open(events)),
     };
     const home = join(tmpdir(), `pml-${crypto.randomUUID()}`);
     const limits = { startMs: 5_000, catalogTools: 100, idleMs, idleChildren: 8 };
@@ -120,8 +120,8 @@ class Stage implements AsyncDisposable {
     await this.upstreams[Symbol.asyncDispose]();
   }
 
-  #open(ends: WireEnds): ScriptedWire {
-    const wire = new ScriptedWire(ends, (...of) => this.#answer(...of));
+  #open(events: WireEvents): ScriptedWire {
+    const wire = new ScriptedWire(events, (...of) => this.#answer(...of));
     this.wires.push(wire);
     return wire;
   }

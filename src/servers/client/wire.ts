@@ -11,7 +11,7 @@ import type { RequestId } from "../../protocol/rpc_peer.ts";
 
 /** Carries the messages to a server. */
 export interface Wire {
-  /** Sends a JSON-RPC message. The callbacks in `WireEnds` report the outcome. */
+  /** Sends a JSON-RPC message. The callbacks in `WireEvents` report the outcome. */
   send(message: JsonObject): void;
   /** Cancels a request, and frees its HTTP request. */
   cancel?(id: RequestId, params: JsonObject): void;
@@ -69,7 +69,7 @@ export interface Denial {
 }
 
 /** The callbacks of a wire. */
-export interface WireEnds {
+export interface WireEvents {
   /** Receives a parsed message. `request` is set if it came on the stream of one request. */
   onMessage(message: unknown, request?: RequestId): void;
   /** Receives the beginning and the end of a message that is over the limits. */
@@ -102,7 +102,7 @@ export interface Excess {
 }
 
 /** Opens a wire. Throws if it cannot. */
-export type OpenWire = (ends: WireEnds) => Wire;
+export type OpenWire = (events: WireEvents) => Wire;
 
 /**
  * The error if the server lost the session, or wants another transport. It did not handle the

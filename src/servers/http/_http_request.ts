@@ -8,7 +8,7 @@
 import { numberOf } from "../../core/exact_number.ts";
 import { isObject, type JsonObject } from "../../core/json.ts";
 import { pause } from "../../io/waiting.ts";
-import type { WireEnds } from "../client/wire.ts";
+import type { WireEvents } from "../client/wire.ts";
 import { isInitialize } from "../../protocol/initialize.ts";
 import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
@@ -30,7 +30,7 @@ import type { HttpWireOptions } from "./http_options.ts";
 export interface HttpWay {
   readonly options: HttpWireOptions;
   readonly session: ServerHttpSession;
-  readonly ends: WireEnds;
+  readonly events: WireEvents;
 }
 
 /** How long a response may stay open after its answer has arrived, in milliseconds. */
@@ -68,9 +68,9 @@ export class ServerHttpRequest {
       await this.#take(await this.#way.session.fetch("POST", { message: this.#message, signal }));
     } catch (error) {
       if (signal.aborted || this.#isAnswered) return;
-      const { options, session, ends } = this.#way;
+      const { options, session, events } = this.#way;
       const failure = requestError(options, error);
-      ends.onFailure(this.#id, failure, { isOver: session.isOver(failure) });
+      events.onFailure(this.#id, failure, { isOver: session.isOver(failure) });
     }
   }
 
@@ -149,7 +149,7 @@ export class ServerHttpRequest {
   }
 
   #received(message: unknown): void {
-    if (!isObject(message)) return this.#way.ends.onMessage(message, this.#id);
+    if (!isObject(message)) return this.#way.events.onMessage(message, this.#id);
     // A server that could not read the request does not know its id.
     const isUnnamed = (message.id ?? null) === null && isObject(message.error);
     if (isUnnamed) return this.#received({ ...message, id: this.#id });
@@ -158,7 +158,7 @@ export class ServerHttpRequest {
       const isGreeting = isInitialize(this.#message) && (message.error ?? null) === null;
       if (isGreeting) this.#way.session.greeted(message.result);
     }
-    this.#way.ends.onMessage(message, this.#id);
+    this.#way.events.onMessage(message, this.#id);
   }
 }
 

@@ -9,7 +9,7 @@ import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { after, pause, soon } from "../../io/waiting.ts";
 import { endsOf } from "../../io/lines.ts";
-import { SessionLost, type Wire, type WireEnds } from "../client/wire.ts";
+import { SessionLost, type Wire, type WireEvents } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 import {
@@ -44,11 +44,11 @@ export class HttpWire implements Wire {
   #isClosed = false;
 
   /** Sends nothing yet. Throws if a header cannot be sent. */
-  constructor(options: HttpWireOptions, ends: WireEnds) {
+  constructor(options: HttpWireOptions, events: WireEvents) {
     this.#way = {
       options,
-      ends,
-      session: new ServerHttpSession(options, (name) => ends.tool(name)),
+      events,
+      session: new ServerHttpSession(options, (name) => events.tool(name)),
     };
     this.revisions = options.addressState;
   }
@@ -140,7 +140,7 @@ export class HttpWire implements Wire {
 
   /** Reads the notification stream of a server of the older revisions, if it has one. */
   async #hear(): Promise<void> {
-    const { session, ends } = this.#way;
+    const { session, events } = this.#way;
     const { signal } = this.#begin(Symbol());
     const state: Heard = { last: undefined, wait: waitOf(), isAgain: false };
     for (; !this.#isClosed; await pause(state.wait, signal)) {
@@ -151,7 +151,7 @@ export class HttpWire implements Wire {
           await this.#take(stream, state).finally(() => this.#interrupted());
         } else if (await this.#refused(stream, state)) return;
       } catch (error) {
-        if (error instanceof TooLong) return ends.onProtocolError(error.message);
+        if (error instanceof TooLong) return events.onProtocolError(error.message);
         state.wait = Math.min(state.wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
@@ -160,16 +160,16 @@ export class HttpWire implements Wire {
 
   /** Reports that a stream of notifications ended: the server may be another program now. */
   #interrupted(): void {
-    const { options, ends } = this.#way;
+    const { options, events } = this.#way;
     if (!this.#isClosed) {
-      ends.onFailure(undefined, unreached(options, "its stream ended"), { isOver: false });
+      events.onFailure(undefined, unreached(options, "its stream ended"), { isOver: false });
     }
   }
 
   async #take({ body }: Response, state: Heard): Promise<void> {
-    const { options, ends } = this.#way;
+    const { options, events } = this.#way;
     // Notifications sent during the break are lost.
-    if (state.isAgain && state.last === undefined) ends.onMissed();
+    if (state.isAgain && state.last === undefined) events.onMissed();
     state.isAgain = true;
     await eachEvent(body, {
       ...options,
@@ -183,12 +183,12 @@ export class HttpWire implements Wire {
 
   /** Handles a refusal of the stream. Returns whether it is final. */
   async #refused(stream: Response, state: Heard): Promise<boolean> {
-    const { options, session, ends } = this.#way;
+    const { options, session, events } = this.#way;
     const { status } = stream;
     await leave(stream);
     if (status === 404 && session.isKept) {
-      ends.onMissed();
-      ends.onFailure(undefined, new SessionLost(options.name), { isOver: true });
+      events.onMissed();
+      events.onFailure(undefined, new SessionLost(options.name), { isOver: true });
       return true;
     }
     state.wait = Math.min(state.wait * 2, RETRY_MAX_MS);
@@ -210,13 +210,13 @@ interface Heard {
 /** Passes on a message that belongs to no HTTP request, or reports that it exceeds the limits. */
 export function passMessage(
   data: Uint8Array,
-  { ends, options: { limits: { resultBytes: max } } }: Pick<HttpWay, "ends" | "options">,
+  { events, options: { limits: { resultBytes: max } } }: Pick<HttpWay, "events" | "options">,
 ): void {
   const { length: size } = data;
   if (size === 0) return;
   const read = size > max
     ? { kind: "excess" as const, why: `it has more than ${max} bytes` }
     : readText(data, "server");
-  if (read.kind === "excess") ends.excess(endsOf(data), { why: read.why });
-  else ends.onMessage(read.value);
+  if (read.kind === "excess") events.excess(endsOf(data), { why: read.why });
+  else events.onMessage(read.value);
 }

@@ -9,7 +9,7 @@ import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../../core/json.ts";
 import { contentType, eachEvent, EVENTS_TYPE, leave, TooLong } from "../../io/event_stream.ts";
 import { after, soon, unlessAborted } from "../../io/waiting.ts";
-import type { Wire, WireEnds } from "../client/wire.ts";
+import type { Wire, WireEvents } from "../client/wire.ts";
 import { invalidAnswer, requestError, unreached } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
 import { ServerHttpSession } from "./_http_session.ts";
@@ -29,7 +29,7 @@ export class SseWire implements Wire {
   /** The stream is always open. */
   readonly tells = true;
   readonly #options: HttpWireOptions;
-  readonly #ends: WireEnds;
+  readonly #events: WireEvents;
   readonly #session: ServerHttpSession;
   readonly #over = new AbortController();
   readonly #address = Promise.withResolvers<void>();
@@ -44,15 +44,15 @@ export class SseWire implements Wire {
   readonly #open = new Map<unknown, () => void>();
 
   /** Requests the stream. Throws if a header cannot be sent. */
-  constructor(options: HttpWireOptions, ends: WireEnds) {
+  constructor(options: HttpWireOptions, events: WireEvents) {
     this.#options = options;
-    this.#session = new ServerHttpSession(options, (name) => ends.tool(name));
-    this.#ends = {
-      ...ends,
+    this.#session = new ServerHttpSession(options, (name) => events.tool(name));
+    this.#events = {
+      ...events,
       onMessage: (message) => {
         const { id, method } = objectOf(message);
         if (method === undefined) this.#open.get(id)?.();
-        ends.onMessage(message);
+        events.onMessage(message);
       },
     };
     void this.#hear();
@@ -96,7 +96,7 @@ export class SseWire implements Wire {
 
   async #post(message: JsonObject): Promise<void> {
     const id = requestIdOf(message);
-    const [options, session, ends] = [this.#options, this.#session, this.#ends];
+    const [options, session, events] = [this.#options, this.#session, this.#events];
     const controller = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, controller.signal]);
     using _ = id !== undefined ? undefined : after(TELL_MS, () => controller.abort());
@@ -110,11 +110,11 @@ export class SseWire implements Wire {
       if (id === undefined) endSoon();
       if (response.ok) return await leave(response);
       const error = await session.refused(response);
-      if (id !== undefined) ends.onMessage({ id, error });
+      if (id !== undefined) events.onMessage({ id, error });
     } catch (error) {
       if (id === undefined || signal.aborted) return;
       const failure = requestError(options, error);
-      ends.onFailure(id, failure, { isOver: session.isOver(failure) });
+      events.onFailure(id, failure, { isOver: session.isOver(failure) });
     } finally {
       rest?.[Symbol.dispose]();
       this.#open.delete(id);
@@ -127,9 +127,11 @@ export class SseWire implements Wire {
     // The server did not run requests that it refuses now.
     await this.#waitForSends();
     this.kill();
-    if (this.#isFound && error instanceof TooLong) return this.#ends.onProtocolError(error.message);
+    if (this.#isFound && error instanceof TooLong) {
+      return this.#events.onProtocolError(error.message);
+    }
     const failure = requestError(this.#options, error);
-    this.#ends.onEnd(this.#isFound ? failure : this.#options.addressState.other(failure));
+    this.#events.onEnd(this.#isFound ? failure : this.#options.addressState.other(failure));
   }
 
   /** Reads the stream to its end. Returns the error for that, or throws it. */
@@ -153,7 +155,7 @@ export class SseWire implements Wire {
       hasTypes: true,
       take: ({ event = MESSAGE, data }) => {
         if (event === "endpoint") this.#begin(data);
-        else if (event === MESSAGE) passMessage(data, { ends: this.#ends, options });
+        else if (event === MESSAGE) passMessage(data, { events: this.#events, options });
       },
     });
     return this.#isFound ? this.down("it ended the stream", true) : nameless;

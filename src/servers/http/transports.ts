@@ -38,11 +38,11 @@ export function openTransport(
   server: HttpValues & Pick<HttpWireOptions, "authorization">,
   shared: HttpServersOptions,
 ): OpenWire {
-  return (ends) => {
+  return (events) => {
     const { fetch, limits, room } = shared;
     const transport = new TransportChoice(server, shared);
     const options = { ...server, fetch, limits: limits(), room, addressState: transport };
-    return transport.isSse ? new SseWire(options, ends) : new HttpWire(options, ends);
+    return transport.isSse ? new SseWire(options, events) : new HttpWire(options, events);
   };
 }
 

@@ -94,11 +94,11 @@ export class StdioServers {
       prepare: async (closing) => {
         const launched = await (await this.#loadLaunch(closing)).programOf(server);
         const { StdioWire } = await import("./_launch.ts");
-        return (ends) => {
+        return (events) => {
           const { home } = host;
           const log = new ServerLog(home, name);
           const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
-          return new StdioWire({ name, launched, log: log, revisions }, host, ends);
+          return new StdioWire({ name, launched, log: log, revisions }, host, events);
         };
       },
     };

@@ -10,7 +10,7 @@ import { type JsonObject, quoted, visibleLines } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { soon } from "../../io/waiting.ts";
-import type { Denial, ServerRevisions, Wire, WireEnds } from "../client/wire.ts";
+import type { Denial, ServerRevisions, Wire, WireEvents } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
 import { type Process, type SpareKeeper, StartedProgram } from "../../sandbox/process.ts";
 import type { Program } from "../../sandbox/program.ts";
@@ -59,7 +59,7 @@ export class StdioWire implements Wire {
   readonly #log: ServerLog | undefined;
   readonly #host: WireHost;
   readonly #limits: WireLimits;
-  readonly #ends: WireEnds;
+  readonly #events: WireEvents;
   readonly #started: StartedProgram;
   readonly #process: Process;
   readonly #container: ContainerEnd | undefined;
@@ -76,14 +76,14 @@ export class StdioWire implements Wire {
   constructor(
     { name, launched, log: serverLog, revisions }: WireServer,
     host: WireHost,
-    ends: WireEnds,
+    events: WireEvents,
   ) {
     this.#name = name;
     this.#launched = launched;
     this.#log = serverLog;
     this.#host = host;
     this.#limits = host.limits;
-    this.#ends = ends;
+    this.#events = events;
     this.revisions = revisions;
     const { program } = launched;
     const run = containerRun(program);
@@ -97,7 +97,7 @@ export class StdioWire implements Wire {
     }
     this.#process = this.#started.running;
     host.groups.add(this.#process.pid);
-    this.#outbox = new Outbox(this.#process.stdin, this.#limits.lineBytes, ends);
+    this.#outbox = new Outbox(this.#process.stdin, this.#limits.lineBytes, events);
     this.#exit = this.#follow();
   }
 
@@ -167,7 +167,7 @@ export class StdioWire implements Wire {
     await soon(output, EOF_MS);
     this.#log?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    this.#ends.onEnd(this.down(`its process ended with ${how}`, true));
+    this.#events.onEnd(this.down(`its process ended with ${how}`, true));
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -187,19 +187,19 @@ export class StdioWire implements Wire {
   }
 
   #take(line: Line): void {
-    const ends = this.#ends;
+    const events = this.#events;
     if (line.kind === "too-long") {
-      return ends.onProtocolError(`it wrote a line over ${line.max} bytes`);
+      return events.onProtocolError(`it wrote a line over ${line.max} bytes`);
     }
     if (line.kind === "cut") {
       const { size, max } = line;
       const why = `it has ${size} bytes, more than ${max}`;
-      return ends.excess(line.ends, { why, detail: { size, max } });
+      return events.excess(line.ends, { why, detail: { size, max } });
     }
     const read = readText(line.bytes, "server");
-    if (read.kind === "excess") return ends.excess(endsOf(line.bytes), { why: read.why });
+    if (read.kind === "excess") return events.excess(endsOf(line.bytes), { why: read.why });
     const launched = this.#launched;
-    ends.onMessage(launched.isConfined ? withRemark(read.value, launched) : read.value);
+    events.onMessage(launched.isConfined ? withRemark(read.value, launched) : read.value);
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -221,7 +221,7 @@ export class StdioWire implements Wire {
     this.#line = text.slice(end);
     this.#stderr = (this.#stderr + lines).slice(-this.#limits.stderrBytes);
     this.#log?.add(lines);
-    this.#ends.onOutput(lines);
+    this.#events.onOutput(lines);
   }
 }
 
@@ -243,7 +243,7 @@ function started(
 class Outbox {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #max: number;
-  readonly #ends: Pick<WireEnds, "onProtocolError">;
+  readonly #events: Pick<WireEvents, "onProtocolError">;
   readonly #unsent: string[] = [];
   #waiting = 0;
   #isWriting = false;
@@ -255,11 +255,11 @@ class Outbox {
   constructor(
     stdin: WritableStream<Uint8Array>,
     max: number,
-    ends: Pick<WireEnds, "onProtocolError">,
+    events: Pick<WireEvents, "onProtocolError">,
   ) {
     this.#stdin = stdin.getWriter();
     this.#max = max;
-    this.#ends = ends;
+    this.#events = events;
   }
 
   /** Adds a JSON-RPC message, which is sent soon. */
@@ -267,7 +267,7 @@ class Outbox {
     const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
     // A single message may have any length.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#max) {
-      return this.#ends.onProtocolError("it does not read its input");
+      return this.#events.onProtocolError("it does not read its input");
     }
     this.#waiting += line.length;
     this.#unsent.push(line);

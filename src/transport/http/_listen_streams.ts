@@ -5,11 +5,11 @@
  */
 
 import { parseExact } from "../../core/exact_json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { type JsonObject, objectOf } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
-import { answerText } from "../../protocol/message.ts";
-import { messageWith } from "../../protocol/message_members.ts";
+import { answerText, type RequestMessage } from "../../protocol/message.ts";
+import { messageMembers, messageWith } from "../../protocol/message_members.ts";
 import {
   type Listened,
   ListenRequests,
@@ -17,7 +17,6 @@ import {
   SUBSCRIPTION,
 } from "../../protocol/subscriptions.ts";
 import { LISTEN } from "../../protocol/revisions.ts";
-import type { PostedRequest } from "../../protocol/open_request.ts";
 import type { ResultTexts } from "../../protocol/result_texts.ts";
 import { eventBytes, STREAM_HEADERS } from "./_answer.ts";
 
@@ -67,16 +66,16 @@ export class ListenStreams implements Disposable {
 
   /** Opens a stream. Returns an error if the request cannot be served. */
   open(
-    { id, params, members }: Pick<PostedRequest, "id" | "params" | "members">,
+    { id, message }: RequestMessage,
     signal: AbortSignal,
   ): Response | ErrorObject {
     if (this.#open.size >= this.#limits.connections) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
     const subscriptions = new ListenRequests((id) => this.#host.isTask(id));
-    const refusal = subscriptions.open(id, params);
+    const refusal = subscriptions.open(id, objectOf(message.params));
     if (refusal !== undefined) return refusal;
-    const listening = { id, subscriptions, takesMembers: members !== undefined };
+    const listening = { id, subscriptions, takesMembers: messageMembers(message) !== undefined };
     const stream = new ListenStream(listening, this);
     this.#open.add(stream);
     onAbort(signal, () => stream.close());

@@ -10,9 +10,8 @@ import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { isDefined, namedBy, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
 import { envelopeError, hasEnvelope, revisionOf, unsupported } from "../../protocol/envelope.ts";
 import { isInitialize } from "../../protocol/initialize.ts";
-import { classify } from "../../protocol/message.ts";
+import { classify, type RequestMessage } from "../../protocol/message.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
-import type { PostedRequest } from "../../protocol/open_request.ts";
 
 /** The part of PML that serves a request. */
 export type Route =
@@ -24,7 +23,7 @@ export type Route =
     /** The members next to `method` and `params` that JSON-RPC does not define. */
     readonly members: JsonObject | undefined;
   }
-  | { readonly kind: "request"; readonly request: PostedRequest }
+  | RequestMessage
   /** A refused request. `id` is JSON. */
   | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
 
@@ -57,7 +56,6 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   if (message.method === undefined) return SESSION; // an answer
   const params = objectOf(message.params);
   const method = String(message.method);
-  const members = messageMembers(message);
   if (read.kind !== "request") {
     if (!hasEnvelope(params) && !isStateless(headers)) return SESSION;
     // A proxy between client and PML may filter by headers, so they must match the body.
@@ -65,7 +63,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
       ? undefined
       : errorOf(method, { params, headers });
     return error === undefined
-      ? { kind: "notification", method, params, members }
+      ? { kind: "notification", method, params, members: messageMembers(message) }
       : { kind: "refused", id: "null", error };
   }
   const error = hasEnvelope(params)
@@ -73,8 +71,7 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
     : isStateless(headers) && (isInitialize(message) ? NO_HANDSHAKE : MISSING_ENVELOPE);
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
-  const { id } = read;
-  return { kind: "request", request: { id, method, params, members, revisionKind: "stateless" } };
+  return read;
 }
 
 const MISSING_ENVELOPE: ErrorObject = {

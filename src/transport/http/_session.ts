@@ -8,8 +8,13 @@
 import type { JsonObject } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
 import { answerText, type Message } from "../../protocol/message.ts";
-import { type Ends, ProtocolServer } from "../../protocol/server.ts";
-import type { Connection, ConnectionFactory, Hello, Peer } from "../../protocol/connection.ts";
+import { type ClientTransport, ProtocolServer } from "../../protocol/server.ts";
+import type {
+  ClientPeer,
+  Connection,
+  ConnectionFactory,
+  Hello,
+} from "../../protocol/connection.ts";
 import { eventBytes, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import type { SentEvents } from "./_sent_events.ts";
 
@@ -21,7 +26,7 @@ export interface SessionHost {
   /** Returns the description of PML for the handshake. */
   hello(isStateless: boolean): Hello;
   /** Opens a connection. */
-  connect(peer: Peer, isStateless: boolean, party?: object): Connection;
+  connect(peer: ClientPeer, isStateless: boolean, party?: object): Connection;
 }
 
 /** The messages of one POST request. */
@@ -59,7 +64,7 @@ const STANDALONE = "standalone";
 const TAKES_EMPTY = "2025-11-25";
 
 /** Serves one session. */
-export class ClientSession implements Ends, AsyncDisposable {
+export class ClientSession implements ClientTransport, AsyncDisposable {
   readonly id: string;
   readonly #server: ProtocolServer;
   readonly #events: SentEvents;
@@ -75,7 +80,7 @@ export class ClientSession implements Ends, AsyncDisposable {
       connect: (peer, isStateless) => host.connect(peer, isStateless, peer),
     };
     this.#server = new ProtocolServer(Promise.resolve(connections), {
-      ends: this,
+      transport: this,
       hello: (isStateless) => host.hello(isStateless),
       onListen() {},
       isTask: () => false,

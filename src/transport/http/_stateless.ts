@@ -4,10 +4,11 @@
  * @module
  */
 
-import type { Peer } from "../../protocol/connection.ts";
+import { textOf } from "../../core/json.ts";
+import type { ClientPeer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
-import { answerText, errorText, resultText } from "../../protocol/message.ts";
+import { answerText, errorText, type RequestMessage, resultText } from "../../protocol/message.ts";
 import { messageWith } from "../../protocol/message_members.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
 import { isDefined, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
@@ -17,7 +18,7 @@ import { type ListenHost, ListenStreams, type StreamLimits } from "./_listen_str
 import type { SessionHost } from "./_session.ts";
 import type { HttpRequest, Route } from "./_route.ts";
 import { ResultTexts } from "../../protocol/result_texts.ts";
-import { OpenRequest, type PostedRequest } from "../../protocol/open_request.ts";
+import { OpenRequest } from "../../protocol/open_request.ts";
 import { served } from "../../protocol/rpc_peer.ts";
 
 /** The parts of a request that its route does not contain. */
@@ -34,7 +35,7 @@ const GONE = 499;
  * The client of one request, which declares everything in the request. Notifications are sent to
  * its listening streams.
  */
-const PEER: Peer = {
+const PEER: ClientPeer = {
   notification: () => Promise.resolve(),
   getClientCapabilities: () => ({}),
   getClientVersion: () => undefined,
@@ -65,8 +66,8 @@ export class HttpStateless implements Disposable {
   ): Promise<Response | TextAnswer> | Response | TextAnswer {
     if (route.kind === "notification") return this.#note(route);
     if (route.kind === "refused") return refused(route, 400);
-    const { id, method } = route.request;
-    switch (statelessPart(method)) {
+    const { id, message } = route;
+    switch (statelessPart(textOf(message.method))) {
       case undefined:
         return refused({ id, error: NO_SUCH_METHOD }, 404);
       case "discover":
@@ -75,9 +76,9 @@ export class HttpStateless implements Disposable {
           answerText(id, resultText(this.#texts.discovered())),
         );
       case "connection":
-        return this.#serve(request, route.request);
+        return this.#serve(request, route);
       case "listen": {
-        const opened = this.#streams.open(route.request, request.signal);
+        const opened = this.#streams.open(route, request.signal);
         return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
       }
     }
@@ -102,22 +103,22 @@ export class HttpStateless implements Disposable {
 
   #serve(
     request: StatelessRequest,
-    posted: PostedRequest,
+    read: RequestMessage,
   ): Promise<Response | TextAnswer> {
     const connection = this.#host.connect(PEER, true);
     const answer = new StatelessAnswer();
-    const open = new OpenRequest(posted, {
+    const open: OpenRequest = new OpenRequest(read, "stateless", {
       texts: this.#texts,
       openConnection: () => connection,
       connect: () => Promise.resolve(connection),
       answer: (id, members) => end(answerText(id, members)),
       notify: (one) => {
-        answer.tell(messageWith(one, posted.members !== undefined));
+        answer.tell(messageWith(one, open.members !== undefined));
         return Promise.resolve();
       },
       ask: () =>
         Promise.reject(new Error("Requests of the stateless revision cannot ask the client")),
-      takesMembers: () => posted.members !== undefined,
+      takesMembers: () => open.members !== undefined,
       headers: { get: (name) => request.headers[name] ?? null },
     });
     const waiting = new DisposableStack();

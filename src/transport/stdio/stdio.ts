@@ -13,7 +13,11 @@ import type { ConnectionFactory } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR } from "../../protocol/errors.ts";
-import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
+import type {
+  ClientTransport,
+  ProtocolServer,
+  ProtocolServerOptions,
+} from "../../protocol/server.ts";
 import {
   capabilitiesIn,
   clientInfoIn,
@@ -58,7 +62,7 @@ export interface StdioHost {
 }
 
 /** The options of `serveStdio`. */
-export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
+export interface StdioOptions extends Omit<ProtocolServerOptions, "transport"> {
   /** The pipes of the client; standard input and output by default. */
   readonly pipes?: ClientPipes | undefined;
   /** The maximum size of a request, in bytes. */
@@ -86,7 +90,7 @@ export async function serveStdio(
   if (!await connection.listen()) return;
   const { ProtocolServer } = await import("../../protocol/server.ts");
   const { promise: connections, resolve } = Promise.withResolvers<ConnectionFactory>();
-  await using server = new ProtocolServer(connections, { ...options, ends: connection });
+  await using server = new ProtocolServer(connections, { ...options, transport: connection });
   connection.serve(server);
   // The first answer of the stateless revision does not need the server.
   resolve(load());
@@ -97,7 +101,7 @@ export async function serveStdio(
 }
 
 /** Reads lines, answers invalid ones, and writes each message as one line. */
-class StdioConnection implements Ends, OutgoingOwner {
+class StdioConnection implements ClientTransport, OutgoingOwner {
   readonly #host: StdioHost;
   readonly #options: StdioOptions;
   readonly #pipes: ClientPipes;

@@ -31,8 +31,8 @@ export interface ForwardedRequest {
   readonly members?: JsonObject | undefined;
 }
 
-/** The options of `ServerRequests`. */
-export interface ServerRequestsOptions {
+/** The options of `ForwardedRequests`. */
+export interface ForwardedRequestsOptions {
   readonly callTool: CallTool;
   readonly interaction: Interaction;
   readonly settings: () => Pick<GatewaySettings, "clientMeta" | "actor">;
@@ -50,11 +50,11 @@ const NO_REQUEST: RequestScope = {
 };
 
 /** Passes requests to servers, each as a call through all checks. */
-export class ServerRequests {
-  readonly #options: ServerRequestsOptions;
+export class ForwardedRequests {
+  readonly #options: ForwardedRequestsOptions;
 
   /** Sends nothing yet. */
-  constructor(options: ServerRequestsOptions) {
+  constructor(options: ForwardedRequestsOptions) {
     this.#options = options;
   }
 
