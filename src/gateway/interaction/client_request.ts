@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ApprovalAnswer, Call, ServerRequest } from "../../protocol/call.ts";
+import type { ApprovalAnswer, Call, CallClient, ServerRequest } from "../../protocol/call.ts";
 import { type JsonObject, sorted } from "../../core/json.ts";
 import type { Toolset } from "../../protocol/toolset.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
@@ -36,6 +36,9 @@ export type RequestScope = Pick<Call, "cancellation" | "client"> & {
 export type RequestInput = (
   request: Pick<ServerRequest, "key" | "method" | "params" | "members" | "signal" | "onProgress">,
 ) => Promise<JsonObject>;
+
+/** The functions by which calls get input from a client: for servers, and for PML. */
+export type ClientInput = Required<Pick<CallClient, "onAsk" | "onQuestion">>;
 
 /** Returns a text that is equal for two requests exactly if the second one repeats the first. */
 export function identityOf({ context, params: { _meta: _, ...rest } }: ClientRequest): string {

@@ -22,6 +22,7 @@ import { approvalAnswerIn, approvalResult, openPage, requestApproval } from "./a
 import { ApprovalRequests } from "./approval_requests.ts";
 import { canOpenPage, canShowForm } from "./capabilities.ts";
 import {
+  type ClientInput,
   type ClientRequest,
   identityOf,
   type RequestInput,
@@ -30,7 +31,6 @@ import {
 import { type PendingInput, PendingInputs } from "./pending_input.ts";
 import { type InputSource, RequestClient } from "./request_client.ts";
 import { serverInput, type ServerInputOptions } from "./server_input.ts";
-import type { ClientInput } from "./client_input.ts";
 
 /** The outcome of a call that has a result. */
 type Result = Extract<Outcome, { readonly kind: "result" }>;

@@ -12,8 +12,7 @@ import { isAtLeast } from "../../protocol/levels.ts";
 import { type ProgressListener, withRisingValues } from "../../protocol/progress.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
-import type { ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
-import type { ClientInput } from "./client_input.ts";
+import type { ClientInput, ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
 import type { PendingInput } from "./pending_input.ts";
 
 /** Lets calls get input from clients. */

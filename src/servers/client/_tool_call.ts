@@ -1,10 +1,13 @@
 /**
- * Calls tools of servers, also as tasks.
+ * A call as its server gets it, and how it is sent: as a task, or not.
  *
  * @module
  */
 
+import type { ListKey } from "./_server_lists.ts";
 import type { ServerConnection } from "./connection.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
+import type { CheckedCall } from "../server.ts";
 import { type Json, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 import type { Call } from "../../protocol/call.ts";
@@ -17,6 +20,20 @@ import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
 const CALL = "tools/call";
 /** The minimum, the maximum and the default time between two `tasks/get` requests. */
 const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
+
+/** A call or another request, as its server gets it. */
+export interface ServerCall {
+  readonly server: UpstreamServer;
+  readonly call: CheckedCall;
+  /** The owner of the lists, computed once because it takes a hash. */
+  readonly owner: ListKey;
+  readonly params: JsonObject;
+  /** Whether the server must list the tool that was checked. */
+  readonly isCompared: boolean;
+  /** The connection that it was sent on last, and whether its session uses the stateless revision. */
+  connection: ServerConnection | undefined;
+  isStateless: boolean;
+}
 
 /** The members of a call that its requests need. */
 type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;

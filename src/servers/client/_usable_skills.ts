@@ -17,7 +17,7 @@ import {
   SKILLS_MAX,
 } from "../../protocol/skills.ts";
 import type { ServerConnection } from "./connection.ts";
-import type { ServerCall } from "./_server_call.ts";
+import type { ServerCall } from "./_tool_call.ts";
 import type { ServerLists } from "./_server_lists.ts";
 
 /** How many of the skills that are left out a message names. */

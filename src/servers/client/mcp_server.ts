@@ -42,12 +42,12 @@ export class McpServer extends KnownServer {
 
   /** Returns whether a list is cached. */
   hasList(list: ListName): Promise<boolean> {
-    return Promise.try(() => this.#upstreams.hasList(this.upstream(), list));
+    return Promise.try(() => this.#upstreams.lists.has(this.upstream(), list));
   }
 
   /** Returns a list that was cached for a client with other capabilities. */
   earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
-    return Promise.try(() => this.#upstreams.earlierList(this.upstream(), list));
+    return Promise.try(() => this.#upstreams.lists.earlier(this.upstream(), list));
   }
 
   /** Returns the ids of the extensions that it declared; none before its first start. */
@@ -68,7 +68,7 @@ export class McpServer extends KnownServer {
   /** Removes cached lists, so that they are loaded again. */
   override forget(lists?: readonly ListName[]): void {
     try {
-      this.#upstreams.forget(this.upstream(), lists);
+      this.#upstreams.lists.forget(this.upstream(), lists);
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.
     }

@@ -6,55 +6,36 @@
  */
 
 import { type CallClient, NO_CLIENT, type Outcome } from "../../protocol/call.ts";
-import { ending, type ErrorCode, messageOf, PmlError } from "../../core/errors.ts";
+import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
-import {
-  LIST_NAMES,
-  type ListItem,
-  type ListName,
-  withInstructions,
-} from "../../protocol/lists.ts";
-import { memoized } from "../../core/memo.ts";
+import { LIST_NAMES, type ListItem, type ListName } from "../../protocol/lists.ts";
 import type { CheckedCall } from "../server.ts";
 import type { WaitForMemory } from "../../io/backlog.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
-import { unlessAborted } from "../../io/waiting.ts";
 import { besideResult, withMembers } from "./_other_members.ts";
 import { RpcError } from "../../protocol/errors.ts";
-import {
-  afterSent,
-  errorFor,
-  listRefused,
-  notFollowed,
-  resultOf,
-  toolError,
-  withRestart,
-} from "./_answers.ts";
+import { afterSent, errorFor, notFollowed, resultOf, toolError, withRestart } from "./_answers.ts";
+import { ConnectionLists } from "./_connection_lists.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { OlderSessions } from "./_older_sessions.ts";
-import { isListedNow, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
-import { openWire } from "./_open_wire.ts";
-import { ownName } from "./_readable.ts";
-import { FRESH_MS, type ListKey, ServerLists } from "./_server_lists.ts";
-import { startTimer } from "./_start_timer.ts";
+import type { ListKey } from "./_server_lists.ts";
 import {
   type Followed,
   type ResourceSubscription,
   ResourceSubscriptions,
 } from "./_subscriptions.ts";
-import type { ServerCall } from "./_server_call.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
-import { sendToolCall } from "./_tool_call.ts";
+import { sendToolCall, type ServerCall } from "./_tool_call.ts";
 import { type ConnectionOptions, ServerConnection } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
-import { passOn, usableItems } from "./_usable_skills.ts";
-import { againIfLost, SessionLost } from "./wire.ts";
+import { passOn } from "./_usable_skills.ts";
+import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
 
 /** The options of `Upstreams`. Functions are called at each use. */
 export interface UpstreamsOptions extends Pick<ConnectionOptions, "clientInfo"> {
@@ -84,16 +65,15 @@ export interface UpstreamsOptions extends Pick<ConnectionOptions, "clientInfo"> 
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
-/** How often a call asks for a list that its server keeps changing. */
-const LISTS_MAX = 3;
 
 /** The connections of this process. */
 export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
+  /** The lists of the servers. */
+  readonly lists: ConnectionLists;
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<ServerConnection>;
   readonly #closing = new AbortController();
-  readonly #lists: ServerLists;
   readonly #running = new Set<ServerConnection>();
   /** The servers that were ended because they did not answer, until their next result. */
   readonly #restarted = new Set<string>();
@@ -106,13 +86,6 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly #outages = new Outages();
   readonly #elicitations = new FinishedElicitations();
   readonly #unresponsive: UnresponsiveServers;
-  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
-    new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
-  );
-  /** Of two tools with one name the first counts, as in the catalog. */
-  readonly #byName = memoized((tools: readonly ListItem[]) =>
-    new Map(tools.toReversed().map((tool) => [tool.name, tool]))
-  );
   readonly #subscriptions: ResourceSubscriptions;
   readonly #notices: Notices;
 
@@ -120,15 +93,11 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   constructor(options: UpstreamsOptions) {
     this.#options = options;
     this.#pool = new Pool(this);
-    this.#lists = new ServerLists(
-      options.home,
-      (error) =>
-        options.onLog("lists", "warn", `Cannot write the lists of a server: ${messageOf(error)}`),
-    );
     this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.events.changed(name, list);
     });
+    this.lists = new ConnectionLists(options, this.#declared, this.#closing.signal);
     this.#sessions = new OlderSessions({
       ...options,
       open: (server, capabilities) => this.#connect(server, { capabilities, isSession: true }),
@@ -136,7 +105,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     this.#notices = new Notices({
       ...options,
       tasks: this.#tasks,
-      forget: (name, lists) => this.forget(options.server(name), lists),
+      forget: (name, lists) => this.lists.forget(options.server(name), lists),
     });
     this.#subscriptions = new ResourceSubscriptions(
       (following) => this.#follow(following),
@@ -149,91 +118,19 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
 
   /** Returns a list of a server: the same array until the server reports a change. */
   async listOf(server: UpstreamServer, list: ListName): Promise<readonly ListItem[]> {
-    const owner = this.#ownerOf(server);
-    return await this.#lists.get(owner, list, async () => {
-      return await this.#use(server, async (connection) => {
-        const items = await this.#read(server, { connection, owner, list });
-        // Meanwhile it may have been started or asked for another client.
-        if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
-        return items;
-      });
-    });
-  }
-
-  /** Returns whether a list of a server is cached. */
-  hasList(server: UpstreamServer, list: ListName): boolean {
-    return this.#lists.has(this.#ownerOf(server), list);
-  }
-
-  /** Returns a list that was cached for a client with other capabilities. Starts nothing. */
-  earlierList(server: UpstreamServer, list: ListName): readonly ListItem[] | undefined {
-    return this.#lists.earlier(this.#ownerOf(server), list);
-  }
-
-  /** Reads a list on a connection, in the time for a start. */
-  async #read(
-    { name, tools: only }: UpstreamServer,
-    { connection, owner, list }: {
-      readonly connection: ServerConnection;
-      readonly owner: ListKey;
-      readonly list: ListName;
-    },
-  ): Promise<readonly ListItem[]> {
-    const { limits, home } = this.#options;
-    const { signal: closing } = this.#closing;
-    using late = startTimer(name, { ms: limits().startMs, home, closing });
-    const at = performance.now();
-    const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
-      throw error instanceof RpcError ? listRefused(name, list, error) : error;
-    });
-    if (list !== "tools") return usableItems(list, items, { name, ...this.#options });
-    const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
-    const all = withInstructions(own, connection.instructions);
-    const tools = sameOrNew(this.#lists.cached(owner, "tools"), all);
-    connection.listedTools.set(owner, { tools, at, ttlMs });
-    return tools;
-  }
-
-  /**
-   * Returns the tools that a server has listed on this connection, and asks for them if it has not.
-   * A call waits for that: the program may be another one than the approved one.
-   */
-  async #listedTools(
-    server: UpstreamServer,
-    connection: ServerConnection,
-    signal: AbortSignal,
-  ): Promise<readonly ListItem[]> {
-    const [owner, lists] = [this.#ownerOf(server), this.#lists];
-    const before = lists.cached(owner, "tools");
-    let tools = before;
-    // A server that reports changes without end is compared with the last list that came.
-    for (let count = 0; count < LISTS_MAX; count++) {
-      const { isRemote } = server;
-      if (isListedNow(connection, { isRemote, owner, tools: lists.cached(owner, "tools") })) break;
-      const read = () => this.#read(server, { connection, owner, list: "tools" });
-      tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
-    }
-    if (tools !== before) this.#options.events.changed(server.name, "tools");
-    return tools;
+    return await this.lists.get(server, list, (read) => this.#use(server, read));
   }
 
   /** Starts a server and asks for its tools, so that a first call waits for neither. */
   async warm(name: string): Promise<void> {
     const server = this.#options.server(name);
     const { signal } = this.#closing;
-    await this.#use(server, (connection) => this.#listedTools(server, connection, signal));
+    await this.#use(server, (connection) => this.lists.listedOn(connection, server, signal));
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */
   extensionsOf(name: string): readonly string[] {
     return this.#declared.extensionsOf(name);
-  }
-
-  /** Removes cached lists of a server, by default all, so that they are loaded again. */
-  forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
-    // Adds the present owner, so that its lists on disk are not used, either.
-    this.#ownerOf(server);
-    this.#lists.forgetAll(server, lists);
   }
 
   /** The limits of servers: all may be in use at once, so that only idle time closes one. */
@@ -260,7 +157,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     if (method === "tasks/listen" || method === "resources/subscribe") {
       return this.#addFollower(server, call);
     }
-    const owner = this.#ownerOf(server);
+    const owner = this.lists.ownerOf(server);
     const params = this.#paramsOf(server, call, owner);
     const last = { connection: undefined, isStateless: false };
     const request: ServerCall = { server, call, owner, params, isCompared, ...last };
@@ -282,13 +179,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListKey): JsonObject {
     const { method, arguments: args, tool } = call;
     if (method !== undefined) return withMembers(args, call);
-    return withMembers({ name: this.#ownNameOf(server, tool, owner), arguments: args }, call);
-  }
-
-  #ownNameOf(server: UpstreamServer, tool: string, owner: ListKey): string {
-    const listedTool = this.#tool(owner, tool);
-    const own = listedTool === undefined ? tool : ownName(listedTool);
-    return server.toolName?.(own) ?? own;
+    return withMembers({ name: this.lists.ownNameOf(server, tool, owner), arguments: args }, call);
   }
 
   /** Removes one follower of a resource. */
@@ -331,26 +222,9 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   ): Promise<Outcome> {
     request.connection = connection;
     request.isStateless = session.isStateless;
-    const comparing = this.#compare(request, connection);
+    const comparing = this.lists.compare(request, connection);
     if (comparing === undefined) return this.#sendAndRecover(request, connection, session);
     return comparing.then(() => this.#sendAndRecover(request, connection, session));
-  }
-
-  /** Fails if the server no longer lists the checked tool. A promise lists its tools first. */
-  #compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
-    const { server, call, owner, isCompared } = request;
-    if (!isCompared) return undefined;
-    const tools = this.#lists.cached(owner, "tools");
-    if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
-      return this.#compareListed(request, connection);
-    }
-    call.assertListed(this.#byName(tools).get(call.tool));
-    return undefined;
-  }
-
-  async #compareListed({ server, call }: ServerCall, connection: ServerConnection): Promise<void> {
-    const tools = await this.#listedTools(server, connection, call.cancellation.signal);
-    call.assertListed(this.#byName(tools).get(call.tool));
   }
 
   #sendAndRecover(
@@ -375,8 +249,11 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       connection.notify(call.method, params, call);
       return Promise.resolve({});
     }
-    if (call.method !== undefined) return passOn({ call, params, owner }, connection, this.#lists);
-    const support = () => objectOf(this.#tool(owner, String(params.name))?.execution).taskSupport;
+    if (call.method !== undefined) {
+      return passOn({ call, params, owner }, connection, this.lists.cache);
+    }
+    const support = () =>
+      objectOf(this.lists.tool(owner, String(params.name))?.execution).taskSupport;
     return sendToolCall(connection, params, { call, support });
   }
 
@@ -395,7 +272,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
       if (!await this.#elicitations.open(first, name, call)) throw first;
       // Meanwhile the server may have listed another tool by this name.
       // guard: listed-again
-      await this.#compare(request, connection);
+      await this.lists.compare(request, connection);
       result = await this.#send(request, session);
     } catch (error) {
       const isTool = call.method === undefined;
@@ -410,7 +287,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const { server, call, connection, isStateless } = request;
     const { name } = server;
     const { method = "tools/call", arguments: args } = call;
-    this.#renewLists(request);
+    this.lists.renewOld(request);
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task, connection);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
@@ -420,17 +297,6 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const all = isFirst ? withRestart(name, checked) : checked;
     const others = besideResult(result, this.#options);
     return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
-  }
-
-  /** Loads lists from an earlier process again: the program may have changed. */
-  #renewLists({ server: { name }, isCompared, owner, connection }: ServerCall): void {
-    const maxMs = connection?.tells === true ? Infinity : FRESH_MS;
-    for (const list of this.#lists.takeOld(owner, maxMs)) {
-      // Calls compare the tools themselves.
-      if (list === "tools" && isCompared) continue;
-      this.#lists.forget(owner, list);
-      this.#options.events.changed(name, list);
-    }
   }
 
   async #follow({ server, ...following }: ResourceSubscription): Promise<void> {
@@ -448,11 +314,6 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   async #holdFor(name: string, until: Promise<void>): Promise<void> {
     const server = this.#options.server(name);
     await Promise.all([this.#sessions.hold(server, until), this.#use(server, () => until)]);
-  }
-
-  #ownerOf(server: UpstreamServer): ListKey {
-    const able = this.#declared.capabilitiesFor(server.name);
-    return this.#lists.ownerOf(server, { workspace: this.#options.workspace(), able });
   }
 
   /** Uses a server: without waiting, if it runs. Its start is reported to the client of a call. */
@@ -533,8 +394,17 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     });
     this.#declared.connected(name, connection);
     this.#declared.keep(server, connection.capabilities, this.#options);
-    this.#lists.outdate(this.#ownerOf(server));
+    this.lists.cache.outdate(this.lists.ownerOf(server));
     return connection;
+  }
+
+  /** Prepares a connection, which takes long if the server is installed first. */
+  async #prepare(server: UpstreamServer): Promise<OpenWire> {
+    const open = await server.prepare(this.#closing.signal);
+    // Meanwhile the user may have removed the server, or made it another one.
+    // guard: late-install
+    if (this.#options.server(server.name).version() === server.version()) return open;
+    throw new PmlError("CANCELLED", `Cannot start ${quoted(server.name)}: it has changed`);
   }
 
   async #connect(
@@ -545,7 +415,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const [{ name }, { signal: closing }] = [server, this.#closing];
     const connection = await ServerConnection.start({
       name,
-      open: await openWire(server, { closing, now: this.#options.server }),
+      open: await this.#prepare(server),
       roots: () => roots(name),
       onAsk: this.#options.events.asked,
       clientInfo: (info) => this.#options.clientInfo(info),
@@ -560,7 +430,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
         if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
         this.#notices.take(name, { ...notification, client });
       },
-      tool: (tool) => this.#tool(this.#ownerOf(server), tool),
+      tool: (tool) => this.lists.tool(this.lists.ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
         this.#onEnd(ended, server, isHung || ended.hung);
@@ -585,11 +455,6 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const ready = async () => await this.#use(this.#options.server(name), () => Promise.resolve());
     // If it fails, the next call starts it and reports why.
     ready().catch(() => {});
-  }
-
-  /** Returns the definition of a tool, by its name here or at the server, if it is known. */
-  #tool(owner: ListKey, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.#lists.cached(owner, "tools")).get(tool);
   }
 }
 
