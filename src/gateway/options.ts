@@ -45,6 +45,7 @@ export interface GatewaySettings extends ExposureSettings {
 
 /** The options of `Gateway`. Functions are called for each request. */
 export interface GatewayHost {
+  /** Runs a call. Handlers of requests get `Requests.#callInOrder` in its place, which uses this. */
   readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;

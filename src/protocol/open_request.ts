@@ -7,6 +7,7 @@
 import { Cancellation } from "../core/cancellation.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
 import type {
   ClientRequestOptions,
   Connection,
@@ -24,10 +25,8 @@ import type { IncomingRequest } from "./rpc_peer.ts";
 /** The options of `OpenRequest`. */
 export interface OpenRequestOptions {
   readonly texts: ResultTexts;
-  /** Opens the connection of the client, or returns it. */
-  readonly connect: (revisionKind: RevisionKind) => Promise<Connection>;
-  /** Returns the connection, once it is open. */
-  readonly openConnection: () => Connection | undefined;
+  /** Returns the connection of the client. Opens it if it is not open. */
+  readonly connection: (revisionKind: RevisionKind) => Maybe<Connection>;
   /** Sends the answer to a request. `members` is the text of its members; the id is JSON. */
   readonly answer: (id: string, members: string) => void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
@@ -114,10 +113,10 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Returns the result. Opens the connection of the client if it is not open. */
   serve(): Promise<JsonObject> {
-    const { openConnection: opened, connect } = this.#options;
-    const connection = opened();
-    if (connection !== undefined) return this.#serveOn(connection);
-    return connect(this.revisionKind).then((connection) => this.#serveOn(connection));
+    const connection = this.#options.connection(this.revisionKind);
+    return connection instanceof Promise
+      ? connection.then((opened) => this.#serveOn(opened))
+      : this.#serveOn(connection);
   }
 
   #serveOn(connection: Connection): Promise<JsonObject> {

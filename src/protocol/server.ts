@@ -146,8 +146,7 @@ export class ProtocolServer implements AsyncDisposable {
     options.questions?.connect((method, how) => this.#ask(method, how));
     this.#requestOptions = {
       texts: this.#texts,
-      openConnection: () => this.#connection,
-      connect: (revisionKind) => this.#connecting ??= this.#connect(revisionKind),
+      connection: (kind) => this.#connection ?? (this.#connecting ??= this.#connect(kind)),
       answer: (id, members) => this.#transport.answer(id, members),
       notify: (one, related) => this.#send(one, related),
       ask: (method, askOptions) => this.#request(method, askOptions),

@@ -109,8 +109,7 @@ export class HttpStateless implements Disposable {
     const answer = new StatelessAnswer();
     const open: OpenRequest = new OpenRequest(read, "stateless", {
       texts: this.#texts,
-      openConnection: () => connection,
-      connect: () => Promise.resolve(connection),
+      connection: () => connection,
       answer: (id, members) => end(answerText(id, members)),
       notify: (one) => {
         answer.tell(messageWith(one, open.members !== undefined));
