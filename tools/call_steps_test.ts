@@ -29,5 +29,5 @@ Deno.test("only the runner of the pipeline passes calls to servers of the direct
     }
   };
   await read(repoFile("src"));
-  assert.deepEqual(callers.sort(), ["calls/call_runner.ts", "servers/directory.ts"]);
+  assert.deepEqual(callers.sort(), ["calls/server_runner.ts", "servers/directory.ts"]);
 });
