@@ -31,7 +31,7 @@ import { Approvals } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { AskCallOptions } from "../calls/decisions.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
-import { CallSubjects } from "../calls/call_subjects.ts";
+import type { CallSubjects } from "../calls/call_subjects.ts";
 import { callableTool } from "../calls/page_tools.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
@@ -81,6 +81,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   readonly #deadlines: Deadlines;
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
+  #subjects: Promise<CallSubjects> | undefined;
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
@@ -209,13 +210,20 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
     return await this.machine.starts.during(call.server.name, { onProgress, work });
   }
 
+  /** Returns the subjects of questions. The first question loads them. */
+  #callSubjects(): Promise<CallSubjects> {
+    return this.#subjects ??= import("../calls/call_subjects.ts").then(({ CallSubjects }) => {
+      const { approvals, machine } = this;
+      return new CallSubjects({ ...this.#options, approvals, machine });
+    });
+  }
+
   #asking(): AskCallOptions & TrustOptions {
-    const { policy, servers } = this.#options;
-    const { approvals, machine } = this;
-    const subjects = new CallSubjects({ policy, servers, approvals, machine });
+    const { policy } = this.#options;
+    const { approvals } = this;
     return {
       approvals,
-      subjectOf: (call) => subjects.of(call),
+      subjectOf: async (call) => await (await this.#callSubjects()).of(call),
       alwaysOffered: (call) => this.always.offered(call),
       always: (call) => this.always.add(call),
       record: ({ event, call, detail }) => {
