@@ -18,8 +18,8 @@ const TIMES = 5;
  */
 const SETTLED_MS = 500;
 
-/** A file that Deno passes to V8. */
-const LOADED = /V8 code cache \w+ for ES module: (file:\S+),/g;
+/** A module that Deno passes to V8: a file, or a part of Deno. */
+const LOADED = /V8 code cache \w+ for ES module: (\S+),/g;
 
 async function workspaceOf(): Promise<Workspace> {
   const [command, ...args] = denoCommand("bench/floor/server.ts");
@@ -128,7 +128,7 @@ Deno.test("a warm call of a server needs few operations of Deno, and none of the
   assertAtMost(last, { syscr: 4.5, syscw: 4.5, wchar: 1_100 });
 });
 
-/** Starts PML in a workspace. Returns it with a function that lists the files loaded so far. */
+/** Starts PML in a workspace. Returns it with a function that lists the modules loaded so far. */
 function startIn(ws: Workspace): { readonly pml: RawStdio; readonly loaded: () => Files } {
   const [deno, ...args] = pmlCommand();
   const log = `${ws.root}/log`;
@@ -144,8 +144,8 @@ function startIn(ws: Workspace): { readonly pml: RawStdio; readonly loaded: () =
   return { pml, loaded };
 }
 
-/** Starts PML in a workspace. Returns the files that were loaded before each answer. */
-async function filesOf(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
+/** Starts PML in a workspace. Returns the modules that were loaded before each answer. */
+async function loadedIn(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
   const { pml, loaded } = startIn(ws);
   await using _ = pml;
   await pml.open();
@@ -156,6 +156,16 @@ async function filesOf(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
   await call(pml, "first");
   const answer = list.slice(0, list.findIndex((path) => FIRST_REQUEST.test(path)));
   return { answer, list, call: loaded() };
+}
+
+function isFile(path: string): boolean {
+  return path.startsWith("file:");
+}
+
+/** Starts PML in a workspace. Returns the files that were loaded before each answer. */
+async function filesOf(ws: Workspace): Promise<Readonly<Record<Stage, Files>>> {
+  const { answer, list, call } = await loadedIn(ws);
+  return { answer: answer.filter(isFile), list: list.filter(isFile), call: call.filter(isFile) };
 }
 
 type Stage = "answer" | "list" | "call";
@@ -192,6 +202,17 @@ Deno.test("a start and a list load few files and no npm package, and a first cal
   }
 });
 
+/** Deno's own modules behind `node:crypto` and `process`. */
+const SLOW_PARTS = /^ext:deno_node\/(?:crypto|_process\/process)\.ts$/;
+
+Deno.test("a first answer loads neither `node:crypto` nor `process`, which take as long as an empty Deno", async () => {
+  await using ws = await workspaceOf();
+  for (const { answer, call } of [await loadedIn(ws), await loadedIn(ws)]) {
+    assert.ok(call.some((path) => SLOW_PARTS.test(path)), "no part of Deno was listed");
+    assert.deepEqual(answer.filter((path) => SLOW_PARTS.test(path)), []);
+  }
+});
+
 Deno.test("an unusual first message loads no more files than any other", async () => {
   await using ws = await workspaceOf();
   const first = [
@@ -205,7 +226,7 @@ Deno.test("an unusual first message loads no more files than any other", async (
     const answer = pml.expect(7);
     await pml.sendText(`${text}\n`);
     await answer;
-    const { length } = loaded();
+    const { length } = loaded().filter(isFile);
     assert.ok(length > 50 && length <= FILES_MAX.list, `${length} files for ${text}`);
   }
 });

@@ -7,8 +7,9 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { defined, isObject, type JsonObject, objectOf, sorted } from "../core/json.ts";
+import { defined, type JsonObject, objectOf, sorted } from "../core/json.ts";
 import { drop, pruneCache, readCache, writeCache } from "../io/kept.ts";
+import { namesInFolder } from "../io/place.ts";
 import { unknownExtensions } from "../protocol/extension_methods.ts";
 import { safeTexts } from "../protocol/safe_text.ts";
 
@@ -43,8 +44,8 @@ export class PassedCapabilities {
     const before = readCache(file);
     const unknown = unknownExtensions(objectOf(extensions));
     const own = safeTexts(defined({
-      experimental: isObject(experimental) ? experimental : undefined,
-      extensions: Object.keys(unknown).length > 0 ? unknown : undefined,
+      experimental: filled(objectOf(experimental)),
+      extensions: filled(unknown),
     }));
     const isNone = Object.keys(own).length === 0 || JSON.stringify(own).length > LENGTH_MAX;
     if (isNone) return before === undefined ? undefined : drop(file);
@@ -62,17 +63,35 @@ export class PassedCapabilities {
    * different values belongs to none of them.
    */
   of(servers: readonly DeclaringServer[]): JsonObject {
-    const all = servers.map((server) => objectOf(readCache(this.#fileOf(server))));
+    // The hash of a file's name loads `node:crypto`, which takes as long as an empty Deno: few servers
+    // have a file.
+    const names = this.#names();
+    const all = servers.filter(({ name }) => names.some((one) => one.startsWith(`${name}-`)))
+      .map((server) => objectOf(readCache(this.#fileOf(server))));
     return defined({
       experimental: joined(all.map(({ experimental }) => objectOf(experimental))),
       extensions: joined(all.map(({ extensions }) => objectOf(extensions))),
     });
   }
 
+  #names(): readonly string[] {
+    try {
+      return namesInFolder(this.#folder);
+    } catch {
+      // No server has declared anything yet.
+      return [];
+    }
+  }
+
   #fileOf({ name, definition, workspace }: DeclaringServer): string {
     const key = sha256(JSON.stringify([name, definition, workspace])).slice(0, 32);
     return join(this.#folder, `${name}-${key}.json`);
   }
+}
+
+/** Returns an object that has members; undefined for an empty one. */
+function filled(object: JsonObject): JsonObject | undefined {
+  return Object.keys(object).length > 0 ? object : undefined;
 }
 
 /** Joins objects, without members that differ. Returns undefined if nothing is left. */

@@ -39,3 +39,9 @@ Deno.test("long declarations are not kept", async () => {
   declarations.note(a, { experimental: { x: "y".repeat(20_000) } });
   assert.deepEqual(declarations.of([a]), {});
 });
+
+Deno.test("an empty declaration writes no file", async () => {
+  await using ws = await makeWorkspace();
+  new PassedCapabilities(ws.home).note(serverOf("a"), { experimental: {}, extensions: {} });
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(ws.home))).map(({ name }) => name), []);
+});
